@@ -1,0 +1,66 @@
+# What there is to do with Strata. `make demo` and `make test` need nothing but Swift and, for the first run, the network.
+
+SWIFT ?= swift
+SOURCES = Sources Tests StressTests Package.swift
+
+# The example: more options in DEMO_ARGS, as in `make demo DEMO_ARGS="--search sqlite --limit 20"`.
+DEMO_CONFIGURATION ?= release
+DEMO_STORE ?= .build/debian-index.sqlite
+DEMO_ARGS ?=
+BENCH_ARGS ?=
+TEST_ARGS ?=
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test bench tsan lint format docs system-packages
+
+help:
+	@echo "make demo     import this machine's Debian package index and answer questions about it"
+	@echo "make test     run the tests"
+	@echo "make bench    compare the framework with the raw SQLite C API"
+	@echo "make tsan     run the tests under the thread sanitizer"
+	@echo "make lint     check the form of the sources"
+	@echo "make format   put the sources into that form"
+	@echo "make docs     make the documentation of the module CoreData, for a web server or a browser"
+
+demo: system-packages
+	$(SWIFT) run -c $(DEMO_CONFIGURATION) DebianIndex --store $(DEMO_STORE) $(DEMO_ARGS)
+
+test: system-packages
+	$(SWIFT) test $(TEST_ARGS)
+
+bench: system-packages
+	$(SWIFT) run -c release bench $(BENCH_ARGS)
+
+# A build of its own: every module has to be compiled for the sanitizer, with mutexes that it knows (see StrataLocks).
+tsan: system-packages
+	$(SWIFT) test --sanitize=thread --scratch-path .build/tsan -Xswiftc -DSTRATA_TSAN $(TEST_ARGS)
+
+lint:
+	$(SWIFT) format lint --strict --recursive $(SOURCES)
+
+format:
+	$(SWIFT) format --in-place --recursive $(SOURCES)
+
+# Symbol graphs from the compiler, made into pages by the toolchain's DocC.
+docs: system-packages
+	rm -rf .build/docs && mkdir -p .build/docs/symbols
+	$(SWIFT) build --target CoreData --scratch-path .build/docs/build \
+		-Xswiftc -emit-symbol-graph -Xswiftc -emit-symbol-graph-dir -Xswiftc .build/docs/symbols
+	rm -f $$(find .build/docs/symbols -name '*.json' ! -name 'CoreData*' ! -name 'StrataPredicates*')
+	docc convert $$(find Sources/CoreData -maxdepth 1 -name '*.docc') \
+		--additional-symbol-graph-dir .build/docs/symbols --fallback-display-name CoreData \
+		--fallback-bundle-identifier CoreData --transform-for-static-hosting --output-path .build/docs/CoreData.doccarchive
+	@echo "The pages are in .build/docs/CoreData.doccarchive; serve that folder, for instance with"
+	@echo "python3 -m http.server --directory .build/docs/CoreData.doccarchive, and open /documentation/coredata"
+
+# The only thing that Swift itself does not bring: SQLite's header and the tool that finds it.
+system-packages:
+	@if ! command -v pkg-config > /dev/null || ! pkg-config --exists sqlite3; then \
+		if ! command -v apt-get > /dev/null; then \
+			echo "Install pkg-config and the development files of SQLite 3, please." >&2; exit 1; \
+		fi; \
+		sudo=; if [ "$$(id -u)" -ne 0 ]; then sudo=sudo; fi; \
+		export DEBIAN_FRONTEND=noninteractive; \
+		$$sudo apt-get update -qq && \
+		$$sudo apt-get install -y -qq --no-install-recommends libsqlite3-dev pkg-config > /dev/null; \
+	fi

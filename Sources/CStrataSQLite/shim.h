@@ -1,0 +1,59 @@
+// The system's SQLite, as a module, and the few calls that Swift cannot make: variadic functions and function-pointer
+// constants written as casts of small integers.
+#ifndef STRATA_SQLITE_SHIM_H
+#define STRATA_SQLITE_SHIM_H
+
+#include <sqlite3.h>
+
+#ifdef __linux__
+// Declared here since <sched.h> offers it only with _GNU_SOURCE.
+extern int sched_getcpu(void);
+#else
+#include <pthread.h>
+#include <stdint.h>
+#endif
+
+// SQLite counts its memory under one process-wide lock, which readers on several threads would queue for.
+// Refused (and harmless) when somebody else has already started the library.
+static inline int strata_sqlite3_disable_memory_statistics(void) {
+    return sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);
+}
+
+// Sets one of the on/off switches of sqlite3_db_config.
+static inline int strata_sqlite3_set_switch(sqlite3 *db, int which, int on) {
+    return sqlite3_db_config(db, which, on, (int *)0);
+}
+
+// Text and blobs that the caller keeps in place until the statement is reset.
+static inline int strata_sqlite3_bind_text_static(sqlite3_stmt *s, int i, const void *p, sqlite3_uint64 n) {
+    return sqlite3_bind_text64(s, i, (const char *)p, n, SQLITE_STATIC, SQLITE_UTF8);
+}
+static inline int strata_sqlite3_bind_blob_static(sqlite3_stmt *s, int i, const void *p, sqlite3_uint64 n) {
+    return sqlite3_bind_blob64(s, i, p, n, SQLITE_STATIC);
+}
+
+// Text and blobs that SQLite copies.
+static inline int strata_sqlite3_bind_text_copy(sqlite3_stmt *s, int i, const void *p, sqlite3_uint64 n) {
+    return sqlite3_bind_text64(s, i, (const char *)p, n, SQLITE_TRANSIENT, SQLITE_UTF8);
+}
+static inline int strata_sqlite3_bind_blob_copy(sqlite3_stmt *s, int i, const void *p, sqlite3_uint64 n) {
+    return sqlite3_bind_blob64(s, i, p, n, SQLITE_TRANSIENT);
+}
+static inline void strata_sqlite3_result_text_copy(sqlite3_context *c, const void *p, sqlite3_uint64 n) {
+    sqlite3_result_text64(c, (const char *)p, n, SQLITE_TRANSIENT, SQLITE_UTF8);
+}
+static inline void strata_sqlite3_result_blob_copy(sqlite3_context *c, const void *p, sqlite3_uint64 n) {
+    sqlite3_result_blob64(c, p, n, SQLITE_TRANSIENT);
+}
+
+// A number that threads on different processors rarely share: the processor, or else something of the thread's own.
+static inline unsigned strata_current_processor(void) {
+#ifdef __linux__
+    int processor = sched_getcpu();
+    return processor < 0 ? 0 : (unsigned)processor;
+#else
+    return (unsigned)((uintptr_t)pthread_self() >> 12) * 2654435761u >> 16;
+#endif
+}
+
+#endif

@@ -1,0 +1,112 @@
+import Foundation
+import Synchronization
+
+/// A model, its coordinator, and contexts on it: what most programs need.
+///
+///     let container = NSPersistentContainer(name: "Guide", managedObjectModel: model)
+///     container.persistentStoreDescriptions = [NSPersistentStoreDescription(url: storeURL)]
+///     container.loadPersistentStores { _, error in if let error { … } }
+///     try await container.performBackgroundTask { context in … }
+///
+/// Any thread may use it once its stores are loaded.
+open class NSPersistentContainer: NSObject, @unchecked Sendable {
+    // @unchecked Sendable: constants, and the descriptions behind their mutex.
+
+    /// The name, which also names the default store file.
+    public let name: String
+    /// The model.
+    public let managedObjectModel: NSManagedObjectModel
+    /// The coordinator.
+    public let persistentStoreCoordinator: NSPersistentStoreCoordinator
+    /// A context of the main queue.
+    public let viewContext: NSManagedObjectContext
+
+    private let descriptions: Mutex<UncheckedBox<[NSPersistentStoreDescription]>>
+
+    /// Which stores ``loadPersistentStores(completionHandler:)`` opens.
+    ///
+    /// Default: one SQLite file, named like the container, in ``defaultDirectoryURL()``.
+    open var persistentStoreDescriptions: [NSPersistentStoreDescription] {
+        get { descriptions.withLock { $0 }.value }
+        set {
+            let box = UncheckedBox(newValue)
+            descriptions.withLock { $0 = box }
+        }
+    }
+
+    /// Makes a container with the model of that name, found among the main bundle's resources.
+    ///
+    /// Stops the program if there is none; read the model yourself to be told why.
+    public convenience init(name: String) {
+        let bundle = Bundle.main
+        let found = ["momd", "mom", "xcdatamodeld", "xcdatamodel"].lazy
+            .compactMap { bundle.url(forResource: name, withExtension: $0) }
+            .compactMap { NSManagedObjectModel(contentsOf: $0) }.first
+        guard let model = found ?? NSManagedObjectModel.mergedModel(from: nil) else {
+            fatalError(
+                "CoreData: there is no model \"\(name)\" in \(bundle.bundlePath). Use init(name:managedObjectModel:) with a model read from where it is."
+            )
+        }
+        self.init(name: name, managedObjectModel: model)
+    }
+
+    /// Makes a container with a model, which is put to use and so becomes immutable.
+    public required init(name: String, managedObjectModel model: NSManagedObjectModel) {
+        self.name = name
+        managedObjectModel = model
+        persistentStoreCoordinator = NSPersistentStoreCoordinator(managedObjectModel: model)
+        persistentStoreCoordinator.name = name
+        viewContext = NSManagedObjectContext(.mainQueue)
+        viewContext.persistentStoreCoordinator = persistentStoreCoordinator
+        viewContext.name = "viewContext"
+        let url = Self.defaultDirectoryURL().appendingPathComponent(name + ".sqlite")
+        descriptions = Mutex(UncheckedBox([NSPersistentStoreDescription(url: url)]))
+        super.init()
+    }
+
+    /// Where default stores lie: the user's folder for application data (on Linux `~/.local/share`), made if needed.
+    open class func defaultDirectoryURL() -> URL {
+        let manager = FileManager.default
+        let base =
+            manager.urls(for: .applicationSupportDirectory, in: .userDomainMask).first
+            ?? URL(fileURLWithPath: NSTemporaryDirectory())
+        try? manager.createDirectory(at: base, withIntermediateDirectories: true)
+        return base
+    }
+
+    /// Opens the stores of ``persistentStoreDescriptions`` that are not open yet.
+    ///
+    /// - Parameter block: Called once for each description, with the error if there was one; before this returns, but for
+    ///   descriptions that ask for asynchronous adding.
+    open func loadPersistentStores(
+        completionHandler block: @escaping (NSPersistentStoreDescription, (any Error)?) -> Void
+    ) {
+        for description in persistentStoreDescriptions {
+            persistentStoreCoordinator.addPersistentStore(with: description, completionHandler: block)
+        }
+    }
+
+    /// Makes a context with a queue of its own.
+    open func newBackgroundContext() -> NSManagedObjectContext {
+        let context = NSManagedObjectContext(.privateQueue)
+        context.persistentStoreCoordinator = persistentStoreCoordinator
+        return context
+    }
+
+    /// Runs `block` on a fresh background context, and returns at once.
+    open func performBackgroundTask(_ block: @escaping @Sendable (NSManagedObjectContext) -> Void) {
+        let context = newBackgroundContext()
+        context.perform { block(context) }
+    }
+
+    /// Runs `block` on a fresh background context and suspends until it has run.
+    ///
+    /// - Returns: What the block returns.
+    /// - Throws: What the block throws.
+    public func performBackgroundTask<T>(
+        _ block: @escaping @Sendable (NSManagedObjectContext) throws -> sending T
+    ) async throws -> sending T {
+        let context = newBackgroundContext()
+        return try await context.perform(schedule: .enqueued) { try block(context) }
+    }
+}

@@ -1,0 +1,93 @@
+import Foundation
+
+/// Which store a container opens, and how.
+///
+/// Not thread-safe: set it up before it is used.
+open class NSPersistentStoreDescription: NSObject, NSCopying {
+    /// The type of the store.
+    ///
+    /// Default SQLite.
+    open var type: String = NSSQLiteStoreType
+    /// The configuration whose entities the store holds.
+    ///
+    /// Default nil: all entities.
+    open var configuration: String?
+    /// Where the store lies; `/dev/null` for a private SQLite database in memory.
+    open var url: URL?
+    /// What was set with ``setOption(_:forKey:)``.
+    open private(set) var options: [String: NSObject] = [:]
+    /// What was set with ``setValue(_:forPragmaNamed:)``.
+    open var sqlitePragmas: [String: NSObject] {
+        options[NSSQLitePragmasOption] as? [String: NSObject] ?? pragmas
+    }
+    private var pragmas: [String: NSObject] = [:]
+
+    /// Whether the store is opened for reading only.
+    ///
+    /// Default false.
+    open var isReadOnly: Bool {
+        get { (options[NSReadOnlyPersistentStoreOption] as? NSNumber)?.boolValue ?? false }
+        set { setOption(NSNumber(value: newValue), forKey: NSReadOnlyPersistentStoreOption) }
+    }
+
+    /// For how many seconds to wait on a busy store.
+    ///
+    /// Default 240, Apple's.
+    open var timeout: TimeInterval {
+        get { (options[NSPersistentStoreTimeoutOption] as? NSNumber)?.doubleValue ?? 240 }
+        set { setOption(NSNumber(value: newValue), forKey: NSPersistentStoreTimeoutOption) }
+    }
+
+    /// Whether the store is opened on a background queue.
+    ///
+    /// Default false.
+    open var shouldAddStoreAsynchronously = false
+    /// Whether a store of an older model is migrated.
+    ///
+    /// Default true; stores are not migrated yet, so such a store throws 134100.
+    open var shouldMigrateStoreAutomatically = true
+    /// Whether the mapping of a migration is inferred.
+    ///
+    /// Default true.
+    open var shouldInferMappingModelAutomatically = true
+
+    /// A description of a SQLite store at a URL.
+    public init(url: URL) {
+        self.url = url
+        super.init()
+    }
+
+    /// A description of a SQLite store without a URL yet.
+    public override init() {}
+
+    /// Sets an option of the store; nil removes it.
+    open func setOption(_ option: NSObject?, forKey key: String) { options[key] = option }
+
+    /// Sets a pragma of a SQLite store, such as `journal_mode`; nil removes it.
+    open func setValue(_ value: NSObject?, forPragmaNamed name: String) { pragmas[name] = value }
+
+    /// All options as the coordinator takes them.
+    var allOptions: [AnyHashable: Any] {
+        var all: [AnyHashable: Any] = [:]
+        for (key, value) in options { all[key] = value }
+        if !pragmas.isEmpty { all[NSSQLitePragmasOption] = pragmas }
+        return all
+    }
+
+    /// A description that can be changed on its own.
+    open func copy(with zone: NSZone? = nil) -> Any {
+        let copy = NSPersistentStoreDescription()
+        copy.type = type
+        copy.configuration = configuration
+        copy.url = url
+        copy.options = options
+        copy.pragmas = pragmas
+        copy.shouldAddStoreAsynchronously = shouldAddStoreAsynchronously
+        copy.shouldMigrateStoreAutomatically = shouldMigrateStoreAutomatically
+        copy.shouldInferMappingModelAutomatically = shouldInferMappingModelAutomatically
+        return copy
+    }
+
+    /// The type and the URL.
+    open override var description: String { "<NSPersistentStoreDescription \(type) \(url?.path ?? "without a URL")>" }
+}

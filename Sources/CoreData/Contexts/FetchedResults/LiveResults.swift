@@ -1,0 +1,115 @@
+import Foundation
+import StrataPredicates
+
+extension NSManagedObjectContext {
+    /// The committed results of a request, as they are now and after each commit that changes them.
+    ///
+    ///     for try await snapshot in context.results(for: Venue.fetchRequest()) {
+    ///         let names = try await context.perform { try snapshot.objects(in: context).map { $0.name ?? "" } }
+    ///     }
+    ///
+    /// The first snapshot comes at once. Another one comes after a save, of any context on this context's coordinator and
+    /// whether this context merges it or not, that changes which objects match, their order, or one of these objects.
+    /// Changes made elsewhere count when `mergeChanges(fromRemoteContextSave:into:)` brings them to this context.
+    /// No commit is missed, snapshots come in commit order, each shows one state of the store, and commits that come
+    /// faster than snapshots are taken are coalesced. A snapshot may show a commit already that the next one is made for.
+    ///
+    /// Fetches are made on this context's queue, and only when a snapshot is asked for; waiting takes no thread. The sequence
+    /// holds the context weakly. It ends when the context goes away and when the task is cancelled. It throws what a fetch
+    /// throws, and ends with that. Each loop over it observes for itself.
+    ///
+    /// May be called on any thread.
+    ///
+    /// - Parameter request: What to fetch; a copy is made. Its result type and `includesPendingChanges` do not count.
+    /// - Returns: The sequence; nothing is observed before a loop over it starts.
+    public func results<ResultType>(for request: NSFetchRequest<ResultType>) -> LiveResults<ResultType> {
+        if let type = ResultType.self as? NSManagedObject.Type { ManagedClasses.register(type) }
+        return LiveResults(request, self)
+    }
+}
+
+/// The committed results of a request, one snapshot after the other.
+///
+/// See ``NSManagedObjectContext/results(for:)``.
+public struct LiveResults<ResultType>: AsyncSequence, Sendable {
+    /// A state of the results.
+    public typealias Element = Snapshot
+
+    private let request: LiveRequest
+    private let observed: ObservedContext
+
+    init(_ request: NSFetchRequest<ResultType>, _ context: NSManagedObjectContext) {
+        self.request = LiveRequest(request, context)
+        observed = ObservedContext(context)
+    }
+
+    /// Starts to observe.
+    public func makeAsyncIterator() -> AsyncIterator {
+        guard let context = observed.context, let coordinator = context.persistentStoreCoordinator else {
+            return AsyncIterator(.finished(request))
+        }
+        let query = LiveQuery(request, context)
+        context.observers.add(query)
+        coordinator.commits.subscribe(query)
+        return AsyncIterator(query)
+    }
+
+    /// The results as they were committed at one moment.
+    ///
+    /// Any thread may use it.
+    public struct Snapshot: Sendable, Equatable {
+        /// The IDs of the results in order.
+        public let objectIDs: [NSManagedObjectID]
+
+        /// The results as objects of a context, in order, read with one fetch.
+        ///
+        /// Must be called inside the context's scope. Objects that were deleted since are left out, and the objects show
+        /// their values of now, unsaved changes included.
+        ///
+        /// - Throws: Errors of the fetch; `persistentStoreOperation` (134070) if the objects are of another class.
+        public func objects(in context: NSManagedObjectContext) throws -> [ResultType] {
+            guard let first = objectIDs.first else { return [] }
+            var specification = FetchSpecification()
+            specification.entity = first.layout.entity.rootEntity
+            specification.predicate = NSPredicate(format: "SELF IN %@", objectIDs)
+            let found = try context.fetch(NSFetchRequest<NSManagedObject>(specification: specification))
+            let byID = Dictionary(found.map { (ObjectIdentifier($0.objectID), $0) }) { first, _ in first }
+            return try objectIDs.compactMap { id in
+                guard let object = byID[ObjectIdentifier(id)] else { return nil }
+                guard let result = object as? ResultType ?? id as? ResultType else {
+                    throw FetchPlanner.refused(
+                        "Objects of entity \(object.entity.name ?? "") are of class \(type(of: object)), not \(ResultType.self). Check the class name in the model."
+                    )
+                }
+                return result
+            }
+        }
+    }
+
+    /// One observer.
+    ///
+    /// Use it in one task.
+    public struct AsyncIterator: AsyncIteratorProtocol {
+        private let query: LiveQuery
+        private var last: [NSManagedObjectID]?
+
+        fileprivate init(_ query: LiveQuery) { self.query = query }
+
+        /// The next snapshot; waits for a commit that makes one.
+        ///
+        /// - Returns: `nil` when the context has gone or the task was cancelled.
+        /// - Throws: What the fetch throws; nothing comes after that.
+        public mutating func next() async throws -> Snapshot? {
+            guard let ids = try await query.next(after: last) else { return nil }
+            last = ids
+            return Snapshot(objectIDs: ids)
+        }
+    }
+}
+
+/// A context that is observed but not kept alive.
+private final class ObservedContext: Sendable {
+    weak let context: NSManagedObjectContext?
+
+    init(_ context: NSManagedObjectContext) { self.context = context }
+}

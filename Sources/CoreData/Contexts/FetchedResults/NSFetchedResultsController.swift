@@ -1,0 +1,331 @@
+import Foundation
+import StrataPredicates
+
+/// The results of a fetch request, in sections, kept up to date with the changes of a context.
+///
+///     let request = NSFetchRequest<Venue>(entityName: "Venue")
+///     request.sortDescriptors = [NSSortDescriptor(key: "city.name", ascending: true), NSSortDescriptor(key: "name", ascending: true)]
+///     let controller = NSFetchedResultsController(
+///         fetchRequest: request, managedObjectContext: context, sectionNameKeyPath: "city.name", cacheName: nil)
+///     controller.delegate = self
+///     try controller.performFetch()
+///
+/// While it has a ``delegate``, the results follow the end of each event of the context: edits, inserts and deletes that are
+/// not saved yet, rollback, undo, refreshes, and merges of what others have saved. Every merged change counts: of objects
+/// that the context has only as faults, and of those that it has never seen. Objects of other entities count too where the
+/// predicate, the sort descriptors or the section names look at them. A limit and an offset hold all the time.
+///
+/// Confined to the queue of its context, the initialiser excepted. It keeps the context and the objects of the results
+/// alive; the context does not keep it alive.
+open class NSFetchedResultsController<ResultType>: NSObject {
+    private let tracker: ResultsTracker
+    private let knownRequest: NSFetchRequest<ResultType>?
+    /// What delegates are given for this controller: one on the same results whose type they can name.
+    private var face: NSFetchedResultsController<NSFetchRequestResult>?
+    private var knownObjects: (generation: Int, objects: [ResultType])?
+
+    // MARK: - Making
+
+    /// Makes a controller.
+    ///
+    /// It has no results before ``performFetch()``.
+    ///
+    /// - Parameters:
+    ///   - fetchRequest: What to fetch: objects, or their IDs, sorted in some order. Unsaved changes always count. Changes
+    ///     made to the request later count from the next ``performFetch()`` on.
+    ///   - context: The context to fetch from and to follow.
+    ///   - sectionNameKeyPath: The key path of the value that names an object's section; `nil` for a single section. The
+    ///     request must sort objects of one section next to one another.
+    ///   - name: Kept as ``cacheName``, and otherwise without effect.
+    public init(
+        fetchRequest: NSFetchRequest<ResultType>,
+        managedObjectContext context: NSManagedObjectContext,
+        sectionNameKeyPath: String?,
+        cacheName name: String?
+    ) {
+        tracker = ResultsTracker(fetchRequest, context, sectionNameKeyPath: sectionNameKeyPath)
+        knownRequest = fetchRequest
+        cacheName = name
+        super.init()
+        tracker.client = self
+    }
+
+    /// Makes the face of another controller.
+    private init(faceOf tracker: ResultsTracker, cacheName: String?) {
+        self.tracker = tracker
+        self.cacheName = cacheName
+        knownRequest = nil
+        super.init()
+    }
+
+    /// What is fetched.
+    open var fetchRequest: NSFetchRequest<ResultType> {
+        // A delegate's controller has another type of results, so the request is a copy there.
+        knownRequest ?? NSFetchRequest<ResultType>(specification: tracker.request.specification)
+    }
+
+    /// The context that is followed.
+    open var managedObjectContext: NSManagedObjectContext { tracker.context }
+
+    /// The key path of the value that names an object's section; `nil` for a single section.
+    open var sectionNameKeyPath: String? { tracker.sectionNameKeyPath }
+
+    /// The name that was given.
+    ///
+    /// Apple's framework keeps the sections of a fetch on disk under this name. Here sections are computed from the fetched
+    /// rows each time, in one pass, so there is no cache that could be outdated.
+    public let cacheName: String?
+
+    /// Does nothing: no section information is ever kept on disk, so there is none to delete.
+    public class func deleteCache(withName name: String?) {}
+
+    /// Makes a section's name of the value at ``sectionNameKeyPath``.
+    ///
+    /// Default nil: strings and numbers as they are, nil as an empty name, everything else as it describes itself.
+    ///
+    /// Counts from the next ``performFetch()`` on. Apple's framework has no such property; there a method of the object
+    /// that the key path names does the work, which takes the Objective-C runtime.
+    public final var sectionNameTransformer: ((Any?) -> String)? {
+        get { tracker.sectionNaming }
+        set { tracker.sectionNaming = newValue }
+    }
+
+    /// Is told of changes; held weakly.
+    ///
+    /// Without one the results stay as they were fetched. Set it before ``performFetch()``; if it is set later, changes
+    /// missed meanwhile are told along with the next one.
+    open var delegate: (any NSFetchedResultsControllerDelegate)? {
+        get { tracker.delegate }
+        set { tracker.delegate = newValue }
+    }
+
+    // MARK: - Fetching
+
+    /// Fetches, replacing earlier results.
+    ///
+    /// Nothing is told to the delegate.
+    ///
+    /// - Throws: As `NSManagedObjectContext.fetch(_:)`, moreover for a request without sort descriptors or for dictionaries
+    ///   or counts; `coreData` (134060) if objects of one section are not sorted next to one another. The results are as
+    ///   before then.
+    open func performFetch() throws {
+        if let type = ResultType.self as? NSManagedObject.Type { ManagedClasses.register(type) }
+        try tracker.performFetch { objects in
+            var known: NSManagedObject.Type?
+            for object in objects where type(of: object) != known {
+                known = type(of: object)
+                guard result(for: object) == nil else { continue }
+                throw FetchPlanner.refused(
+                    "Objects of entity \(object.entity.name ?? "") are of class \(type(of: object)), which are no results of type \(ResultType.self). Check the class name in the model and the request's resultType."
+                )
+            }
+        }
+    }
+
+    /// The result that stands for an object.
+    private func result(for object: NSManagedObject) -> ResultType? {
+        if let object = object as? ResultType, !wantsIDs { return object }
+        return object.objectID as? ResultType
+    }
+
+    private var wantsIDs: Bool { tracker.request.specification.resultType == .managedObjectIDResultType }
+
+    // MARK: - Results
+
+    /// The results in order; `nil` before ``performFetch()``.
+    ///
+    /// O(n) after a change, else O(1).
+    open var fetchedObjects: [ResultType]? {
+        tracker.context.assertCurrent(#function)
+        guard let list = tracker.list else { return nil }
+        if let knownObjects, knownObjects.generation == tracker.generation { return knownObjects.objects }
+        let objects = list.objects.compactMap(result(for:))
+        knownObjects = (tracker.generation, objects)
+        return objects
+    }
+
+    /// The result at a path of section and row.
+    ///
+    /// O(log n).
+    ///
+    /// Stops the program for a path outside of the results.
+    open func object(at indexPath: IndexPath) -> ResultType {
+        tracker.context.assertCurrent(#function)
+        let sections = tracker.list?.sections ?? []
+        guard indexPath.count == 2, sections.indices.contains(indexPath[0]) else {
+            fatalError("CoreData: there is no result at \(indexPath); the results have \(sections.count) sections.")
+        }
+        let entries = sections[indexPath[0]].entries
+        guard indexPath[1] >= 0, indexPath[1] < entries.count, let result = result(for: entries[indexPath[1]].object)
+        else {
+            fatalError(
+                "CoreData: there is no result at \(indexPath); section \(indexPath[0]) has \(entries.count) objects."
+            )
+        }
+        return result
+    }
+
+    /// The path of section and row of a result; `nil` if it is none.
+    ///
+    /// O(log n).
+    open func indexPath(forObject object: ResultType) -> IndexPath? {
+        tracker.context.assertCurrent(#function)
+        let known: NSManagedObject?
+        switch object {
+        case let object as NSManagedObject: known = object
+        case let id as NSManagedObjectID: known = tracker.context.registeredObject(for: id)
+        default: known = nil
+        }
+        guard let entry = known.flatMap({ tracker.list?.entry(of: $0) }), let section = entry.section else {
+            return nil
+        }
+        return IndexPath(indexes: [section.index, section.entries.place(of: entry)])
+    }
+
+    // MARK: - Sections
+
+    /// The sections in order; `nil` before ``performFetch()``.
+    ///
+    /// Without a ``sectionNameKeyPath`` there is one, with an empty name, even if it has no objects.
+    open var sections: [any NSFetchedResultsSectionInfo]? {
+        tracker.context.assertCurrent(#function)
+        return tracker.list?.sections.map { SectionInfo($0, tracker) }
+    }
+
+    /// The title of a section in an index: the first letter of its name in upper case; `nil` for an empty name.
+    ///
+    /// Override it, or implement the delegate's method, for other titles.
+    open func sectionIndexTitle(forSectionName sectionName: String) -> String? {
+        // The face of a controller answers as the controller, which may be of a subclass.
+        if knownRequest == nil, let owner = tracker.client { return owner.ownIndexTitle(ofSectionNamed: sectionName) }
+        return sectionName.first.map { $0.uppercased() }
+    }
+
+    /// The index titles of the sections, in order, each once.
+    open var sectionIndexTitles: [String] {
+        var seen: Set<String> = []
+        return (sections ?? []).compactMap(\.indexTitle).filter { seen.insert($0).inserted }
+    }
+
+    /// The number of the section that an index title leads to.
+    ///
+    /// - Parameters:
+    ///   - title: One of ``sectionIndexTitles``.
+    ///   - sectionIndex: Its place among them; not needed to find it.
+    /// - Returns: The first section with that title; `NSNotFound` if there is none.
+    open func section(forSectionIndexTitle title: String, at sectionIndex: Int) -> Int {
+        (sections ?? []).firstIndex { $0.indexTitle == title } ?? NSNotFound
+    }
+
+    // MARK: - Identity
+
+    /// Whether the other object is a controller of the same results: this one, or what its delegate is given for it.
+    open override func isEqual(_ object: Any?) -> Bool {
+        guard let other = object as? any ResultsFace else { return false }
+        return other.followedResults === tracker
+    }
+
+    /// A hash that fits ``isEqual(_:)``.
+    open override var hash: Int { ObjectIdentifier(tracker).hashValue }
+
+    /// What keeping the results up to date has cost so far: fetches, evaluated predicates, comparisons of two objects.
+    package var work: (fetches: Int, evaluations: Int, comparisons: Int) {
+        (tracker.work.fetches, tracker.work.evaluations, tracker.work.comparisons)
+    }
+}
+
+/// Controllers stay on the queue of their context.
+@available(*, unavailable, message: "A fetched results controller is confined to the queue of its context")
+extension NSFetchedResultsController: Sendable {}
+
+/// A controller whatever the type of its results.
+private protocol ResultsFace: AnyObject {
+    var followedResults: ResultsTracker { get }
+}
+
+extension NSFetchedResultsController: ResultsFace {
+    fileprivate var followedResults: ResultsTracker { tracker }
+}
+
+// MARK: - Telling the delegate
+
+extension NSFetchedResultsController: ResultsTrackerClient {
+    /// This controller as the delegate's methods take it.
+    private var delegateFace: NSFetchedResultsController<NSFetchRequestResult> {
+        if let same = self as? NSFetchedResultsController<NSFetchRequestResult> { return same }
+        if let face { return face }
+        let made = NSFetchedResultsController<NSFetchRequestResult>(faceOf: tracker, cacheName: cacheName)
+        face = made
+        return made
+    }
+
+    func willChange() {
+        delegate?.controllerWillChangeContent(delegateFace)
+    }
+
+    func didChange(_ changes: ResultChanges) {
+        guard let delegate else { return }
+        let face = delegateFace
+        for (section, index) in changes.deletedSections {
+            delegate.controller(face, didChange: SectionInfo(section, tracker), atSectionIndex: index, for: .delete)
+        }
+        for (section, index) in changes.insertedSections {
+            delegate.controller(face, didChange: SectionInfo(section, tracker), atSectionIndex: index, for: .insert)
+        }
+        for change in changes.objects {
+            delegate.controller(
+                face,
+                didChange: anyResult(for: change.entry.object),
+                at: change.old,
+                for: change.type,
+                newIndexPath: change.new
+            )
+        }
+        if sectionNameKeyPath == nil, let difference = difference(changes) {
+            delegate.controller(face, didChangeContentWith: difference)
+        }
+        delegate.controllerDidChangeContent(face)
+    }
+
+    private func difference(_ changes: ResultChanges) -> CollectionDifference<NSManagedObjectID>? {
+        var steps: [CollectionDifference<NSManagedObjectID>.Change] = []
+        for change in changes.objects where change.type != .update {
+            let id = tracker.id(of: change.entry.object)
+            let (old, new) = (change.old?[1], change.new?[1])
+            if let old { steps.append(.remove(offset: old, element: id, associatedWith: new)) }
+            if let new { steps.append(.insert(offset: new, element: id, associatedWith: old)) }
+        }
+        return CollectionDifference(steps)
+    }
+
+    func indexTitle(ofSectionNamed name: String) -> String? {
+        guard let delegate else { return sectionIndexTitle(forSectionName: name) }
+        return delegate.controller(delegateFace, sectionIndexTitleForSectionName: name)
+    }
+
+    func ownIndexTitle(ofSectionNamed name: String) -> String? { sectionIndexTitle(forSectionName: name) }
+
+    func anyResult(for object: NSManagedObject) -> Any {
+        wantsIDs ? tracker.id(of: object) : object
+    }
+}
+
+/// What a controller shows of a section.
+private struct SectionInfo: NSFetchedResultsSectionInfo {
+    private let section: ResultSection
+    private let tracker: ResultsTracker
+
+    init(_ section: ResultSection, _ tracker: ResultsTracker) {
+        self.section = section
+        self.tracker = tracker
+    }
+
+    var name: String { section.name }
+    var indexTitle: String? { tracker.client?.indexTitle(ofSectionNamed: section.name) }
+    var numberOfObjects: Int { section.entries.count }
+
+    var objects: [Any]? {
+        guard let client = tracker.client else { return section.objects }
+        return section.objects.map(client.anyResult(for:))
+    }
+}

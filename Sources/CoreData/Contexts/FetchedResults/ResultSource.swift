@@ -1,0 +1,216 @@
+import Foundation
+import StrataPredicates
+
+/// What a controller's request means in its context: which objects belong to the results, in what order, in which section.
+///
+/// Confined to the context's queue. Judges objects by their values in memory.
+struct ResultSource {
+    let plan: FetchPlan
+    private let specification: FetchSpecification
+    private let affectedStores: [NSPersistentStore]?
+    private let sectionKeys: [String]
+    private let sectionNaming: ((Any?) -> String)?
+    private let entityNumbers: Set<Int>
+    /// The roots of entities, other than that of the object itself, whose values decide membership, order or section.
+    private let relatedRoots: Set<Int>
+    /// Whether, in those entities, memberships of relationships matter too.
+    private let looksIntoCollections: Bool
+    private let reader = ObjectReader()
+
+    /// Resolves a request.
+    ///
+    /// - Throws: `persistentStoreOperation` (134070) for a request that makes no sense, has no sort descriptors, or asks for
+    ///   something else than objects or IDs.
+    init(
+        _ request: any AnyFetchRequest,
+        sectionNameKeyPath: String?,
+        naming: ((Any?) -> String)?,
+        _ context: NSManagedObjectContext
+    ) throws {
+        var specification = request.specification
+        guard [.managedObjectResultType, .managedObjectIDResultType].contains(specification.resultType) else {
+            throw FetchPlanner.refused(
+                "A fetched results controller follows objects: set resultType to managedObjectResultType or managedObjectIDResultType."
+            )
+        }
+        guard !(specification.sortDescriptors ?? []).isEmpty else {
+            throw FetchPlanner.refused(
+                "A fetched results controller needs a fetch request with at least one sort descriptor, to keep its results in order."
+            )
+        }
+        specification.resultType = .managedObjectResultType
+        // Unsaved changes are what a controller follows.
+        specification.includesPendingChanges = true
+        self.specification = specification
+        affectedStores = request.affectedStores
+        plan = try FetchPlanner(model: context.model).plan(specification)
+        entityNumbers = Set(plan.entityNumbers)
+        sectionKeys = sectionNameKeyPath?.split(separator: ".").map(String.init) ?? []
+        sectionNaming = naming
+        var roots = plan.relatedRootNumbers
+        var collections = plan.predicate.map { CollectionUse.isIn($0.condition) } ?? false
+        Self.follow(sectionKeys, from: plan.layout, &roots, &collections)
+        relatedRoots = roots
+        looksIntoCollections = collections
+    }
+
+    /// Adds the entities on the way of a key path.
+    private static func follow(
+        _ keys: [String],
+        from layout: EntityLayout,
+        _ roots: inout Set<Int>,
+        _ collections: inout Bool
+    ) {
+        var layout = layout
+        for key in keys {
+            let relationship: NSRelationshipDescription?
+            switch layout.places[key] {
+            case .slot(let index): relationship = layout.slots[index].relationship
+            case .toMany(let index):
+                relationship = layout.toMany[index].relationship
+                collections = true
+            default: relationship = nil
+            }
+            guard let destination = relationship?.destinationEntity else { return }
+            layout = destination.layout
+            roots.insert(layout.rootNumber)
+        }
+    }
+
+    // MARK: - Fetching
+
+    /// The results as a fetch gives them, pending changes folded in.
+    func fetch(in context: NSManagedObjectContext) throws -> [NSManagedObject] {
+        try context.fetch(request(specification))
+    }
+
+    private func request(_ specification: FetchSpecification) -> NSFetchRequest<NSManagedObject> {
+        let request = NSFetchRequest<NSManagedObject>(specification: specification)
+        request.affectedStores = affectedStores
+        return request
+    }
+
+    /// Reads the rows of faults that are about to be judged, all at once, where the row cache does not have them.
+    ///
+    /// - Returns: Whether a fetch was needed.
+    func warmUp(_ objects: [NSManagedObject], in context: NSManagedObjectContext) throws -> Bool {
+        let cold = objects.filter { object in
+            guard object.isFault, object.current == nil, object.key > 0, object.context === context else {
+                return false
+            }
+            let store = context.openStore(at: object.storeSlot)
+            return store?.cache.row(object.key, root: object.layout.rootNumber) == nil
+        }
+        guard cold.count > 1 else { return false }
+        var wanted = FetchSpecification()
+        wanted.entity = plan.layout.entity
+        wanted.includesSubentities = specification.includesSubentities
+        wanted.includesPendingChanges = false
+        wanted.predicate = NSPredicate(format: "SELF IN %@", cold)
+        _ = try context.fetch(request(wanted))
+        return true
+    }
+
+    // MARK: - Judging
+
+    /// Whether an object is of the entity, and of the stores, that were asked for.
+    func concerns(_ object: NSManagedObject) -> Bool { entityNumbers.contains(object.layout.number) }
+
+    func concerns(_ change: ChangeMessage.Change) -> Bool {
+        entityNumbers.contains(change.layout.number) && holds(change.store)
+    }
+
+    private func holds(_ store: OpenStore) -> Bool {
+        affectedStores?.contains { $0 === store.store } ?? true
+    }
+
+    /// Whether an event may have changed results through objects of other entities.
+    func isAffectedIndirectly(by event: ContextEvent) -> Bool {
+        guard !relatedRoots.isEmpty else { return false }
+        if !relatedRoots.isDisjoint(with: event.changedRowRoots) { return true }
+        if looksIntoCollections, !relatedRoots.isDisjoint(with: event.changedRoots) { return true }
+        return event.unregistered.contains { relatedRoots.contains($0.layout.rootNumber) }
+    }
+
+    /// Whether an object of the entity belongs to the results, but for limit and offset.
+    func includes(_ object: NSManagedObject, in context: NSManagedObjectContext) throws -> Bool {
+        guard object.context === context, object.flags.isDisjoint(with: [.deleted, .gone]) else { return false }
+        if affectedStores != nil {
+            let slot = object.isInserted ? context.storeSlotForInsertion(of: object) : object.storeSlot
+            guard let store = context.openStore(at: slot), holds(store) else { return false }
+        }
+        guard let predicate = plan.predicate else {
+            // Without a predicate nothing else would notice that the row has gone.
+            if object.isFault { object.fireFault() }
+            return object.flags.isDisjoint(with: [.gone, .inaccessible])
+        }
+        var evaluator = ResolvedEvaluator(predicate, reader: reader)
+        return try evaluator.evaluate(object) && object.flags.isDisjoint(with: [.gone, .inaccessible])
+    }
+
+    /// What the object is sorted by, read anew.
+    func keys(of object: NSManagedObject) -> [PredicateValue] {
+        guard let sort = plan.sort else { return [] }
+        // Reading objects does not throw; were it to, the object would sort as one without values.
+        return (try? sort.keys(of: object, reader: reader)) ?? sort.terms.map { _ in .null }
+    }
+
+    /// The order of two objects by their keys.
+    func compare(_ lhs: [PredicateValue], _ rhs: [PredicateValue]) -> ComparisonResult {
+        plan.sort?.compare(lhs, rhs) ?? .orderedSame
+    }
+
+    // MARK: - Section names
+
+    /// The name of the section that an object belongs to; empty without sections.
+    func sectionName(of object: NSManagedObject) -> String {
+        guard !sectionKeys.isEmpty else { return "" }
+        var value: Any? = object
+        for key in sectionKeys {
+            switch value {
+            case let object as NSManagedObject: value = object.value(forKey: key)
+            case let object as any KeyValueCoding: value = object.value(forKey: key)
+            case let dictionary as [String: Any]: value = dictionary[key]
+            default: value = nil
+            }
+        }
+        return sectionNaming?(value) ?? Self.name(of: value)
+    }
+
+    /// What a value is called as a section.
+    private static func name(of value: Any?) -> String {
+        switch value {
+        case nil: ""
+        case let text as String: text
+        case let flag as Bool: flag ? "1" : "0"
+        case let number as NSNumber: number.stringValue
+        case let other?: String(describing: other)
+        }
+    }
+}
+
+/// Tells whether a predicate looks into to-many relationships.
+private enum CollectionUse {
+    static func isIn(_ condition: ResolvedCondition) -> Bool {
+        switch condition {
+        case .constant: false
+        case .and(let operands), .or(let operands): operands.contains(where: isIn)
+        case .not(let operand): isIn(operand)
+        case .isNull(let operand), .member(let operand, _): isIn(operand)
+        case .comparison(let comparison): isIn(comparison.left) || isIn(comparison.right)
+        case .between(let operand, let lower, let upper, _): isIn(operand) || isIn(lower) || isIn(upper)
+        case .string(let test): isIn(test.text) || isIn(test.pattern)
+        case .exists: true
+        }
+    }
+
+    private static func isIn(_ expression: ResolvedExpression) -> Bool {
+        switch expression {
+        case .constant, .object, .attribute: false
+        case .function(_, let operands, _): operands.contains(where: isIn)
+        case .aggregate: true
+        case .conditional(let condition, let first, let second): isIn(condition) || isIn(first) || isIn(second)
+        case .rowAggregate(_, let operand): isIn(operand)
+        }
+    }
+}

@@ -1,0 +1,397 @@
+import Foundation
+import StrataPredicates
+
+/// What a tracker's controller does for it.
+///
+/// The controller is generic, the tracker is not.
+protocol ResultsTrackerClient: AnyObject {
+    /// Tells the delegate that changes are about to be made.
+    func willChange()
+    /// Tells the delegate what was changed, and that this was all.
+    func didChange(_ changes: ResultChanges)
+    /// The letter or title for a section in an index.
+    func indexTitle(ofSectionNamed name: String) -> String?
+    /// The same, without asking the delegate.
+    func ownIndexTitle(ofSectionNamed name: String) -> String?
+    /// The result that stands for an object: itself, or its ID.
+    func anyResult(for object: NSManagedObject) -> Any
+}
+
+/// Keeps a controller's results up to date.
+///
+/// At the end of each event it looks at the objects that changed, decides in memory which of them belong to the results
+/// now, and moves those in the sorted list: for *k* changes to *n* results it evaluates *k* predicates and makes
+/// O(*k* log *n*) comparisons, without a fetch. It fetches anew, and compares, where that cannot be decided from the
+/// changed objects alone: when objects of other entities changed that the predicate, the sort or the section names look
+/// at; when a limit or an offset lets objects into the results that nobody has touched; and after very large merges.
+///
+/// Confined to the context's queue.
+final class ResultsTracker {
+    /// What keeping up to date has cost so far.
+    struct Work {
+        var fetches = 0
+        var evaluations = 0
+        var comparisons = 0
+    }
+
+    let context: NSManagedObjectContext
+    let request: any AnyFetchRequest
+    let sectionNameKeyPath: String?
+    var sectionNaming: ((Any?) -> String)?
+    weak var client: (any ResultsTrackerClient)?
+    /// Whom the controller tells; without one the results are not kept up to date.
+    weak var delegate: (any NSFetchedResultsControllerDelegate)?
+
+    /// The results; `nil` before the first fetch.
+    private(set) var list: ResultList?
+    /// Grows with each change of the results.
+    private(set) var generation = 0
+    private(set) var work = Work()
+    private var source: ResultSource?
+    private var isRegistered = false
+    /// Whether changes were missed, so that only a fetch can bring the results up to date.
+    private var isStale = false
+    private var waiting: [Occurrence] = []
+    private var isFollowing = false
+
+    init(_ request: any AnyFetchRequest, _ context: NSManagedObjectContext, sectionNameKeyPath: String?) {
+        self.request = request
+        self.context = context
+        self.sectionNameKeyPath = sectionNameKeyPath
+    }
+
+    /// Fetches the results anew.
+    ///
+    /// - Parameter check: Throws if the results cannot take these objects.
+    /// - Throws: Errors of the fetch, of `check`, and `coreData` (134060) for objects that are not sorted by section. The
+    ///   results are as they were then.
+    func performFetch(_ check: ([NSManagedObject]) throws -> Void) throws {
+        context.assertCurrent("performFetch()")
+        context.processPendingChanges()
+        let source = try ResultSource(
+            request,
+            sectionNameKeyPath: sectionNameKeyPath,
+            naming: sectionNaming,
+            context
+        )
+        let objects = try fetch(source)
+        try check(objects)
+        var list = ResultList(hasSections: sectionNameKeyPath != nil)
+        let entries = objects.enumerated().map { ResultEntry($1, sequence: $0) }
+        if let place = list.fill(named(entries, source)) {
+            throw CocoaError(
+                .coreData,
+                userInfo: [
+                    NSLocalizedDescriptionKey:
+                        "The fetched object at index \(place) belongs to section \"\(source.sectionName(of: objects[place]))\", which other sections follow already. Sort by \"\(sectionNameKeyPath ?? "")\" first, so that sections are not torn apart.",
+                    NSAffectedObjectsErrorKey: [objects[place]],
+                ]
+            )
+        }
+        self.source = source
+        self.list = list
+        isStale = false
+        waiting = []
+        generation += 1
+        guard !isRegistered else { return }
+        isRegistered = true
+        context.observers.add(self)
+    }
+
+    private func fetch(_ source: ResultSource) throws -> [NSManagedObject] {
+        work.fetches += 1
+        return try source.fetch(in: context)
+    }
+
+    private func named(
+        _ entries: [ResultEntry],
+        _ source: ResultSource
+    ) -> [(entry: ResultEntry, sectionName: String)] {
+        entries.map { ($0, source.sectionName(of: $0.object)) }
+    }
+
+    /// The ID of an object, which may be one that the context has forgotten in a reset.
+    func id(of object: NSManagedObject) -> NSManagedObjectID {
+        if object.context == nil, object.key > 0, object.idIfKnown == nil,
+            let store = context.openStore(at: object.storeSlot)
+        {
+            return store.ids.id(key: object.key, layout: object.layout, store: store)
+        }
+        return object.objectID
+    }
+
+    // MARK: - Events
+
+    /// Something that happened to the context.
+    private enum Occurrence {
+        case event(ContextEvent)
+        case reset
+    }
+
+    /// Follows an event of the context.
+    func eventEnded(_ event: ContextEvent) { follow(.event(event)) }
+
+    /// Takes the objects that stand for the results now that the context has forgotten all of them.
+    func contextWasReset() {
+        guard delegate != nil else {
+            // The objects may not be used any more.
+            list = nil
+            generation += 1
+            return
+        }
+        follow(.reset)
+    }
+
+    /// Follows what happened, in order: what a delegate does while it is told of one thing is told of after that.
+    private func follow(_ occurrence: Occurrence) {
+        waiting.append(occurrence)
+        guard !isFollowing else { return }
+        isFollowing = true
+        defer { isFollowing = false }
+        while !waiting.isEmpty {
+            switch waiting.removeFirst() {
+            case .event(let event): followEvent(event)
+            case .reset: followReset()
+            }
+        }
+    }
+
+    private func followReset() {
+        guard let old = list, let source else { return }
+        catchingUp { try refetch(source, touched: old.objects) }
+    }
+
+    private func followEvent(_ event: ContextEvent) {
+        guard list != nil, let source else { return }
+        let objects = event.objects.filter(source.concerns)
+        let unregistered = event.unregistered.filter(source.concerns)
+        let isIndirect = source.isAffectedIndirectly(by: event)
+        guard isIndirect || !objects.isEmpty || !unregistered.isEmpty else { return }
+        guard delegate != nil else {
+            isStale = true
+            return
+        }
+        catchingUp {
+            let isMany = unregistered.count > max(256, (list?.count ?? 0) / 2)
+            if isStale || isIndirect || isMany || source.plan.offset > 0 {
+                try refetch(source, touched: objects)
+            } else {
+                try follow(objects, unregistered, source)
+            }
+        }
+    }
+
+    private func catchingUp(_ body: () throws -> Void) {
+        do {
+            try body()
+        } catch {
+            // Nobody can be told by a throw here. The next event tries again.
+            isStale = true
+            context.coordinator?.report(error, "updating the results of \(request)")
+        }
+    }
+
+    // MARK: - Following changes in memory
+
+    /// What changed objects mean for the list.
+    private struct Delta {
+        var removed: [ResultEntry] = []
+        var repositioned: [(entry: ResultEntry, sectionName: String)] = []
+        var updated: [ResultEntry] = []
+        var inserted: [(object: NSManagedObject, keys: [PredicateValue], sectionName: String)] = []
+
+        var isEmpty: Bool { removed.isEmpty && repositioned.isEmpty && updated.isEmpty && inserted.isEmpty }
+        var isOnlyUpdates: Bool { removed.isEmpty && repositioned.isEmpty && inserted.isEmpty }
+    }
+
+    private func follow(
+        _ objects: [NSManagedObject],
+        _ unregistered: [ChangeMessage.Change],
+        _ source: ResultSource
+    ) throws {
+        var objects = objects
+        var seen = Set(unregistered.isEmpty ? [] : objects.map(ObjectIdentifier.init))
+        for change in unregistered {
+            let slot = Int32(change.store.slot)
+            let object =
+                context.registered(key: change.key, layout: change.layout, storeSlot: slot)
+                ?? context.makeFault(key: change.key, layout: change.layout, storeSlot: slot)
+            if seen.insert(ObjectIdentifier(object)).inserted { objects.append(object) }
+        }
+        if try source.warmUp(objects, in: context) { work.fetches += 1 }
+        let delta = try delta(objects, source)
+        guard !delta.isEmpty else { return }
+        if source.plan.limit > 0, !delta.isOnlyUpdates { return try refetch(source, touched: objects) }
+        let generation = generation
+        client?.willChange()
+        // The delegate may have fetched anew.
+        guard generation == self.generation else { return }
+        client?.didChange(apply(delta, source))
+    }
+
+    private func delta(_ objects: [NSManagedObject], _ source: ResultSource) throws -> Delta {
+        guard let list else { return Delta() }
+        var delta = Delta()
+        for object in objects {
+            work.evaluations += 1
+            let belongs = try source.includes(object, in: context)
+            let entry = list.entry(of: object)
+            if let entry, belongs {
+                let name = list.hasSections ? source.sectionName(of: object) : ""
+                let keys = source.keys(of: object)
+                if name == entry.section?.name, entry.keys.map({ source.compare($0, keys) == .orderedSame }) ?? false {
+                    delta.updated.append(entry)
+                } else {
+                    delta.repositioned.append((entry, name))
+                }
+            } else if let entry {
+                delta.removed.append(entry)
+            } else if belongs {
+                let keys = source.keys(of: object)
+                guard !isBeyondLimit(keys, source) else { continue }
+                delta.inserted.append((object, keys, list.hasSections ? source.sectionName(of: object) : ""))
+            }
+        }
+        return delta
+    }
+
+    /// Whether the results are as many as may be and all sort before an object with these keys.
+    private func isBeyondLimit(_ keys: [PredicateValue], _ source: ResultSource) -> Bool {
+        guard source.plan.limit > 0, let list, list.count >= source.plan.limit, let last = list.last else {
+            return false
+        }
+        return source.compare(keysOfEntry(last, source), keys) == .orderedAscending
+    }
+
+    private func keysOfEntry(_ entry: ResultEntry, _ source: ResultSource) -> [PredicateValue] {
+        if let keys = entry.keys { return keys }
+        let keys = source.keys(of: entry.object)
+        entry.keys = keys
+        return keys
+    }
+
+    private func isBefore(_ lhs: ResultEntry, _ rhs: ResultEntry, _ source: ResultSource) -> Bool {
+        work.comparisons += 1
+        switch source.compare(keysOfEntry(lhs, source), keysOfEntry(rhs, source)) {
+        case .orderedAscending: return true
+        case .orderedDescending: return false
+        case .orderedSame: return lhs.sequence < rhs.sequence
+        }
+    }
+
+    /// Moves entries as the delta says.
+    private func apply(_ delta: Delta, _ source: ResultSource) -> ResultChanges {
+        guard var list = self.list else {
+            return ResultChanges([], formerSections: nil, list: ResultList(hasSections: false))
+        }
+        // The tracker's own copy would make each change of the list copy its dictionaries.
+        self.list = nil
+        let former = list.sections
+        func place(_ entry: ResultEntry) -> ResultChanges.Place? {
+            entry.section.map { ResultChanges.Place(section: $0, row: $0.entries.place(of: entry)) }
+        }
+        var touched = delta.updated.map { ResultChanges.Touched($0, old: place($0), mayHaveMoved: false) }
+        touched += delta.removed.map { ResultChanges.Touched($0, old: place($0)) }
+        touched += delta.repositioned.map { ResultChanges.Touched($0.entry, old: place($0.entry)) }
+        list.remove(delta.removed)
+        list.remove(delta.repositioned.map(\.entry))
+        var incoming: [(entry: ResultEntry, sectionName: String)] = []
+        for (entry, name) in delta.repositioned {
+            entry.keys = source.keys(of: entry.object)
+            incoming.append((entry, name))
+        }
+        for (object, keys, name) in delta.inserted {
+            let entry = list.makeEntry(for: object)
+            entry.keys = keys
+            touched.append(ResultChanges.Touched(entry, old: nil))
+            incoming.append((entry, name))
+        }
+        incoming.sort { isBefore($0.entry, $1.entry, source) }
+        let sectionsChanged = list.insert(incoming) { isBefore($0, $1, source) }
+        self.list = list
+        generation += 1
+        return ResultChanges(touched, formerSections: sectionsChanged ? former : nil, list: list)
+    }
+
+    // MARK: - Fetching anew and comparing
+
+    /// Which row an object stands for, whatever instance it is.
+    private struct RowIdentity: Hashable {
+        let store: Int32
+        let root: Int
+        let key: Int64
+
+        init(_ object: NSManagedObject) {
+            store = object.key < 0 ? -1 : object.storeSlot
+            root = object.layout.rootNumber
+            key = object.key
+        }
+    }
+
+    private func refetch(_ source: ResultSource, touched: [NSManagedObject]) throws {
+        let objects = try fetch(source)
+        guard let old = list else { return }
+        let touched = Set(touched.map(RowIdentity.init))
+        var known: [RowIdentity: ResultEntry] = Dictionary(minimumCapacity: old.count)
+        var before: [ResultEntry] = []
+        before.reserveCapacity(old.count)
+        old.forEach {
+            known[RowIdentity($0.object)] = $0
+            before.append($0)
+        }
+        var isSame = objects.count == old.count
+        var reported = false
+        var next: [(entry: ResultEntry, sectionName: String)] = []
+        next.reserveCapacity(objects.count)
+        for (place, object) in objects.enumerated() {
+            let identity = RowIdentity(object)
+            let entry = known.removeValue(forKey: identity) ?? ResultEntry(object, sequence: 0)
+            let name = source.sectionName(of: object)
+            if isSame, before[place] !== entry || (old.hasSections && entry.section?.name != name) { isSame = false }
+            if touched.contains(identity) { reported = true }
+            next.append((entry, name))
+        }
+        isStale = false
+        guard !isSame || reported else { return }
+        let generation = generation
+        client?.willChange()
+        guard generation == self.generation, let list else { return }
+        client?.didChange(replace(list, before, by: next, objects, touched))
+    }
+
+    private func replace(
+        _ list: ResultList,
+        _ before: [ResultEntry],
+        by next: [(entry: ResultEntry, sectionName: String)],
+        _ objects: [NSManagedObject],
+        _ touched: Set<RowIdentity>
+    ) -> ResultChanges {
+        var list = list
+        let former = list.sections
+        var places: [ResultChanges.Touched] = []
+        places.reserveCapacity(before.count)
+        for section in former {
+            var row = 0
+            section.entries.forEach { entry in
+                let place = ResultChanges.Place(section: section, row: row)
+                let hasChanged = touched.contains(RowIdentity(entry.object))
+                places.append(ResultChanges.Touched(entry, old: place, hasChanged: hasChanged))
+                row += 1
+            }
+        }
+        // Who is not put into a section again has gone.
+        for entry in before { entry.section = nil }
+        for ((entry, _), object) in zip(next, objects) {
+            entry.object = object
+            entry.keys = nil
+        }
+        let isOld = Set(before.map(ObjectIdentifier.init))
+        list.fill(next)
+        for (entry, _) in next where !isOld.contains(ObjectIdentifier(entry)) {
+            places.append(ResultChanges.Touched(entry, old: nil))
+        }
+        self.list = list
+        generation += 1
+        return ResultChanges(places, formerSections: former, list: list)
+    }
+}

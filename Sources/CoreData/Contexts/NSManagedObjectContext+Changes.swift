@@ -1,0 +1,143 @@
+import Foundation
+
+extension NSManagedObjectContext {
+    // MARK: - Inserting
+
+    /// Inserts an object: the next save stores it.
+    ///
+    /// Inserting an object that is to be deleted takes the deletion back.
+    public func insert(_ object: NSManagedObject) {
+        assertCurrent(#function)
+        if let owner = object.context {
+            guard owner === self else {
+                fatalError(
+                    "CoreData: \(object.objectID) belongs to \(owner.describedName), so it cannot be inserted into \(describedName)."
+                )
+            }
+            if object.flags.contains(.deleted) { undelete(object) }
+            return
+        }
+        guard !object.flags.contains(.gone) else {
+            fatalError(
+                "CoreData: a deleted object of entity \(object.entity.name ?? "") cannot be inserted again; make a new one."
+            )
+        }
+        registerUnsaved(object)
+        let values = object.current ?? object.layout.defaults.copy()
+        values.setKey(object.key)
+        object.current = values
+        object.flags.insert([.inserted, .ownsRow, .eventInserted, .writable])
+        list(object)
+        noteUndo(object, before: .absent)
+        object.awakeFromInsert()
+    }
+
+    /// Chooses the store that an unsaved object is saved into.
+    ///
+    /// Without this it is the first store that is not read-only and whose configuration has the entity. Stops the program
+    /// for an object that is stored already, or a store that cannot hold it.
+    public func assign(_ object: Any, to store: NSPersistentStore) {
+        assertCurrent(#function)
+        guard let object = object as? NSManagedObject, object.context === self else {
+            fatalError("CoreData: assign(_:to:) takes an object of \(describedName).")
+        }
+        guard object.isInserted,
+            object.key < 0 || object.storeSlot == coordinator?.openStore(of: store).map({ Int32($0.slot) })
+        else {
+            fatalError("CoreData: \(object.objectID) is stored already; an object cannot move to another store.")
+        }
+        guard let open = coordinator?.openStore(of: store), open.entityNumbers.contains(object.layout.number) else {
+            fatalError(
+                "CoreData: the store \(store.url?.path ?? store.type) cannot hold entity \(object.entity.name ?? "")."
+            )
+        }
+        object.storeSlot = Int32(open.slot)
+    }
+
+    /// The store that an object which is not stored yet will be saved into.
+    final func storeSlotForInsertion(of object: NSManagedObject) -> Int32 {
+        if object.storeSlot >= 0 { return object.storeSlot }
+        return Int32(coordinator?.storeForInsertion(of: object.layout)?.slot ?? 0)
+    }
+
+    // MARK: - Deleting
+
+    /// Deletes an object: the next save removes its row, and its delete rules are applied at the end of the event.
+    public func delete(_ object: NSManagedObject) {
+        assertCurrent(#function)
+        guard object.context === self else {
+            fatalError(
+                "CoreData: \(object.objectID) does not belong to \(describedName), so it cannot be deleted there."
+            )
+        }
+        guard object.flags.isDisjoint(with: [.gone]) else { return }
+        object.prepareForDeletion()
+        guard !object.flags.contains(.deleted) else { return }
+        noteUndo(object, before: nil)
+        object.flags.insert([.deleted, .eventDeleted])
+        list(object)
+    }
+
+    /// Takes a deletion back that was not saved.
+    final func undelete(_ object: NSManagedObject) {
+        noteUndo(object, before: nil)
+        object.flags.remove([.deleted, .eventDeleted, .deletePropagated])
+        noteEvent(object, object.isInserted ? .eventInserted : .eventUpdated)
+    }
+
+    // MARK: - Keeping track
+
+    /// Notes that an object's values or relationships have changed.
+    final func noteUpdated(_ object: NSManagedObject) {
+        if object.flags.isDisjoint(with: [.inserted, .updated]) {
+            noteUndo(object, before: nil)
+            object.flags.insert(.updated)
+        } else if undoManager != nil {
+            noteUndo(object, before: nil)
+        }
+        if object.flags.isDisjoint(with: [.eventInserted]) { object.flags.insert(.eventUpdated) }
+        list(object)
+    }
+
+    /// Notes something that objects-did-change will report.
+    final func noteEvent(_ object: NSManagedObject, _ flag: ObjectFlags) {
+        object.flags.insert(flag)
+        if !object.flags.contains(.eventListed) {
+            object.flags.insert(.eventListed)
+            eventList.append(object)
+        }
+    }
+
+    @inline(__always)
+    private func list(_ object: NSManagedObject) {
+        if !object.flags.contains(.listed) {
+            object.flags.insert(.listed)
+            changedList.append(object)
+        }
+        if !object.flags.contains(.eventListed) {
+            object.flags.insert(.eventListed)
+            eventList.append(object)
+        }
+    }
+
+    /// Drops from the list of changes what is no change any more.
+    final func compactChanges() {
+        changedList.removeAll { object in
+            guard !object.hasChanges else { return false }
+            object.flags.remove(.listed)
+            return true
+        }
+    }
+
+    /// Includes an unchanged object in the version check of the next save.
+    ///
+    /// The save then fails, or its merge policy decides, if somebody else has changed the object meanwhile.
+    public func detectConflicts(for object: NSManagedObject) {
+        assertCurrent(#function)
+        guard object.context === self, object.key > 0, !object.isInserted else { return }
+        if object.isFault { object.fireFault() }
+        guard object.flags.isDisjoint(with: [.conflictDetection, .gone]) else { return }
+        object.flags.insert(.conflictDetection)
+        conflictDetectionList.append(object)
+    }
+}

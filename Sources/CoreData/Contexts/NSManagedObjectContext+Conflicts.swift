@@ -1,0 +1,203 @@
+import Foundation
+
+// How the five policies resolve conflicts, on the rows themselves.
+
+extension NSManagedObjectContext {
+    // MARK: - Versions
+
+    /// Resolves one conflict of versions.
+    final func resolve(_ conflict: NSMergeConflict, _ type: NSMergePolicyType) {
+        let object = conflict.sourceObject
+        guard let newer = conflict.newerRow else { return resolveDeletedInStore(object, type) }
+        if object.flags.contains(.deleted) {
+            switch type {
+            case .mergeByPropertyStoreTrumpMergePolicyType, .rollbackMergePolicyType:
+                undelete(object)
+                object.discardChanges()
+                object.current = newer
+            default:
+                object.rebase(onto: newer)
+            }
+            return
+        }
+        switch type {
+        case .mergeByPropertyObjectTrumpMergePolicyType: object.rebase(onto: newer)
+        case .mergeByPropertyStoreTrumpMergePolicyType: object.rebase(onto: newer, storeWins: true)
+        case .overwriteMergePolicyType: object.overwrite(newer)
+        case .rollbackMergePolicyType:
+            object.discardChanges()
+            object.current = newer
+        case .errorMergePolicyType: return
+        }
+        object.awake(fromSnapshotEvents: .mergePolicy)
+    }
+
+    /// Somebody has deleted the row of an object that is changed, or deleted, here.
+    private func resolveDeletedInStore(_ object: NSManagedObject, _ type: NSMergePolicyType) {
+        let storeWins = type == .mergeByPropertyStoreTrumpMergePolicyType || type == .rollbackMergePolicyType
+        if storeWins || object.flags.contains(.deleted) {
+            object.discardChanges()
+            object.flags.insert([.deleted, .deletePropagated, .gone])
+            lossCount += 1
+            noteEvent(object, .eventDeleted)
+        } else {
+            // As in memory: the row comes back under the same key, which nobody else can have been given.
+            if !object.flags.contains(.ownsRow), let row = object.current {
+                object.current = row.copy()
+                object.flags.insert(.ownsRow)
+            }
+            object.current?.setVersion(object.extras?.base?.version ?? object.current?.version ?? 0)
+            object.extras?.base = nil
+            object.flags.remove(.updated)
+            object.flags.insert(.inserted)
+        }
+    }
+
+    /// Makes sure that an object which a policy has dealt with is saved upon the newer version.
+    ///
+    /// A policy of the user's may have left the object as it was, or changed it: what is in memory then counts.
+    final func acceptResolution(of conflict: NSMergeConflict) {
+        let object = conflict.sourceObject
+        guard let newer = conflict.newerRow, object.flags.isDisjoint(with: .gone), object.context === self else {
+            return
+        }
+        if object.flags.contains(.ownsRow) {
+            guard let base = object.extras?.base, base.version < newer.version else { return }
+            object.extras?.base = newer
+        } else if let current = object.current, current.version < newer.version {
+            if object.flags.contains(.deleted) || !object.flags.contains(.updated) {
+                object.current = newer
+            } else {
+                object.overwrite(newer)
+            }
+        }
+    }
+
+    // MARK: - Constraints
+
+    /// Resolves one conflict of a uniqueness constraint.
+    ///
+    /// New objects merge into the one that survives: the stored object if there is one, else the first. What pointed at
+    /// them points at the survivor afterwards. A *stored* object that was changed into a duplicate takes its old values
+    /// back where the store wins; where memory wins the other stored object would have to be deleted, which is refused.
+    ///
+    /// - Returns: Whether it could be resolved.
+    final func resolve(_ conflict: NSConstraintConflict, _ type: NSMergePolicyType) -> Bool {
+        let storeWins = type == .mergeByPropertyStoreTrumpMergePolicyType || type == .rollbackMergePolicyType
+        var losers = conflict.conflictingObjects.filter { $0.context === self && !$0.flags.contains(.deleted) }
+        let survivor: NSManagedObject
+        if let database = conflict.databaseObject {
+            survivor = database
+            if let row = conflict.databaseRow { bringUpToDate(database, row) }
+        } else {
+            // Stored objects cannot merge away, so one of them survives; else the object that was inserted first.
+            guard let first = losers.first(where: { !$0.isInserted }) ?? losers.first else { return true }
+            survivor = first
+        }
+        losers.removeAll { $0 === survivor }
+        for loser in losers {
+            if loser.isInserted {
+                merge(loser, into: survivor, storeWins: storeWins, wholly: type == .overwriteMergePolicyType)
+            } else {
+                guard storeWins else { return false }
+                takeBack(conflict.constraint, of: loser, wholly: type == .rollbackMergePolicyType)
+            }
+        }
+        return true
+    }
+
+    private func bringUpToDate(_ object: NSManagedObject, _ row: Row) {
+        if object.isFault { object.realise(row) } else { object.rebase(onto: row) }
+    }
+
+    private func takeBack(_ constraint: [String], of object: NSManagedObject, wholly: Bool) {
+        guard let base = object.extras?.base, object.flags.contains(.ownsRow) else { return }
+        if wholly { return object.discardChanges() }
+        for name in constraint {
+            guard let slot = object.layout.slot(named: name) else { continue }
+            object.take(slot, from: base)
+        }
+    }
+
+    /// Merges a new object into the survivor and drops it.
+    private func merge(_ loser: NSManagedObject, into survivor: NSManagedObject, storeWins: Bool, wholly: Bool) {
+        if !storeWins, let values = loser.current {
+            let defaults = loser.layout.defaults
+            for slot in loser.layout.slots where slot.index < survivor.layout.slots.count {
+                let own = survivor.layout.slots[slot.index]
+                guard own.name == slot.name, !survivor.readableRow().hasSameValue(as: values, in: slot) else {
+                    continue
+                }
+                // Property by property only what the new object says counts, not what it leaves at the default.
+                if !wholly, values.hasSameValue(as: defaults, in: slot) { continue }
+                if slot.kind == .reference {
+                    survivor.setToOne(loser.toOne(slot), own)
+                } else {
+                    survivor.take(own, from: values)
+                }
+            }
+        }
+        moveRelationships(of: loser, to: survivor)
+        drop(loser)
+    }
+
+    /// Lets everything that is related to `loser` be related to `survivor` instead.
+    private func moveRelationships(of loser: NSManagedObject, to survivor: NSManagedObject) {
+        for slot in loser.layout.toMany {
+            guard let own = survivor.layout.toMany(named: slot.name) else { continue }
+            for member in loser.members(slot) {
+                loser.removeMember(member, from: slot)
+                survivor.addMember(member, to: own)
+            }
+        }
+        for slot in loser.layout.referenceSlots { loser.setToOne(nil, slot) }
+        // References without an inverse can only be in objects that changed, since the loser was never saved.
+        for object in changedList where object.context === self && object !== loser && !object.isFault {
+            for slot in object.layout.referenceSlots
+            where slot.relationship?.inverseRelationship == nil
+                && object.readableRow().reference(slot) == loser.reference
+            {
+                object.setToOne(survivor, slot)
+            }
+        }
+    }
+
+    /// Takes an unsaved object out of the context for good.
+    private func drop(_ object: NSManagedObject) {
+        object.flags.remove([.inserted, .updated])
+        object.flags.insert([.deleted, .deletePropagated, .gone])
+        lossCount += 1
+        noteEvent(object, .eventDeleted)
+    }
+}
+
+extension NSManagedObject {
+    /// Puts a newer row under the changes; where both sides changed a property, the newer row's value stays.
+    final func rebase(onto row: Row, storeWins: Bool) {
+        guard storeWins, flags.contains(.ownsRow), let base = extras?.base, let old = current else {
+            return rebase(onto: row)
+        }
+        let merged = row.copy()
+        for slot in layout.slots
+        where !base.hasSameValue(as: old, in: slot) && base.hasSameValue(as: row, in: slot) {
+            merged.take(slot, from: old)
+        }
+        current = merged
+        extras?.base = row
+        extras?.forgetDecoded()
+        if let extras {
+            for index in extras.toMany.indices { extras.toMany[index]?.turnIntoFault() }
+        }
+    }
+
+    /// Puts a newer row under the object and keeps all values in memory, changed or not.
+    final func overwrite(_ row: Row) {
+        guard let old = current else { return }
+        if !flags.contains(.ownsRow) {
+            current = old.copy()
+            flags.insert(.ownsRow)
+        }
+        writableExtras.base = row
+        current?.setVersion(row.version)
+    }
+}

@@ -1,0 +1,114 @@
+import Foundation
+
+extension NSManagedObjectContext {
+    /// Ends the current event: applies delete rules, closes the undo step, and posts objects-did-change.
+    ///
+    /// `perform`, fetches and saves do this by themselves.
+    public func processPendingChanges() {
+        assertCurrent(#function)
+        guard !isProcessing else { return }
+        isProcessing = true
+        if propagatesDeletesAtEndOfEvent { propagateDeletes() }
+        closeUndoStep()
+        let event = observers.takeEvent(eventList)
+        let sets = takeEvent()
+        forgetMergedDeletions()
+        isProcessing = false
+        // A handler may do anything, a save included.
+        if let sets { post(.didChange) { $0 = sets } }
+        if let event { observers.eventEnded(event) }
+    }
+
+    // MARK: - Delete rules
+
+    /// Applies the delete rules of every object deleted since the last time; cascades included.
+    final func propagateDeletes() {
+        var index = 0
+        // Cascades append to the list while it is walked.
+        while index < changedList.count {
+            let object = changedList[index]
+            index += 1
+            guard object.flags.contains(.deleted), object.flags.isDisjoint(with: [.deletePropagated, .gone]) else {
+                continue
+            }
+            object.flags.insert(.deletePropagated)
+            propagateDelete(of: object)
+        }
+    }
+
+    private func propagateDelete(of object: NSManagedObject) {
+        if object.isFault { object.fireFault() }
+        guard !object.flags.contains(.inaccessible) else { return }
+        for slot in object.layout.referenceSlots {
+            guard let relationship = slot.relationship, let destination = object.toOne(slot) else { continue }
+            apply(relationship, of: object, to: destination)
+        }
+        for slot in object.layout.toMany {
+            let rule = slot.relationship.deleteRule
+            // Without an inverse there is nothing to clear in the members; the store forgets the memberships.
+            guard
+                rule == .cascadeDeleteRule
+                    || (rule == .nullifyDeleteRule && slot.relationship.inverseRelationship != nil)
+            else { continue }
+            for member in object.members(slot) { apply(slot.relationship, of: object, to: member) }
+        }
+    }
+
+    private func apply(
+        _ relationship: NSRelationshipDescription,
+        of object: NSManagedObject,
+        to destination: NSManagedObject
+    ) {
+        guard !destination.flags.contains(.deleted) else { return }
+        switch relationship.deleteRule {
+        case .cascadeDeleteRule: delete(destination)
+        case .nullifyDeleteRule:
+            guard let inverse = relationship.inverseRelationship else { return }
+            destination.dropInverse(inverse, object)
+        default: break
+        }
+    }
+
+    // MARK: - Ending the event
+
+    /// What objects-did-change has to tell of the event, which ends here.
+    private func takeEvent() -> NotificationSets? {
+        guard !eventList.isEmpty else { return nil }
+        let objects = eventList
+        eventList = []
+        var inserted: [NSManagedObject] = []
+        var updated: [NSManagedObject] = []
+        var deleted: [NSManagedObject] = []
+        var refreshed: [NSManagedObject] = []
+        for object in objects {
+            let flags = object.flags
+            object.endEvent()
+            if flags.contains(.eventDeleted) {
+                // What was inserted and deleted in one event never was.
+                if !flags.contains(.eventInserted) { deleted.append(object) }
+            } else if flags.contains(.eventInserted) {
+                inserted.append(object)
+            } else if flags.contains(.eventUpdated) {
+                updated.append(object)
+            } else if flags.contains(.eventRefreshed) {
+                refreshed.append(object)
+            }
+        }
+        var sets = NotificationSets(.didChange, coordinator)
+        if !inserted.isEmpty { sets.add(.insertedObjects, inserted) }
+        if !updated.isEmpty { sets.add(.updatedObjects, updated) }
+        if !deleted.isEmpty { sets.add(.deletedObjects, deleted) }
+        if !refreshed.isEmpty { sets.add(.refreshedObjects, refreshed) }
+        return sets.userInfo.isEmpty ? nil : sets
+    }
+
+    /// Takes objects whose deletion elsewhere was merged in off the list of changes.
+    ///
+    /// They stay registered and readable for those who hold them, but no fetch finds them and nothing is saved of them.
+    private func forgetMergedDeletions() {
+        guard !mergedDeletions.isEmpty else { return }
+        for object in mergedDeletions { object.flags.remove(.listed) }
+        mergedDeletions = []
+        changedList.removeAll { !$0.flags.contains(.listed) }
+    }
+}

@@ -1,0 +1,49 @@
+import Foundation
+import StrataPredicates
+
+extension NSManagedObjectContext {
+    /// The answer of a fetched property: an array of objects, fetched anew each time.
+    ///
+    /// The request's `$FETCH_SOURCE` is the object, and `$FETCHED_PROPERTY` the property's description.
+    final func valuesOfFetchedProperty(_ name: String, of object: NSManagedObject) -> Any? {
+        guard let property = object.entity.propertiesByName[name] as? NSFetchedPropertyDescription,
+            let template = property.fetchRequest
+        else { return nil }
+        let request = template.duplicate()
+        request.predicate = template.predicate?.withSubstitutionVariables([
+            "FETCH_SOURCE": object, "FETCHED_PROPERTY": property,
+        ])
+        do {
+            return try fetch(request)
+        } catch {
+            coordinator?.report(error, "fetching \"\(name)\" of \(object.objectID)")
+            return []
+        }
+    }
+}
+
+extension NSEntityDescription {
+    /// The entity with a name in a context's model.
+    ///
+    /// - Returns: `nil` if the model has none, or the context no coordinator. May be called on any thread.
+    public class func entity(forEntityName entityName: String, in context: NSManagedObjectContext)
+        -> NSEntityDescription?
+    {
+        context.persistentStoreCoordinator?.managedObjectModel.entitiesByName[entityName]
+    }
+
+    /// Makes an object of the entity with a name and inserts it.
+    ///
+    /// Stops the program if the context's model has no such entity.
+    ///
+    /// - Returns: The object, of the class that the model names; cast it.
+    public class func insertNewObject(forEntityName entityName: String, into context: NSManagedObjectContext)
+        -> NSManagedObject
+    {
+        guard let entity = entity(forEntityName: entityName, in: context) else {
+            fatalError("CoreData: the model of \(context.describedName) has no entity \"\(entityName)\".")
+        }
+        let type = entity.layoutInUse(context).objectClass.type(of: entity)
+        return type.init(entity: entity, insertInto: context)
+    }
+}

@@ -1,0 +1,274 @@
+import Foundation
+import Synchronization
+
+extension NSManagedObjectContext {
+    /// Merges what another context has saved, from its did-save notification (of objects or of IDs).
+    ///
+    /// Registered objects are refreshed, with unsaved changes kept on top; deleted ones are marked deleted; inserted ones
+    /// become reachable. Must be called inside this context's scope; the notification's objects are used by ID only.
+    public func mergeChanges(fromContextDidSave notification: Notification) {
+        assertCurrent(#function)
+        merge(ChangeMessage(userInfo: notification.userInfo ?? [:], coordinator))
+    }
+
+    /// Merges changes that were made elsewhere into several contexts, each on its own queue, and waits for all.
+    ///
+    /// - Parameters:
+    ///   - changeNotificationData: IDs, or URIs of IDs, in arrays or sets under the inserted, updated and deleted keys (those
+    ///     for objects or those for IDs), as a batch request's result or another process's message has them. The cached
+    ///     rows of updated and deleted IDs are forgotten first.
+    ///   - contexts: Where to merge.
+    public class func mergeChanges(
+        fromRemoteContextSave changeNotificationData: [AnyHashable: Any],
+        into contexts: [NSManagedObjectContext]
+    ) {
+        var known: [(coordinator: NSPersistentStoreCoordinator, message: ChangeMessage)] = []
+        for context in contexts {
+            guard let coordinator = context.persistentStoreCoordinator else { continue }
+            if !known.contains(where: { $0.coordinator === coordinator }) {
+                let message = ChangeMessage(userInfo: changeNotificationData, coordinator)
+                message.invalidateRows()
+                known.append((coordinator, message))
+            }
+            guard let message = known.first(where: { $0.coordinator === coordinator })?.message else { continue }
+            context.performAndWait { context.merge(message) }
+            context.observers.storesChangedElsewhere(message)
+        }
+    }
+
+    /// Whether saves of other contexts on the same coordinator are merged into this one by themselves.
+    ///
+    /// Default false.
+    ///
+    /// Covers saves of this process through this coordinator. Unsaved changes of this context are kept.
+    public var automaticallyMergesChangesFromParent: Bool {
+        get {
+            assertCurrentOrUnused(#function)
+            return followsSaves
+        }
+        set {
+            assertCurrentOrUnused(#function)
+            followsSaves = newValue
+            coordinator?.follow(self, newValue)
+        }
+    }
+
+    /// Takes a message to be merged in turn.
+    ///
+    /// Called on the saving context's queue; messages that wait are merged together.
+    final func enqueueMerge(_ message: ChangeMessage) {
+        let isFirst = waitingMerges.withLock { waiting in
+            waiting.append(message)
+            return waiting.count == 1
+        }
+        guard isFirst else { return }
+        perform { [weak self] in
+            guard let self else { return }
+            let waiting = self.waitingMerges.withLock { waiting in
+                defer { waiting = [] }
+                return waiting
+            }
+            guard self.followsSaves else { return }
+            var all = ChangeMessage()
+            for message in waiting { all.append(message) }
+            self.merge(all)
+        }
+    }
+
+    /// Merges a message into the registered objects.
+    final func merge(_ message: ChangeMessage) {
+        guard !message.isEmpty else { return }
+        settleStrangers()
+        for change in message.updated {
+            let slot = Int32(change.store.slot)
+            makeFaultIfForgotten(key: change.key, root: change.layout.rootNumber, storeSlot: slot)
+            guard let object = registered(key: change.key, layout: change.layout, storeSlot: slot) else {
+                observers.noteUnregistered(change)
+                continue
+            }
+            mergeUpdate(of: object, in: change.store)
+        }
+        for change in message.inserted {
+            let slot = Int32(change.store.slot)
+            if let known = registered(key: change.key, layout: change.layout, storeSlot: slot) {
+                // Fetched before the message came, or deleted and now back.
+                mergeUpdate(of: known, in: change.store)
+            } else {
+                noteEvent(makeFault(key: change.key, layout: change.layout, storeSlot: slot), .eventInserted)
+            }
+        }
+        var unknownRoots: Set<Int> = []
+        for change in message.deleted {
+            guard let object = registered(key: change.key, layout: change.layout, storeSlot: Int32(change.store.slot))
+            else {
+                observers.noteUnregistered(change)
+                unknownRoots.insert(change.layout.rootNumber)
+                continue
+            }
+            mergeDeletion(of: object)
+        }
+        if !unknownRoots.isEmpty { reloadRelationships(to: unknownRoots) }
+        processPendingChanges()
+        post(.didMergeIDs) { sets in
+            sets.add(.insertedObjectIDs, idsOf: message.inserted)
+            sets.add(.updatedObjectIDs, idsOf: message.updated)
+            sets.add(.deletedObjectIDs, idsOf: message.deleted)
+        }
+    }
+
+    /// Lets loaded relationships be loaded anew that may name deleted rows of which there are no objects here.
+    private func reloadRelationships(to roots: Set<Int>) {
+        forEachRegistered { object in
+            guard let extras = object.extras else { return }
+            for slot in object.layout.toMany where roots.contains(model.layouts[slot.destinationNumber - 1].rootNumber)
+            {
+                extras.toMany[slot.index]?.turnIntoFault()
+            }
+        }
+    }
+
+    private func mergeUpdate(of object: NSManagedObject, in store: OpenStore) {
+        if object.flags.contains(.gone) {
+            // Its deletion was merged or found before, and somebody has brought the row back.
+            guard let row = try? newestRow(key: object.key, layout: object.layout, store: store, prefetched: nil) else {
+                return
+            }
+            object.flags.remove([.gone, .deleted, .deletePropagated])
+            object.realise(row)
+        } else if object.isFault {
+            // It will be filled with the newest row; the one that a fetch brought is not it any more.
+            object.current = nil
+            object.forgetMembers()
+        } else if let row = try? newestRow(key: object.key, layout: object.layout, store: store, prefetched: nil) {
+            object.rebase(onto: row)
+            object.awake(fromSnapshotEvents: .refresh)
+        }
+        if object.flags.isDisjoint(with: [.eventInserted, .eventUpdated, .eventDeleted]) {
+            noteEvent(object, .eventRefreshed)
+        }
+    }
+
+    /// Somebody has deleted the row: the object is deleted here too, and readable as long as it is held.
+    ///
+    /// An object with unsaved changes is left as it is, so that the next save finds the conflict instead of losing them.
+    private func mergeDeletion(of object: NSManagedObject) {
+        guard !object.flags.contains(.gone) else { return }
+        if object.isUpdated && !object.isDeleted && object.hasPersistentChangedValues { return }
+        if object.isFault, let row = object.current, row.version > 0 { object.realise(row) }
+        object.discardChanges()
+        object.flags.remove(.conflictDetection)
+        noteEvent(object, .eventDeleted)
+        object.flags.insert([.deleted, .deletePropagated, .gone])
+        lossCount += 1
+        leaveRelationships(of: object)
+        mergedDeletions.append(object)
+    }
+
+    /// Takes a deleted object out of the relationships that are loaded here.
+    ///
+    /// The store has done so already.
+    private func leaveRelationships(of object: NSManagedObject) {
+        guard !object.isFault else { return }
+        for slot in object.layout.referenceSlots {
+            guard let inverse = slot.relationship?.inverseRelationship, inverse.isToMany,
+                let reference = object.readableRow().reference(slot),
+                let owner = registered(reference, near: object),
+                let index = owner.layout.toMany(named: inverse.name)?.index
+            else { continue }
+            owner.extras?.toMany[index]?.turnIntoFault()
+        }
+    }
+}
+
+extension NSManagedObject {
+    /// Lets a fault's relationships be read anew, with pending changes kept.
+    fileprivate func forgetMembers() {
+        guard let extras else { return }
+        for index in extras.toMany.indices { extras.toMany[index]?.turnIntoFault() }
+    }
+}
+
+extension ChangeMessage {
+    /// Forgets the cached rows of what was changed or deleted, so that they are read from the store.
+    fileprivate func invalidateRows() {
+        var keys: [ObjectIdentifier: (store: OpenStore, byRoot: [Int: [Int64]])] = [:]
+        for change in updated + deleted {
+            keys[ObjectIdentifier(change.store), default: (change.store, [:])]
+                .byRoot[change.layout.rootNumber, default: []].append(change.key)
+        }
+        for (store, byRoot) in keys.values {
+            for (root, keys) in byRoot { store.cache.invalidate(keys, root: root) }
+        }
+    }
+
+    /// What a notification's user info, or a dictionary of the same shape with IDs or URIs, tells.
+    init(userInfo: [AnyHashable: Any], _ coordinator: NSPersistentStoreCoordinator?) {
+        self.init()
+        if let saved = userInfo[Self.key] as? UncheckedBox<ChangeMessage> {
+            inserted = saved.value.inserted.compactMap { Self.own($0, coordinator) }
+            updated = saved.value.updated.compactMap { Self.own($0, coordinator) }
+            deleted = saved.value.deleted.compactMap { Self.own($0, coordinator) }
+            return
+        }
+        inserted = Self.changes(userInfo, [.insertedObjects, .insertedObjectIDs], coordinator)
+        updated = Self.changes(
+            userInfo,
+            [.updatedObjects, .updatedObjectIDs, .refreshedObjects, .refreshedObjectIDs],
+            coordinator
+        )
+        deleted = Self.changes(userInfo, [.deletedObjects, .deletedObjectIDs], coordinator)
+    }
+
+    private static func changes(
+        _ userInfo: [AnyHashable: Any],
+        _ keys: [NSManagedObjectContext.NotificationKey],
+        _ coordinator: NSPersistentStoreCoordinator?
+    ) -> [Change] {
+        var result: [Change] = []
+        for key in keys {
+            let value = userInfo[key.rawValue]
+            if let set = value as? LazyNotificationSet {
+                result.append(contentsOf: set.changes.compactMap { own($0, coordinator) })
+                continue
+            }
+            for element in elements(of: value) {
+                let id: NSManagedObjectID?
+                switch element {
+                case let object as NSManagedObject: id = object.objectID
+                case let known as NSManagedObjectID: id = known
+                case let url as URL: id = coordinator?.managedObjectID(forURIRepresentation: url)
+                case let text as String: id = coordinator?.managedObjectID(for: text)
+                default: id = nil
+                }
+                guard let id else { continue }
+                let (key, store) = id.current
+                guard let store, key > 0 else { continue }
+                if let change = own(Change(key: key, layout: id.layout, store: store), coordinator) {
+                    result.append(change)
+                }
+            }
+        }
+        return result
+    }
+
+    /// The row as this coordinator knows it: the IDs of another coordinator on the same file are told by their URIs.
+    private static func own(_ change: Change, _ coordinator: NSPersistentStoreCoordinator?) -> Change? {
+        guard let coordinator, change.store.owner != ObjectIdentifier(coordinator) else { return change }
+        let id = change.store.ids.id(key: change.key, layout: change.layout, store: change.store)
+        guard let known = coordinator.managedObjectID(forURIRepresentation: id.uriRepresentation()),
+            let store = known.current.store
+        else { return nil }
+        return Change(key: known.key, layout: known.layout, store: store)
+    }
+
+    private static func elements(of value: Any?) -> [Any] {
+        switch value {
+        case let array as [Any]: return array
+        case let set as Set<NSManagedObject>: return Array(set)
+        case let set as Set<NSManagedObjectID>: return Array(set)
+        case let set as NSSet: return set.allObjects
+        case let set as Set<AnyHashable>: return set.map(\.base)
+        default: return []
+        }
+    }
+}

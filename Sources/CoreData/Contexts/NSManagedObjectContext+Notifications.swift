@@ -1,0 +1,92 @@
+import Foundation
+
+extension NSNotification.Name {
+    /// A context is about to save.
+    ///
+    /// The object is the context; there is no user info.
+    public static let NSManagedObjectContextWillSave = NSNotification.Name(
+        "NSManagingContextWillSaveChangesNotification"
+    )
+    /// A context has saved.
+    ///
+    /// The user info has sets of objects under the inserted, updated and deleted keys.
+    public static var NSManagedObjectContextDidSave: NSNotification.Name { NotificationInterest.didSave.named }
+    /// As ``NSManagedObjectContextDidSave``, with sets of object IDs under the keys for IDs.
+    public static var NSManagedObjectContextDidSaveObjectIDs: NSNotification.Name {
+        NotificationInterest.didSaveIDs.named
+    }
+    /// An event of a context has ended in which objects changed.
+    public static var NSManagedObjectContextObjectsDidChange: NSNotification.Name {
+        NotificationInterest.didChange.named
+    }
+    /// A context has merged the changes of another one.
+    ///
+    /// The user info has sets of object IDs.
+    public static var NSManagedObjectContextDidMergeChangesObjectIDs: NSNotification.Name {
+        NotificationInterest.didMergeIDs.named
+    }
+}
+
+/// Key for the set of inserted objects.
+public var NSInsertedObjectsKey: String { NotificationInterest.inObjects("inserted") }
+/// Key for the set of updated objects.
+public var NSUpdatedObjectsKey: String { NotificationInterest.inObjects("updated") }
+/// Key for the set of deleted objects.
+public var NSDeletedObjectsKey: String { NotificationInterest.inObjects("deleted") }
+/// Key for the set of objects that were refreshed, but not changed here.
+public var NSRefreshedObjectsKey: String { NotificationInterest.inObjects("refreshed") }
+/// Key for the set of objects that were invalidated.
+public let NSInvalidatedObjectsKey = "invalidated"
+/// Key that tells that all objects were invalidated, by a reset; the value is an array of their IDs.
+public let NSInvalidatedAllObjectsKey = "invalidatedAll"
+/// Key for the set of IDs of inserted objects.
+public var NSInsertedObjectIDsKey: String { NotificationInterest.inIDs("inserted_objectIDs") }
+/// Key for the set of IDs of updated objects.
+public var NSUpdatedObjectIDsKey: String { NotificationInterest.inIDs("updated_objectIDs") }
+/// Key for the set of IDs of deleted objects.
+public var NSDeletedObjectIDsKey: String { NotificationInterest.inIDs("deleted_objectIDs") }
+/// Key for the set of IDs of refreshed objects.
+public let NSRefreshedObjectIDsKey = "refreshed_objectIDs"
+/// Key for the set of IDs of invalidated objects.
+public let NSInvalidatedObjectIDsKey = "invalidated_objectIDs"
+
+extension NSManagedObjectContext {
+    /// The keys of the notifications' user info.
+    public enum NotificationKey: String, Sendable {
+        /// See `NSDeletedObjectsKey`.
+        case deletedObjects = "deleted"
+        /// See `NSDeletedObjectIDsKey`.
+        case deletedObjectIDs = "deleted_objectIDs"
+        /// See `NSInsertedObjectsKey`.
+        case insertedObjects = "inserted"
+        /// See `NSInsertedObjectIDsKey`.
+        case insertedObjectIDs = "inserted_objectIDs"
+        /// See `NSInvalidatedAllObjectsKey`.
+        case invalidatedAllObjects = "invalidatedAll"
+        /// See `NSInvalidatedObjectsKey`.
+        case invalidatedObjects = "invalidated"
+        /// See `NSInvalidatedObjectIDsKey`.
+        case invalidatedObjectIDs = "invalidated_objectIDs"
+        /// See `NSRefreshedObjectsKey`.
+        case refreshedObjects = "refreshed"
+        /// See `NSRefreshedObjectIDsKey`.
+        case refreshedObjectIDs = "refreshed_objectIDs"
+        /// See `NSUpdatedObjectsKey`.
+        case updatedObjects = "updated"
+        /// See `NSUpdatedObjectIDsKey`.
+        case updatedObjectIDs = "updated_objectIDs"
+    }
+
+    /// See `NSManagedObjectContextWillSave`.
+    public static let willSaveObjectsNotification = Notification.Name.NSManagedObjectContextWillSave
+    /// See `NSManagedObjectContextDidSave`.
+    public static var didSaveObjectsNotification: Notification.Name { .NSManagedObjectContextDidSave }
+    /// See `NSManagedObjectContextDidSaveObjectIDs`.
+    public static var didSaveObjectIDsNotification: Notification.Name { .NSManagedObjectContextDidSaveObjectIDs }
+    /// See `NSManagedObjectContextObjectsDidChange`.
+    public static var didChangeObjectsNotification: Notification.Name { .NSManagedObjectContextObjectsDidChange }
+    /// See `NSManagedObjectContextDidMergeChangesObjectIDs`.
+    public static var didMergeChangesObjectIDsNotification: Notification.Name {
+        .NSManagedObjectContextDidMergeChangesObjectIDs
+    }
+}

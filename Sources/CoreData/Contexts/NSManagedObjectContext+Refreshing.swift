@@ -1,0 +1,121 @@
+import Foundation
+
+extension NSManagedObjectContext {
+    /// Brings an object up to date.
+    ///
+    /// - Parameters:
+    ///   - object: An object of this context. Unsaved objects are left alone.
+    ///   - flag: With `true` the stored values are read anew and the object's changes are put back on top; a later save does
+    ///     not conflict with what was merged. With `false` the changes are dropped and the object becomes a fault.
+    public func refresh(_ object: NSManagedObject, mergeChanges flag: Bool) {
+        assertCurrent(#function)
+        guard object.context === self, object.key > 0, !object.isInserted else { return }
+        if object.flags.contains(.gone) {
+            // Somebody else has deleted it. It stays readable, unless its values were never found: the row may be back.
+            guard object.flags.contains(.inaccessible) else { return }
+            object.flags.remove([.gone, .deleted, .deletePropagated])
+        }
+        if flag, object.hasChanges, object.isFault {
+            // Only relationships are changed, and a fault reads the newest values by itself.
+            object.extras?.reloadRelationships()
+        } else if flag, object.hasChanges {
+            guard let store = store(at: object.storeSlot) else { return }
+            // A refresh asks for the newest there is; the cache is as new as anything this coordinator has read or saved.
+            if let row = try? newestRow(key: object.key, layout: object.layout, store: store, prefetched: nil) {
+                object.rebase(onto: row)
+            }
+            object.awake(fromSnapshotEvents: .refresh)
+        } else {
+            if object.hasChanges {
+                object.discardChanges()
+            }
+            object.turnIntoFault()
+        }
+        if object.flags.isDisjoint(with: [.eventInserted, .eventUpdated, .eventDeleted]) {
+            noteEvent(object, .eventRefreshed)
+        }
+    }
+
+    /// Brings every registered object up to date and keeps unsaved changes.
+    ///
+    /// O(number of registered objects).
+    public func refreshAllObjects() {
+        assertCurrent(#function)
+        var stored: [NSManagedObject] = []
+        forEachRegistered { if $0.key > 0 { stored.append($0) } }
+        for object in stored where !object.isFault || object.extras != nil { refresh(object, mergeChanges: true) }
+    }
+
+    /// Drops all unsaved changes, and the undo stack: values are as last fetched or saved, without a fetch.
+    public func rollback() {
+        assertCurrent(#function)
+        if propagatesDeletesAtEndOfEvent { propagateDeletes() }
+        undoRecords = []
+        undoNoted.removeAll()
+        undoManager?.removeAllActions()
+        let objects = changedList
+        changedList = []
+        for object in objects where object.context === self {
+            let wasInserted = object.isInserted
+            let wasAnnounced = !object.flags.contains(.eventInserted)
+            object.flags.remove([.listed, .gone])
+            object.discardChanges()
+            if wasInserted {
+                if wasAnnounced { noteEvent(object, .eventDeleted) }
+                unregister(object)
+            } else {
+                noteEvent(object, .eventRefreshed)
+                object.awake(fromSnapshotEvents: .rollback)
+            }
+        }
+        for object in conflictDetectionList { object.flags.remove(.conflictDetection) }
+        conflictDetectionList = []
+        processPendingChanges()
+    }
+
+    /// Forgets every object and every change, and the undo stack.
+    ///
+    /// Objects held from before may not be used any more.
+    public func reset() {
+        assertCurrent(#function)
+        var ids: [NSManagedObjectID] = []
+        var hadObjects = false
+        forEachRegistered { object in
+            hadObjects = true
+            // Only IDs that somebody has asked for can matter to anyone.
+            if let id = object.idIfKnown { ids.append(id) }
+        }
+        changedList = []
+        eventList = []
+        conflictDetectionList = []
+        mergedDeletions = []
+        strangers = []
+        for table in tables {
+            // Whoever holds an object may still ask for its ID.
+            table?.forEachHeldElsewhere { _ = $0.objectID }
+            table?.forEach { $0.invalidate() }
+            table?.removeAll()
+        }
+        temporaryObjects.forEach { $0.invalidate() }
+        temporaryObjects.removeAll()
+        registeredCount = 0
+        sweepThreshold = 4096
+        permanentKeys = KeyMap()
+        prefetchCommits = []
+        undoRecords = []
+        undoNoted.removeAll()
+        undoManager?.removeAllActions()
+        guard hadObjects else { return }
+        post(.NSManagedObjectContextObjectsDidChange, [NSInvalidatedAllObjectsKey: ids])
+        observers.contextWasReset()
+    }
+}
+
+extension NSManagedObject {
+    /// Ends the object's life after a reset: it has no changes and no relationships any more.
+    fileprivate func invalidate() {
+        leaveContext()
+        flags = [.detached, .gone]
+        extras = nil
+    }
+}

@@ -1,0 +1,340 @@
+import Foundation
+
+// The identity map: at most one object for each row, found by key. Confined to the context's queue.
+
+extension NSManagedObjectContext {
+    /// The frozen model of the coordinator.
+    ///
+    /// Stops the program without one.
+    final var model: FrozenModel {
+        @inline(__always) get {
+            guard let knownModel else { failWithoutCoordinator() }
+            return knownModel
+        }
+    }
+
+    @inline(never)
+    private func failWithoutCoordinator() -> Never {
+        fatalError("CoreData: \(describedName) has no persistentStoreCoordinator; set one before you use the context.")
+    }
+
+    /// The entity that a class stands for in this context's model.
+    ///
+    /// Stops the program if there is none.
+    final func requiredEntity(for type: NSManagedObject.Type) -> NSEntityDescription {
+        // Objects are mostly made in runs of one class.
+        if let lastInsertion, lastInsertion.type == type { return lastInsertion.entity }
+        let entity = findEntity(for: type)
+        lastInsertion = (type, entity)
+        return entity
+    }
+
+    private func findEntity(for type: NSManagedObject.Type) -> NSEntityDescription {
+        ManagedClasses.register(type)
+        guard let entity = model.entity(for: type) else {
+            fatalError(
+                "CoreData: the model of \(describedName) has no entity of class \(type). Check the class name in the model."
+            )
+        }
+        return entity
+    }
+
+    /// The store of a slot; on any thread.
+    final func openStore(at slot: Int32) -> OpenStore? { coordinator?.openStore(at: Int(slot)) }
+
+    /// The store of a slot, for code inside the scope: without a lock that other contexts take as well.
+    final func store(at slot: Int32) -> OpenStore? {
+        let slot = Int(slot)
+        if slot >= 0, slot < knownStores.count { return knownStores[slot] }
+        guard let store = coordinator?.openStore(at: slot) else { return nil }
+        while knownStores.count <= slot, let next = coordinator?.openStore(at: knownStores.count) {
+            knownStores.append(next)
+        }
+        return store
+    }
+
+    private func tableIndex(storeSlot: Int32, root: Int) -> Int {
+        Int(storeSlot) * tableStride + root
+    }
+
+    /// The table of one hierarchy in one store, made at the first use.
+    final func table(storeSlot: Int32, root: Int) -> ObjectTable<NSManagedObject> {
+        let index = tableIndex(storeSlot: storeSlot, root: root)
+        if index < tables.count, let table = tables[index] { return table }
+        while tables.count <= index { tables.append(nil) }
+        let table = ObjectTable<NSManagedObject>()
+        tables[index] = table
+        return table
+    }
+
+    final func forEachRegistered(_ body: (NSManagedObject) -> Void) {
+        for table in tables { table?.forEach(body) }
+        temporaryObjects.forEach(body)
+    }
+
+    /// The registered object of a key, if there is one.
+    final func registered(key: Int64, layout: EntityLayout, storeSlot: Int32) -> NSManagedObject? {
+        guard key < 0 else {
+            let index = tableIndex(storeSlot: storeSlot, root: layout.rootNumber)
+            guard index < tables.count else { return nil }
+            return tables[index]?[key]
+        }
+        if let object = temporaryObjects[key] { return object }
+        guard let permanent = permanentKeys[key] else { return nil }
+        return registered(key: permanent, layout: layout, storeSlot: storeSlot)
+    }
+
+    /// The registered object that a relationship of `owner` names, if there is one.
+    final func registered(_ reference: ObjectReference, near owner: NSManagedObject) -> NSManagedObject? {
+        registered(key: reference.key, layout: layout(of: reference), storeSlot: max(0, owner.storeSlot))
+    }
+
+    final func layout(of reference: ObjectReference) -> EntityLayout {
+        let layouts = model.layouts
+        // The number came from our own model, or was checked by the store that read it.
+        return layouts[reference.entity - 1]
+    }
+
+    /// The object that a relationship of `owner` names: the registered one, else a fault.
+    ///
+    /// - Returns: `nil` for an unsaved object that is not there any more.
+    final func object(for reference: ObjectReference, near owner: NSManagedObject) -> NSManagedObject? {
+        let layout = layout(of: reference)
+        let slot = owner.storeSlot >= 0 ? owner.storeSlot : storeSlotForInsertion(of: owner)
+        if let found = registered(key: reference.key, layout: layout, storeSlot: slot) { return found }
+        guard reference.key > 0 else { return nil }
+        return makeFault(key: reference.key, layout: layout, storeSlot: slot)
+    }
+
+    /// The objects that a to-many relationship of `owner` names, without those that are being deleted for good.
+    final func objects(for references: [ObjectReference], near owner: NSManagedObject) -> [NSManagedObject] {
+        var result: [NSManagedObject] = []
+        result.reserveCapacity(references.count)
+        for reference in references {
+            guard let object = object(for: reference, near: owner), !object.flags.contains(.gone) else { continue }
+            result.append(object)
+        }
+        return result
+    }
+
+    /// The ID that a relationship of `owner` names, without making the object.
+    final func id(of reference: ObjectReference, near owner: NSManagedObject) -> NSManagedObjectID {
+        if reference.key < 0 { return TemporaryIDs.id(key: reference.key, layout: layout(of: reference)) }
+        guard let store = store(at: owner.storeSlot >= 0 ? owner.storeSlot : storeSlotForInsertion(of: owner)) else {
+            return NSManagedObjectID.leadingNowhere(layout(of: reference))
+        }
+        return store.ids.id(key: reference.key, layout: layout(of: reference), store: store)
+    }
+
+    /// Makes and registers a fault for a stored row.
+    final func makeFault(key: Int64, layout: EntityLayout, storeSlot: Int32) -> NSManagedObject {
+        let type = layout.objectClass.type(of: layout.entity)
+        return makeFault(key: key, layout: layout, storeSlot: storeSlot, type: type)
+    }
+
+    final func makeFault(
+        key: Int64,
+        layout: EntityLayout,
+        storeSlot: Int32,
+        type: NSManagedObject.Type
+    ) -> NSManagedObject {
+        makeFault(
+            key: key,
+            layout: layout,
+            storeSlot: storeSlot,
+            type: type,
+            in: table(storeSlot: storeSlot, root: layout.rootNumber)
+        )
+    }
+
+    /// As the other form, for runs of faults of one hierarchy, whose table the caller has found.
+    @inline(__always)
+    final func makeFault(
+        key: Int64,
+        layout: EntityLayout,
+        storeSlot: Int32,
+        type: NSManagedObject.Type,
+        in table: ObjectTable<NSManagedObject>
+    ) -> NSManagedObject {
+        let object = type.init(entity: layout.entity, insertInto: nil)
+        object.context = self
+        object.key = key
+        object.storeSlot = storeSlot
+        object.flags = ConfinementScope.isChecked ? [.fault, .checked] : .fault
+        table.insert(object)
+        registeredCount &+= 1
+        return object
+    }
+
+    /// Files an unsaved object.
+    final func registerUnsaved(_ object: NSManagedObject) {
+        object.context = self
+        if object.key == 0 { object.key = TemporaryIDs.nextKey() }
+        object.flags.remove(.detached)
+        if ConfinementScope.isChecked { object.flags.insert(.checked) }
+        temporaryObjects.insert(object)
+    }
+
+    /// Moves an object whose row has got its permanent key to where stored objects are filed.
+    final func refile(_ object: NSManagedObject, key: Int64, storeSlot: Int32) {
+        if object.key < 0 { temporaryObjects.remove(object.key) }
+        object.key = key
+        object.storeSlot = storeSlot
+        table(storeSlot: storeSlot, root: object.layout.rootNumber).insert(object)
+        registeredCount &+= 1
+    }
+
+    /// Forgets an object.
+    ///
+    /// It is not usable any more, unless it is inserted anew.
+    final func unregister(_ object: NSManagedObject) {
+        // Whoever still holds the object may ask for its ID, which only the context can make.
+        _ = object.objectID
+        if object.key < 0 {
+            temporaryObjects.remove(object.key)
+        } else {
+            let index = tableIndex(storeSlot: object.storeSlot, root: object.layout.rootNumber)
+            if index < tables.count, tables[index]?.remove(object.key) != nil { registeredCount -= 1 }
+        }
+        object.leaveContext()
+    }
+
+    /// Lets go of unchanged objects that nobody else holds, each time their number has doubled: O(1) an object.
+    final func sweepIfGrown() {
+        guard registeredCount >= sweepThreshold else { return }
+        sweep()
+        sweepThreshold = max(4096, registeredCount * 2)
+    }
+
+    /// Lets go of unchanged objects that nobody else holds.
+    final func sweep() {
+        guard !retainsRegisteredObjects else { return }
+        forEachRegistered { object in
+            // Collections handed out hold their members: they are made again when asked for.
+            object.extras?.forgetCollections()
+        }
+        for table in tables {
+            registeredCount -= table?.sweep { $0.isDisposable || $0.flags.contains(.gone) } ?? 0
+        }
+    }
+
+    // MARK: - Looking up by ID
+
+    /// The registered object of an ID.
+    ///
+    /// An unchanged object that nobody holds is only here because nobody has swept yet: it is a fault again, as if it had
+    /// been let go of and made anew, so that it does not show values of long ago.
+    private func lookUp(_ objectID: NSManagedObjectID) -> NSManagedObject? {
+        settleStrangers()
+        let (key, store) = objectID.current
+        let slot = Int32(store?.slot ?? 0)
+        if key > 0 { makeFaultIfForgotten(key: key, root: objectID.layout.rootNumber, storeSlot: slot) }
+        return registered(key: key, layout: objectID.layout, storeSlot: slot)
+    }
+
+    /// Turns an unchanged object that nobody holds into a fault.
+    final func makeFaultIfForgotten(key: Int64, root: Int, storeSlot: Int32) {
+        let index = tableIndex(storeSlot: storeSlot, root: root)
+        guard !retainsRegisteredObjects, index < tables.count, let table = tables[index], !table.isHeldElsewhere(key),
+            let object = table[key], object.isDisposable
+        else { return }
+        object.turnIntoFault()
+    }
+
+    /// The object of an ID, if the context has it.
+    ///
+    /// Reads nothing.
+    public func registeredObject(for objectID: NSManagedObjectID) -> NSManagedObject? {
+        assertCurrent(#function)
+        return lookUp(objectID)
+    }
+
+    /// The object of an ID: the registered one, else a fault.
+    ///
+    /// Reads nothing and never answers nil.
+    ///
+    /// If there is no such row, that shows when the fault is realised. Use ``existingObject(with:)`` to know at once.
+    public func object(with objectID: NSManagedObjectID) -> NSManagedObject {
+        assertCurrent(#function)
+        requireKnown(objectID)
+        if let found = lookUp(objectID) { return found }
+        let (key, store) = objectID.current
+        if let store { return makeFault(key: key, layout: objectID.layout, storeSlot: Int32(store.slot)) }
+        // An unsaved object of another context: a fault that can be realised only once it was saved there.
+        let type = objectID.layout.objectClass.type(of: objectID.layout.entity)
+        let object = type.init(entity: objectID.layout.entity, insertInto: nil)
+        object.key = key
+        object.adopt(objectID)
+        registerUnsaved(object)
+        object.flags.insert(.fault)
+        strangers.append(object)
+        return object
+    }
+
+    /// Files the objects that other contexts have saved meanwhile under their permanent keys.
+    final func settleStrangers() {
+        guard !strangers.isEmpty else { return }
+        strangers.removeAll { object in
+            guard object.context === self, object.key < 0, object.flags.isDisjoint(with: .changed) else { return true }
+            let (key, store) = object.objectID.current
+            guard let store else { return false }
+            guard registered(key: key, layout: object.layout, storeSlot: Int32(store.slot)) == nil else { return true }
+            refile(object, key: key, storeSlot: Int32(store.slot))
+            object.current = nil
+            return true
+        }
+    }
+
+    /// The object of an ID, with its values loaded.
+    ///
+    /// - Throws: `managedObjectReferentialIntegrity` (133000) if there is no such row; an error of the store.
+    public func existingObject(with objectID: NSManagedObjectID) throws -> NSManagedObject {
+        assertCurrent(#function)
+        requireKnown(objectID)
+        let known = lookUp(objectID)
+        if let known, !known.isFault {
+            guard known.flags.isDisjoint(with: [.inaccessible, .gone]) else { throw Self.missing(objectID) }
+            return known
+        }
+        let (key, store) = objectID.current
+        guard key > 0, let store else { throw Self.missing(objectID) }
+        guard let row = try newestRow(key: key, layout: objectID.layout, store: store, prefetched: known?.current)
+        else {
+            throw Self.missing(objectID)
+        }
+        let object = known ?? makeFault(key: key, layout: row.layout, storeSlot: Int32(store.slot))
+        object.realise(row)
+        return object
+    }
+
+    static func missing(_ id: NSManagedObjectID) -> CocoaError {
+        CocoaError(
+            .managedObjectReferentialIntegrity,
+            userInfo: [
+                NSLocalizedDescriptionKey:
+                    "There is no object \(id.uriRepresentation().absoluteString) in its store: it was deleted, or never saved.",
+                NSAffectedObjectsErrorKey: [id],
+            ]
+        )
+    }
+
+    /// Stops the program for an ID of another coordinator: it would name another object here.
+    private func requireKnown(_ id: NSManagedObjectID) {
+        guard let store = id.current.store, let coordinator, store.owner != ObjectIdentifier(coordinator) else {
+            return
+        }
+        fatalError(
+            """
+            CoreData: \(id) belongs to another coordinator than \(describedName). Pass uriRepresentation() and ask \
+            managedObjectID(forURIRepresentation:) of this context's coordinator.
+            """
+        )
+    }
+}
+
+extension NSManagedObject {
+    /// Whether nothing is lost when the object goes, provided that nobody holds it.
+    final var isDisposable: Bool {
+        flags.isDisjoint(with: [.inserted, .updated, .deleted, .conflictDetection, .gone])
+    }
+}

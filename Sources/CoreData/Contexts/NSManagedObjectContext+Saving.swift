@@ -1,0 +1,408 @@
+import Foundation
+
+// A save, from top to bottom:
+//
+//     save → end the event → will-save → willSave() until quiet → validate → change sets → stores
+//          ↖ conflicts: the merge policy resolves them, and the change sets are made anew ↙
+//          → new rows, permanent keys → didSave() → did-save
+//
+// Nothing in the context changes before the stores have committed, so a failed save leaves it as it was.
+
+extension NSManagedObjectContext {
+    /// Saves all changes to the stores, each store's in one transaction.
+    ///
+    /// When this returns, the changes survive the end of the process. When it throws, the context is as it was before, and
+    /// the same save succeeds once the cause is gone. Without changes it does nothing.
+    ///
+    /// - Throws: Validation errors (1550–1699; several in 1560), `managedObjectMerge` (133020) and
+    ///   `managedObjectConstraintMerge` (133021) under the error policy, errors of the store (134000–134999), such as
+    ///   `persistentStoreTimeout` (134090) when others write for too long.
+    public func save() throws {
+        assertCurrent(#function)
+        guard !isSaving else {
+            fatalError("CoreData: save() was called while \(describedName) is saving; wait for didSave.")
+        }
+        processPendingChanges()
+        compactChanges()
+        guard !changedList.isEmpty || !conflictDetectionList.isEmpty else { return }
+        guard let coordinator else {
+            throw CocoaError(
+                .persistentStoreSave,
+                userInfo: [NSLocalizedDescriptionKey: "\(describedName) has no persistentStoreCoordinator to save to."]
+            )
+        }
+        isSaving = true
+        defer { isSaving = false }
+        post(.NSManagedObjectContextWillSave)
+        try sendWillSave()
+        try validateChanges()
+        let saved = SavedChanges()
+        let before = StateBeforeResolution(self)
+        do {
+            try write(to: coordinator, before, saved)
+        } catch {
+            before.restore()
+            guard !saved.isEmpty else { throw error }
+            announce(saved)
+            throw incompleteSave(error)
+        }
+        announce(saved)
+    }
+
+    // MARK: - Hooks and validation
+
+    /// Sends `willSave()` to every changed object, and again to those that changed in it, until nothing changes.
+    private func sendWillSave() throws {
+        if !propagatesDeletesAtEndOfEvent { propagateDeletes() }
+        var round = changedList
+        var rounds = 0
+        while !round.isEmpty {
+            rounds += 1
+            guard rounds <= 1000 else {
+                throw CocoaError(
+                    .persistentStoreSave,
+                    userInfo: [
+                        NSLocalizedDescriptionKey:
+                            """
+                        willSave() of \(round.count) objects changes them each time it is called, for the 1000th time. \
+                        Compare before you set a property there.
+                        """,
+                        NSAffectedObjectsErrorKey: round,
+                    ]
+                )
+            }
+            for object in round where object.flags.isDisjoint(with: [.gone, .detached]) { object.willSave() }
+            if !propagatesDeletesAtEndOfEvent { propagateDeletes() }
+            round = eventList
+            processPendingChanges()
+        }
+        compactChanges()
+    }
+
+    private func validateChanges() throws {
+        var errors: [any Error] = []
+        for object in changedList where !object.flags.contains(.gone) {
+            do {
+                if object.flags.contains(.deleted) {
+                    if !object.flags.contains(.inserted) { try object.validateForDelete() }
+                } else if object.flags.contains(.inserted) {
+                    try object.validateForInsert()
+                } else if object.flags.contains(.updated) {
+                    try object.validateForUpdate()
+                }
+            } catch {
+                errors.append(error)
+            }
+        }
+        try ValidationErrors.throwIfAny(errors)
+    }
+
+    // MARK: - Writing
+
+    private func write(
+        to coordinator: NSPersistentStoreCoordinator,
+        _ before: StateBeforeResolution,
+        _ saved: SavedChanges
+    ) throws {
+        // Each attempt after the first is owed to another writer that was faster; that cannot go on for ever unless a
+        // policy resolves nothing.
+        for _ in 0..<100 {
+            let plan = try SavePlan(self, coordinator)
+            // Rows that conflicts bring to light are newer than what the cache may hold.
+            let reads = plan.stores.map { ($0.store, $0.store.cache.beginRead()) }
+            defer { for (store, read) in reads { store.cache.endRead(read) } }
+            let conflicts: [SavePlan.Conflict]
+            do {
+                conflicts = try coordinator.save(plan)
+            } catch {
+                takeOver(plan, saved, before)
+                throw error
+            }
+            takeOver(plan, saved, before)
+            guard !conflicts.isEmpty else { return takeOverRest(saved) }
+            for conflict in conflicts {
+                if let read = reads.first(where: { $0.0 === conflict.store })?.1 { conflict.enterRow(read) }
+            }
+            try resolve(conflicts, before)
+        }
+        throw CocoaError(
+            .managedObjectMerge,
+            userInfo: [
+                NSLocalizedDescriptionKey:
+                    "The merge policy of \(describedName) resolved conflicts a hundred times, and there still were some."
+            ]
+        )
+    }
+
+    private func resolve(_ conflicts: [SavePlan.Conflict], _ before: StateBeforeResolution) throws {
+        var list: [NSObject] = []
+        var versions: [NSMergeConflict] = []
+        for conflict in conflicts {
+            switch conflict.kind {
+            case .version(let layout, let key, _, let persisted):
+                guard let object = registered(key: key, layout: layout, storeSlot: Int32(conflict.store.slot)),
+                    let base = object.baseRow
+                else { continue }
+                before.keep(object)
+                let cached = conflict.store.cache.row(key, root: layout.rootNumber)
+                let isKnown = persisted != nil && cached?.version == persisted?.version
+                let description = NSMergeConflict(
+                    source: object,
+                    base: base,
+                    newer: persisted,
+                    isKnownToCache: isKnown,
+                    cached: cached
+                )
+                versions.append(description)
+                list.append(description)
+            case .constraint(_, let attributes, let keys, let persisted):
+                let objects = keys.compactMap {
+                    registered(key: $0, layout: conflict.layout, storeSlot: Int32(conflict.store.slot))
+                }
+                objects.forEach { before.keep($0) }
+                let stored = persisted.map { row in
+                    registered(key: row.key, layout: row.layout, storeSlot: Int32(conflict.store.slot))
+                        ?? makeFault(key: row.key, layout: row.layout, storeSlot: Int32(conflict.store.slot))
+                }
+                if let stored { before.keep(stored) }
+                list.append(
+                    NSConstraintConflict(
+                        attributes,
+                        stored,
+                        persisted.flatMap { row in stored?.snapshot(of: row) },
+                        objects,
+                        objects.map { object in object.baseRow.map { object.snapshot(of: $0) } ?? [:] },
+                        persisted
+                    )
+                )
+            }
+        }
+        if policy.mergeType != .errorMergePolicyType || type(of: policy) != NSMergePolicy.self {
+            // What hangs on the objects in question may change with them.
+            changedList.forEach { before.keep($0) }
+        }
+        try policy.resolve(mergeConflicts: list)
+        for conflict in versions { acceptResolution(of: conflict) }
+        compactChanges()
+    }
+
+    // MARK: - Afterwards
+
+    /// Takes the objects of the stores that have committed for clean.
+    private func takeOver(_ plan: SavePlan, _ saved: SavedChanges, _ before: StateBeforeResolution) {
+        guard !plan.committed.isEmpty else { return }
+        let permanent = plan.permanentKeys
+        let isAll = plan.committed.count == plan.stores.count
+        var rest: [NSManagedObject] = []
+        for object in changedList {
+            let isGone = object.flags.contains(.gone)
+            guard !isGone, isAll || plan.committed.contains(Int(storeSlotForInsertion(of: object))) else {
+                rest.append(object)
+                continue
+            }
+            object.flags.remove(.listed)
+            before.forget(object)
+            takeOver(object, plan, saved)
+        }
+        changedList = rest
+        if permanent.count > 0 {
+            for object in saved.objects { object.replaceReferences(permanent) }
+        }
+        for (store, rows) in plan.reread {
+            for row in rows {
+                registered(key: row.key, layout: row.layout, storeSlot: Int32(store.slot))?
+                    .rebase(onto: row, reloadsRelationships: false)
+            }
+        }
+    }
+
+    private func takeOver(_ object: NSManagedObject, _ plan: SavePlan, _ saved: SavedChanges) {
+        let flags = object.flags
+        if flags.contains(.deleted) {
+            if !flags.contains(.inserted) { saved.deleted.append(object) }
+            bury(object)
+        } else if flags.contains(.inserted) {
+            saved.inserted.append(object)
+            if object.key < 0, let key = plan.permanentKeys[object.key] {
+                if undoManager != nil { permanentKeys.set(key, for: object.key) }
+                refile(object, key: key, storeSlot: storeSlotForInsertion(of: object))
+            }
+            object.commit()
+        } else {
+            saved.updated.append(object)
+            object.commit()
+        }
+    }
+
+    /// Ends a save that has succeeded: forgets what a policy has dropped, and what never was.
+    private func takeOverRest(_ saved: SavedChanges) {
+        for object in changedList {
+            object.flags.remove(.listed)
+            if object.flags.contains(.deleted) { bury(object) } else { object.commit() }
+        }
+        changedList = []
+        if model.hasOneWayToMany, !saved.deleted.isEmpty { forgetInOneWayRelationships(saved.deleted) }
+        for object in conflictDetectionList { object.flags.remove(.conflictDetection) }
+        conflictDetectionList = []
+        if undoManager == nil { permanentKeys = KeyMap() }
+    }
+
+    /// Takes objects whose deletion is saved out of the relationships that they do not know of.
+    private func forgetInOneWayRelationships(_ deleted: [NSManagedObject]) {
+        var keysByRoot: [Int: Set<Int64>] = [:]
+        for object in deleted { keysByRoot[object.layout.rootNumber, default: []].insert(object.key) }
+        forEachRegistered { object in
+            object.forgetInOneWayRelationships { reference in
+                keysByRoot[layout(of: reference).rootNumber]?.contains(reference.key) ?? false
+            }
+        }
+    }
+
+    /// Forgets an object whose deletion is saved.
+    ///
+    /// It stays readable for those who hold it.
+    private func bury(_ object: NSManagedObject) {
+        object.leaveLooseRelationships()
+        unregister(object)
+        object.flags.remove([.deleted, .inserted, .updated, .deletePropagated, .ownsRow, .writable])
+        object.flags.insert(.gone)
+        object.extras?.base = nil
+    }
+
+    /// Tells the objects and everybody else what was saved.
+    private func announce(_ saved: SavedChanges) {
+        for object in saved.objects { object.didSave() }
+        // A handler may save again.
+        isSaving = false
+        post(.didSave) { sets in
+            sets.add(.insertedObjects, saved.inserted)
+            sets.add(.updatedObjects, saved.updated)
+            sets.add(.deletedObjects, saved.deleted)
+            sets.add(ChangeMessage(saved, coordinator))
+        }
+        post(.didSaveIDs) { sets in
+            sets.add(.insertedObjectIDs, idsOf: saved.inserted)
+            sets.add(.updatedObjectIDs, idsOf: saved.updated)
+            sets.add(.deletedObjectIDs, idsOf: saved.deleted)
+        }
+        coordinator?.announce(saved, from: self)
+        processPendingChanges()
+        sweepIfGrown()
+    }
+
+    private func incompleteSave(_ error: any Error) -> CocoaError {
+        CocoaError(
+            .persistentStoreIncompleteSave,
+            userInfo: [
+                NSLocalizedDescriptionKey:
+                    "Some stores were saved, and then one was not: \(error.localizedDescription) What was not saved is still unsaved.",
+                NSUnderlyingErrorKey: error,
+            ]
+        )
+    }
+
+    // MARK: - Permanent IDs
+
+    /// Makes the IDs of unsaved objects permanent without saving them.
+    ///
+    /// Objects that have one are left alone.
+    ///
+    /// - Throws: An error of the store; nothing has changed then.
+    public func obtainPermanentIDs(for objects: [NSManagedObject]) throws {
+        assertCurrent(#function)
+        let unsaved = objects.filter { $0.context === self && $0.key < 0 && $0.isInserted }
+        guard !unsaved.isEmpty, let coordinator else { return }
+        var byStore: [Int: [NSManagedObject]] = [:]
+        for object in unsaved { byStore[Int(storeSlotForInsertion(of: object)), default: []].append(object) }
+        var reserved: [(store: OpenStore, objects: [NSManagedObject], keys: [Int: Range<Int64>])] = []
+        for (slot, objects) in byStore {
+            guard let store = coordinator.openStore(at: slot), store.isOpen else {
+                throw CocoaError(
+                    .persistentStoreOperation,
+                    userInfo: [
+                        NSLocalizedDescriptionKey: "No store is open that could hold the objects.",
+                        NSAffectedObjectsErrorKey: objects,
+                    ]
+                )
+            }
+            let counts = Dictionary(objects.map { ($0.layout.rootNumber, 1) }, uniquingKeysWith: +)
+            reserved.append((store, objects, try store.store.reserveKeys(counts)))
+        }
+        var permanent = KeyMap<Int64>(minimumCapacity: unsaved.count)
+        for (store, objects, ranges) in reserved {
+            var keys = ranges.mapValues { $0.makeIterator() }
+            for object in objects where object.key < 0 {
+                guard let key = keys[object.layout.rootNumber]?.next() else { continue }
+                let temporary = object.key
+                permanent.set(key, for: temporary)
+                permanentKeys.set(key, for: temporary)
+                if let id = TemporaryIDs.take(temporary) { store.ids.adopt(id, key: key, store: store) }
+                refile(object, key: key, storeSlot: Int32(store.slot))
+                object.current?.setKey(key)
+            }
+        }
+        replaceKeys(permanent, of: unsaved)
+    }
+
+    /// Lets everything that names objects by their temporary keys name them by the permanent ones.
+    private func replaceKeys(_ permanent: KeyMap<Int64>, of objects: [NSManagedObject]) {
+        if model.hasOneWayRelationships {
+            // Who points at an object without an inverse can be found only by looking everywhere.
+            for object in changedList { object.replaceReferences(permanent) }
+            return
+        }
+        var related: [ObjectIdentifier: NSManagedObject] = [:]
+        for object in objects {
+            for slot in object.layout.referenceSlots {
+                guard let other = object.current?.reference(slot).flatMap({ registered($0, near: object) }) else {
+                    continue
+                }
+                related[ObjectIdentifier(other)] = other
+            }
+            for state in object.extras?.toMany ?? [] {
+                for reference in state?.content ?? state.map({ Array($0.added) }) ?? [] {
+                    guard let other = registered(reference, near: object) else { continue }
+                    related[ObjectIdentifier(other)] = other
+                }
+            }
+        }
+        for other in related.values { other.replaceReferences(permanent) }
+    }
+}
+
+/// What one save has written, over all its attempts and stores.
+///
+/// Confined to the context's queue.
+final class SavedChanges {
+    fileprivate(set) var inserted: [NSManagedObject] = []
+    fileprivate(set) var updated: [NSManagedObject] = []
+    fileprivate(set) var deleted: [NSManagedObject] = []
+
+    var objects: [NSManagedObject] { inserted + updated + deleted }
+    var isEmpty: Bool { inserted.isEmpty && updated.isEmpty && deleted.isEmpty }
+}
+
+/// Errors of several objects as one.
+enum ValidationErrors {
+    /// Throws one error as itself, several as `validationMultipleErrors` (1560).
+    static func throwIfAny(_ errors: [any Error]) throws {
+        guard let first = errors.first else { return }
+        guard errors.count > 1 else { throw first }
+        // An object with several failures has already combined its own.
+        let flat = errors.flatMap { error -> [NSError] in
+            let error = error as NSError
+            guard error.domain == NSCocoaErrorDomain, error.code == NSValidationMultipleErrorsError,
+                let details = error.userInfo[NSDetailedErrorsKey] as? [NSError]
+            else { return [error] }
+            return details
+        }
+        let some = flat.prefix(3).map(\.localizedDescription).joined(separator: " ")
+        throw CocoaError(
+            .validationMultipleErrors,
+            userInfo: [
+                NSLocalizedDescriptionKey: "\(flat.count) values are not valid. \(some)",
+                NSDetailedErrorsKey: flat,
+            ]
+        )
+    }
+}

@@ -1,0 +1,308 @@
+import Foundation
+import StrataPredicates
+import Synchronization
+
+/// A unit of work: a set of objects, and the changes made to them since they were fetched or saved.
+///
+///     let context = container.newBackgroundContext()
+///     try await context.perform {
+///         let request = NSFetchRequest<Venue>(entityName: "Venue")
+///         request.predicate = NSPredicate(format: "price < %@", 20)
+///         for venue in try context.fetch(request) { venue.favorite = true }
+///         try context.save()
+///     }
+///
+/// Confined to its queue: every member may be used only inside ``perform(_:)``, ``performAndWait(_:)`` or
+/// ``perform(schedule:_:)`` of this context, but for those three, and for ``concurrencyType``, ``name``, ``parent``,
+/// ``persistentStoreCoordinator`` and ``userInfo``. A context of the main queue may also be used directly on that queue.
+/// Making and dropping a context costs some microseconds and no thread.
+open class NSManagedObjectContext: NSObject, @unchecked Sendable {
+    // @unchecked Sendable: stored state is touched only inside the context's scope, which one thread at a time is in;
+    // what may be read elsewhere is constant or behind `shared`.
+
+    /// State that any thread may read.
+    private struct Shared {
+        var name: String?
+        var coordinator: NSPersistentStoreCoordinator?
+    }
+
+    private let shared: Mutex<Shared>
+    /// What the context's blocks run on.
+    let queue: DispatchQueue
+
+    /// Whether the context has a queue of its own or belongs to the main queue.
+    ///
+    /// Fixed. May be read on any thread.
+    public let concurrencyType: NSManagedObjectContextConcurrencyType
+
+    // MARK: - Registered objects
+
+    /// Stored objects by key, a table for each store and hierarchy (see `tableIndex`).
+    final var tables: [ObjectTable<NSManagedObject>?] = []
+    /// Unsaved objects by their temporary key.
+    final let temporaryObjects = ObjectTable<NSManagedObject>()
+    /// The coordinator's stores by slot, as far as they were needed.
+    final var knownStores: [OpenStore] = []
+    /// The number of objects in `tables` at which those that nobody needs are looked for.
+    final var sweepThreshold = 4096
+    final var registeredCount = 0
+    /// Keys that `obtainPermanentIDs` gave to unsaved objects, so that references to the temporary ones are understood.
+    final var permanentKeys = KeyMap<Int64>()
+    /// The stores' commit counts when faults were given rows in advance, by store: while they stand, those rows are the
+    /// newest.
+    final var prefetchCommits: [UInt64] = []
+
+    /// The coordinator's model, which is immortal: asked for with every object, so it is not counted.
+    unowned(unsafe) final var knownModel: FrozenModel?
+    /// How many tables one store may have.
+    final var tableStride = 1
+
+    /// The class of the last object that was made, and its entity.
+    final var lastInsertion: (type: NSManagedObject.Type, entity: NSEntityDescription)?
+
+    // MARK: - Unsaved work
+
+    /// The changed objects in the order of their first change, and some that no longer are.
+    final var changedList: [NSManagedObject] = []
+    /// The objects that changed in the current event.
+    final var eventList: [NSManagedObject] = []
+    /// Objects that `detectConflicts(for:)` named.
+    final var conflictDetectionList: [NSManagedObject] = []
+    final var isProcessing = false
+    final var isSaving = false
+    /// Whether saves of other contexts on the coordinator are merged in by themselves.
+    final var followsSaves = false
+    /// Messages of saves that wait for the context's queue, to be merged together.
+    final let waitingMerges = Mutex<[ChangeMessage]>([])
+    /// Who follows the results of fetches in this context.
+    final let observers = ContextObservers()
+    /// Objects whose deletion elsewhere was merged in during this event.
+    final var mergedDeletions: [NSManagedObject] = []
+    /// Faults for unsaved objects of other contexts: once those are saved, they are filed as what they turned out to be.
+    final var strangers: [NSManagedObject] = []
+    /// How many objects have turned out to be gone, through others' deletions: relationships that were loaded before may
+    /// still name them.
+    final var lossCount = 0
+
+    // MARK: - Settings
+
+    /// What a save does about conflicts.
+    ///
+    /// Default ``NSMergePolicy/error``: it throws.
+    ///
+    /// Takes an ``NSMergePolicy``; anything else stops the program. Like all settings it may be made on any thread as long as
+    /// the context has no objects.
+    open var mergePolicy: Any {
+        get { policy }
+        set {
+            assertCurrentOrUnused(#function)
+            guard let policy = newValue as? NSMergePolicy else {
+                fatalError("CoreData: mergePolicy takes an NSMergePolicy, not \(Swift.type(of: newValue)).")
+            }
+            self.policy = policy
+        }
+    }
+    final var policy: NSMergePolicy = .error
+
+    /// Whether unchanged objects are kept as long as the context lives.
+    ///
+    /// Default false: they go when nobody holds them.
+    open var retainsRegisteredObjects = false
+
+    /// Whether delete rules are applied at the end of the event (the default) or only when saving.
+    open var propagatesDeletesAtEndOfEvent = true
+
+    /// Whether an object whose row has gone counts as deleted, with properties that read nil, zero or empty.
+    ///
+    /// Default true. See ``inaccessibleFaultHandler`` for false.
+    open var shouldDeleteInaccessibleFaults = true
+
+    /// Called when a fault's row has gone and ``shouldDeleteInaccessibleFaults`` is false.
+    ///
+    /// Apple's framework raises an exception there, which would end a server. Here the property reads nil, zero or empty
+    /// after the handler has run. Throwing calls such as ``existingObject(with:)`` throw 133000 in any case.
+    public final var inaccessibleFaultHandler: ((NSManagedObject) -> Void)?
+
+    /// For how many seconds a cached row is good enough for a fault.
+    ///
+    /// Default -1: for ever; 0: every fault reads the store.
+    open var stalenessInterval: TimeInterval = -1
+
+    /// What registers changes for undo.
+    ///
+    /// Default nil: none.
+    open var undoManager: UndoManager?
+    /// What the current event has done, for undo.
+    final var undoRecords: [UndoRecord] = []
+    final var undoNoted: Set<ObjectIdentifier> = []
+    final var isUndoing = false
+
+    /// Who saves, for the persistent history.
+    ///
+    /// Default nil.
+    open var transactionAuthor: String?
+
+    /// Anything of yours.
+    ///
+    /// May be reached from any thread, but is not locked.
+    public let userInfo = NSMutableDictionary()
+
+    /// A label for messages and history.
+    ///
+    /// Default nil. May be read and set on any thread.
+    open var name: String? {
+        get { shared.withLock { $0.name } }
+        set { shared.withLock { $0.name = newValue } }
+    }
+
+    /// The coordinator that the context fetches from and saves to.
+    ///
+    /// May be read on any thread.
+    ///
+    /// Set it once, before the context is used.
+    open var persistentStoreCoordinator: NSPersistentStoreCoordinator? {
+        get { shared.withLock { $0.coordinator } }
+        set {
+            guard registeredCount == 0, changedList.isEmpty else {
+                fatalError("CoreData: \(describedName) has objects already, so its coordinator cannot be changed.")
+            }
+            shared.withLock { $0.coordinator = newValue }
+            coordinator?.follow(self, false)
+            coordinator = newValue
+            if followsSaves { newValue?.follow(self, true) }
+            lastInsertion = nil
+            knownModel = newValue?.frozenModel
+            tableStride = (knownModel?.entities.count ?? 0) + 1
+            knownStores = []
+        }
+    }
+    /// The same, for code inside the scope, without the lock.
+    final var coordinator: NSPersistentStoreCoordinator?
+
+    // MARK: - Making
+
+    /// Makes a context with a queue of its own, or one of the main queue.
+    public convenience init(_ type: ConcurrencyType) {
+        self.init(concurrencyType: type.rawValue)
+    }
+
+    /// Makes a context with a queue of its own, or one of the main queue.
+    public init(concurrencyType: NSManagedObjectContextConcurrencyType) {
+        self.concurrencyType = concurrencyType
+        shared = Mutex(Shared())
+        queue =
+            concurrencyType == .mainQueueConcurrencyType ? .main : DispatchQueue(label: "CoreData context")
+        super.init()
+    }
+
+    deinit {
+        changedList = []
+        eventList = []
+        for table in tables {
+            // Only an object that somebody still holds can be asked for its ID, which it cannot make without us.
+            table?.forEachHeldElsewhere { _ = $0.objectID }
+            table?.forEach { $0.outliveContext() }
+        }
+        temporaryObjects.forEach { $0.outliveContext() }
+    }
+
+    /// Asked when a fault's row has gone.
+    ///
+    /// An override may do something about it.
+    ///
+    /// - Returns: Whether the object shall count as deleted, with properties that read nil, zero or empty.
+    open func shouldHandleInaccessibleFault(
+        _ fault: NSManagedObject,
+        for oid: NSManagedObjectID,
+        triggeredByProperty property: NSPropertyDescription?
+    ) -> Bool { shouldDeleteInaccessibleFaults }
+
+    /// What to call the context in messages.
+    final var describedName: String {
+        let kind = concurrencyType == .mainQueueConcurrencyType ? "main-queue context" : "private-queue context"
+        if let name { return "\(kind) \"\(name)\"" }
+        return "\(kind) \(ObjectIdentifier(self).hashValue.magnitude % 0xFFFF)"
+    }
+
+    /// Whether the context has anything to save.
+    ///
+    /// Changes of the current event count.
+    ///
+    /// May be true where a save would write nothing, as after a value was set back.
+    open var hasChanges: Bool {
+        assertCurrent(#function)
+        return changedList.contains { $0.hasChanges }
+    }
+
+    /// The objects that the next save inserts.
+    ///
+    /// O(number of changes).
+    open var insertedObjects: Set<NSManagedObject> {
+        assertCurrent(#function)
+        return changedObjects { $0.intersection([.inserted, .deleted]) == .inserted }
+    }
+
+    /// The stored objects that have changes, without those to be deleted.
+    ///
+    /// May contain objects whose values were set back. O(number of changes).
+    open var updatedObjects: Set<NSManagedObject> {
+        assertCurrent(#function)
+        return changedObjects { $0.intersection(.changed) == .updated }
+    }
+
+    /// The stored objects that the next save deletes.
+    ///
+    /// O(number of changes).
+    open var deletedObjects: Set<NSManagedObject> {
+        assertCurrent(#function)
+        return changedObjects { $0.intersection([.inserted, .deleted]) == .deleted }
+    }
+
+    private func changedObjects(where isWanted: (ObjectFlags) -> Bool) -> Set<NSManagedObject> {
+        var result: Set<NSManagedObject> = []
+        for object in changedList where isWanted(object.flags) { result.insert(object) }
+        return result
+    }
+
+    /// All objects of the context.
+    ///
+    /// O(number of objects).
+    open var registeredObjects: Set<NSManagedObject> {
+        assertCurrent(#function)
+        var result: Set<NSManagedObject> = []
+        forEachRegistered { result.insert($0) }
+        return result
+    }
+}
+
+/// Where a context's blocks run.
+public enum NSManagedObjectContextConcurrencyType: UInt, Sendable {
+    /// On a serial queue of the context's own.
+    case privateQueueConcurrencyType = 1
+    /// On the main queue.
+    case mainQueueConcurrencyType = 2
+}
+
+extension NSManagedObjectContext {
+    /// Where a context's blocks run.
+    public struct ConcurrencyType: RawRepresentable, Hashable, Sendable {
+        /// The older spelling.
+        public var rawValue: NSManagedObjectContextConcurrencyType
+
+        /// A type by its older spelling.
+        public init(rawValue: NSManagedObjectContextConcurrencyType) { self.rawValue = rawValue }
+
+        /// On a serial queue of the context's own.
+        public static let privateQueue = ConcurrencyType(rawValue: .privateQueueConcurrencyType)
+        /// On the main queue.
+        public static let mainQueue = ConcurrencyType(rawValue: .mainQueueConcurrencyType)
+    }
+
+    /// When the block of ``perform(schedule:_:)`` runs.
+    public enum ScheduledTaskType: Hashable, Sendable {
+        /// At once if the caller is inside the context's scope already, else in turn. The default.
+        case immediate
+        /// Always in turn, after everything submitted before.
+        case enqueued
+    }
+}

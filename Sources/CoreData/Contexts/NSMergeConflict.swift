@@ -1,0 +1,155 @@
+import Foundation
+
+/// One object that a context wants to save although somebody else has saved or deleted it since the context read it.
+///
+/// Snapshots hold attributes and the IDs of to-one relationships, not to-many contents. Confined to the queue of the
+/// source object's context.
+public final class NSMergeConflict: NSObject {
+    /// The object in the context that saves.
+    public let sourceObject: NSManagedObject
+    /// The version that the context's changes are made upon.
+    public let oldVersionNumber: Int
+    /// The version that is stored now; 0 if the object was deleted.
+    public let newVersionNumber: Int
+    /// What the context last read.
+    public let objectSnapshot: [String: Any]?
+    /// What the coordinator's row cache holds: the newer values, if the conflict is between the context and the cache.
+    public let cachedSnapshot: [String: Any]?
+    /// What the store holds, if the conflict is between the cache and the store.
+    public let persistedSnapshot: [String: Any]?
+
+    /// The stored row that the changes collide with; `nil` if it was deleted, or the conflict was made by hand.
+    let newerRow: Row?
+
+    /// Describes a conflict.
+    ///
+    /// - Parameters:
+    ///   - srcObject: The object that is being saved.
+    ///   - newvers: The version stored now; 0 for a deleted object.
+    ///   - oldvers: The version that the context's changes are made upon.
+    ///   - cachesnap: What the row cache holds.
+    ///   - persnap: What the store holds.
+    public init(
+        source srcObject: NSManagedObject,
+        newVersion newvers: Int,
+        oldVersion oldvers: Int,
+        cachedSnapshot cachesnap: [String: Any]?,
+        persistedSnapshot persnap: [String: Any]?
+    ) {
+        sourceObject = srcObject
+        newVersionNumber = newvers
+        oldVersionNumber = oldvers
+        objectSnapshot = srcObject.baseRow.map { srcObject.snapshot(of: $0) }
+        cachedSnapshot = cachesnap
+        persistedSnapshot = persnap
+        newerRow = nil
+    }
+
+    init(source: NSManagedObject, base: Row, newer: Row?, isKnownToCache: Bool, cached: Row?) {
+        sourceObject = source
+        oldVersionNumber = Int(base.version)
+        newVersionNumber = Int(newer?.version ?? 0)
+        objectSnapshot = source.snapshot(of: base)
+        newerRow = newer
+        if isKnownToCache {
+            cachedSnapshot = newer.map { source.snapshot(of: $0) }
+            persistedSnapshot = nil
+        } else {
+            cachedSnapshot = source.snapshot(of: cached ?? base)
+            persistedSnapshot = newer.map { source.snapshot(of: $0) }
+        }
+    }
+
+    /// The object, the versions and the properties that differ.
+    public override var description: String {
+        let newer = persistedSnapshot ?? cachedSnapshot
+        let names = (newer ?? [:]).keys.filter { key in
+            (newer?[key] as? NSObject) != (objectSnapshot?[key] as? NSObject)
+        }
+        return
+            "NSMergeConflict for \(sourceObject.objectID): the context read version \(oldVersionNumber), stored is \(newVersionNumber == 0 ? "nothing any more" : "version \(newVersionNumber)")\(names.isEmpty ? "" : ", which differs in \(names.sorted().joined(separator: ", "))")"
+    }
+}
+
+/// Objects that cannot all be stored because a uniqueness constraint allows only one of them.
+///
+/// Confined to the queue of the objects' context.
+public final class NSConstraintConflict: NSObject {
+    /// The names of the attributes that must be unique together.
+    public let constraint: [String]
+    /// The values that collide; nil values are `NSNull`.
+    public let constraintValues: [String: Any]
+    /// The stored object that has the values already; `nil` if the collision is among unsaved objects.
+    public let databaseObject: NSManagedObject?
+    /// What the store holds of ``databaseObject``.
+    public let databaseSnapshot: [String: Any]?
+    /// The objects of the context that have the values: one if there is a ``databaseObject``, else two or more.
+    public let conflictingObjects: [NSManagedObject]
+    /// What the context last read of each of ``conflictingObjects``; empty dictionaries for new objects.
+    public let conflictingSnapshots: [[AnyHashable: Any]]
+
+    /// The stored row of `databaseObject`.
+    let databaseRow: Row?
+
+    /// Describes a conflict.
+    ///
+    /// - Parameters:
+    ///   - constraint: The names of the attributes.
+    ///   - databaseObject: The stored object with the values, if there is one.
+    ///   - databaseSnapshot: What the store holds of it.
+    ///   - conflictingObjects: The context's objects with the values.
+    ///   - conflictingSnapshots: What the context last read of them.
+    public convenience init(
+        constraint: [String],
+        database databaseObject: NSManagedObject?,
+        databaseSnapshot: [AnyHashable: Any]?,
+        conflicting conflictingObjects: [NSManagedObject],
+        conflictingSnapshots: [Any]
+    ) {
+        self.init(
+            constraint,
+            databaseObject,
+            databaseSnapshot as? [String: Any],
+            conflictingObjects,
+            conflictingSnapshots.map { $0 as? [AnyHashable: Any] ?? [:] },
+            nil
+        )
+    }
+
+    init(
+        _ constraint: [String],
+        _ databaseObject: NSManagedObject?,
+        _ databaseSnapshot: [String: Any]?,
+        _ objects: [NSManagedObject],
+        _ snapshots: [[AnyHashable: Any]],
+        _ row: Row?
+    ) {
+        self.constraint = constraint
+        self.databaseObject = databaseObject
+        self.databaseSnapshot = databaseSnapshot
+        conflictingObjects = objects
+        conflictingSnapshots = snapshots
+        databaseRow = row
+        constraintValues = objects.first?.dictionaryWithValues(forKeys: constraint) ?? [:]
+    }
+
+    /// The constraint, the values and the objects.
+    public override var description: String {
+        let values = constraint.map { "\($0) = \(constraintValues[$0] ?? "nil")" }.joined(separator: ", ")
+        let others = databaseObject.map { "the stored \($0.objectID)" } ?? "one another"
+        return
+            "NSConstraintConflict: \(conflictingObjects.map { "\($0.objectID)" }.joined(separator: ", ")) with \(values) collide with \(others)"
+    }
+}
+
+extension NSManagedObject {
+    /// A row's attributes and to-one IDs by name; nil values are `NSNull`.
+    final func snapshot(of row: Row) -> [String: Any] {
+        var result: [String: Any] = [:]
+        for slot in layout.slots where !slot.name.utf8.contains(UInt8(ascii: ".")) {
+            result[slot.name] = publicValue(of: slot, in: row) ?? NSNull()
+        }
+        for composite in layout.composites { result[composite.name] = compositeValue(composite, in: row) ?? NSNull() }
+        return result
+    }
+}

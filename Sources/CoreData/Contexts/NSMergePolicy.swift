@@ -1,0 +1,103 @@
+import Foundation
+
+/// Decides what a save does about conflicts with what others have saved.
+///
+/// Subclass it for a policy of your own: override ``resolve(optimisticLockingConflicts:)`` or
+/// ``resolve(constraintConflicts:)``, change the conflicting objects as you like, and call `super` for what the policy's
+/// type does. When the call returns without an error the save tries again, upon the newer versions.
+open class NSMergePolicy: NSObject, @unchecked Sendable {
+    // @unchecked Sendable: the only state is constant; a subclass answers for its own.
+
+    /// What the policy does by itself.
+    public let mergeType: NSMergePolicyType
+
+    /// Makes a policy of one of the five types.
+    public required init(merge ty: NSMergePolicyType) { mergeType = ty }
+
+    /// Throws 133020 or 133021.
+    ///
+    /// The default.
+    open class var error: NSMergePolicy { errorPolicy }
+    /// For properties changed on both sides the stored value wins; other changes are kept.
+    open class var mergeByPropertyStoreTrump: NSMergePolicy { storeTrumpPolicy }
+    /// For properties changed on both sides the value in memory wins; other stored changes are kept.
+    open class var mergeByPropertyObjectTrump: NSMergePolicy { objectTrumpPolicy }
+    /// The object in memory is stored as a whole.
+    open class var overwrite: NSMergePolicy { overwritePolicy }
+    /// The object in memory is discarded in favour of the stored one.
+    open class var rollback: NSMergePolicy { rollbackPolicy }
+
+    private static let errorPolicy = NSMergePolicy(merge: .errorMergePolicyType)
+    private static let storeTrumpPolicy = NSMergePolicy(merge: .mergeByPropertyStoreTrumpMergePolicyType)
+    private static let objectTrumpPolicy = NSMergePolicy(merge: .mergeByPropertyObjectTrumpMergePolicyType)
+    private static let overwritePolicy = NSMergePolicy(merge: .overwriteMergePolicyType)
+    private static let rollbackPolicy = NSMergePolicy(merge: .rollbackMergePolicyType)
+
+    /// Resolves conflicts of both kinds: those of versions first, then those of constraints.
+    ///
+    /// - Throws: `managedObjectMerge` (133020) or `managedObjectConstraintMerge` (133021) with the conflicts.
+    open func resolve(mergeConflicts list: [Any]) throws {
+        let versions = list.compactMap { $0 as? NSMergeConflict }
+        let constraints = list.compactMap { $0 as? NSConstraintConflict }
+        if !versions.isEmpty { try resolve(optimisticLockingConflicts: versions) }
+        if !constraints.isEmpty { try resolve(constraintConflicts: constraints) }
+    }
+
+    /// Resolves conflicts of versions by the policy's type.
+    ///
+    /// - Throws: `managedObjectMerge` (133020) with the conflicts under `NSPersistentStoreSaveConflictsErrorKey`.
+    open func resolve(optimisticLockingConflicts list: [NSMergeConflict]) throws {
+        guard mergeType != .errorMergePolicyType else { throw Self.error(.managedObjectMerge, list) }
+        for conflict in list { conflict.sourceObject.context?.resolve(conflict, mergeType) }
+    }
+
+    /// Resolves conflicts of uniqueness constraints by the policy's type.
+    ///
+    /// - Throws: `managedObjectConstraintMerge` (133021) with the conflicts under `NSPersistentStoreSaveConflictsErrorKey`.
+    open func resolve(constraintConflicts list: [NSConstraintConflict]) throws {
+        guard mergeType != .errorMergePolicyType else { throw Self.error(.managedObjectConstraintMerge, list) }
+        var unresolved: [NSConstraintConflict] = []
+        for conflict in list where conflict.conflictingObjects.first?.context?.resolve(conflict, mergeType) != true {
+            unresolved.append(conflict)
+        }
+        if !unresolved.isEmpty { throw Self.error(.managedObjectConstraintMerge, unresolved) }
+    }
+
+    static func error(_ code: CocoaError.Code, _ conflicts: [NSObject]) -> CocoaError {
+        let what = conflicts.prefix(3).map(\.description).joined(separator: "; ")
+        let more = conflicts.count > 3 ? "; and \(conflicts.count - 3) more" : ""
+        return CocoaError(
+            code,
+            userInfo: [
+                NSLocalizedDescriptionKey:
+                    "Nothing was saved, because others have saved meanwhile: \(what)\(more). Refresh the objects and save again, or choose another merge policy.",
+                NSPersistentStoreSaveConflictsErrorKey: conflicts,
+            ]
+        )
+    }
+}
+
+/// What a merge policy does by itself.
+public enum NSMergePolicyType: UInt, Sendable {
+    /// Throws.
+    case errorMergePolicyType = 0
+    /// The store wins, property by property.
+    case mergeByPropertyStoreTrumpMergePolicyType = 1
+    /// Memory wins, property by property.
+    case mergeByPropertyObjectTrumpMergePolicyType = 2
+    /// Memory wins as a whole.
+    case overwriteMergePolicyType = 3
+    /// The store wins as a whole.
+    case rollbackMergePolicyType = 4
+}
+
+/// The same as ``NSMergePolicy/error``.
+public var NSErrorMergePolicy: AnyObject { NSMergePolicy.error }
+/// The same as ``NSMergePolicy/mergeByPropertyStoreTrump``.
+public var NSMergeByPropertyStoreTrumpMergePolicy: AnyObject { NSMergePolicy.mergeByPropertyStoreTrump }
+/// The same as ``NSMergePolicy/mergeByPropertyObjectTrump``.
+public var NSMergeByPropertyObjectTrumpMergePolicy: AnyObject { NSMergePolicy.mergeByPropertyObjectTrump }
+/// The same as ``NSMergePolicy/overwrite``.
+public var NSOverwriteMergePolicy: AnyObject { NSMergePolicy.overwrite }
+/// The same as ``NSMergePolicy/rollback``.
+public var NSRollbackMergePolicy: AnyObject { NSMergePolicy.rollback }

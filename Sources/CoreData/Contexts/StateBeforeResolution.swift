@@ -1,0 +1,76 @@
+/// The unsaved state of a context before a merge policy changes it, to put back if the save fails after all.
+///
+/// Nothing is copied before there is a conflict. Confined to the context's queue.
+final class StateBeforeResolution {
+    /// One object as it was.
+    private struct Kept {
+        let object: NSManagedObject
+        let flags: ObjectFlags
+        let row: Row?
+        let base: Row?
+        let eventBase: Row?
+        let toMany: [ToManyState?]?
+
+        init(_ object: NSManagedObject) {
+            self.object = object
+            flags = object.flags
+            // Changes are made in place only to a row that the object owns.
+            row = flags.contains(.ownsRow) ? object.current?.copy() : object.current
+            base = object.extras?.base
+            eventBase = object.extras?.eventBase
+            toMany = object.extras?.toMany
+        }
+
+        func putBack() {
+            object.current = row
+            // Which lists the object is in is settled afterwards.
+            let lists: ObjectFlags = [.listed, .eventListed]
+            object.flags = flags.subtracting(lists.union(.writable)).union(object.flags.intersection(lists))
+            guard toMany != nil || object.extras != nil else { return }
+            let extras = object.writableExtras
+            (extras.base, extras.eventBase) = (base, eventBase)
+            extras.toMany = toMany ?? extras.toMany.map { _ in nil }
+            extras.forgetDecoded()
+        }
+    }
+
+    private let context: NSManagedObjectContext
+    private var changedList: [NSManagedObject]
+    private var kept: [ObjectIdentifier: Kept] = [:]
+
+    init(_ context: NSManagedObjectContext) {
+        self.context = context
+        changedList = context.changedList
+    }
+
+    /// Remembers an object before it is changed.
+    func keep(_ object: NSManagedObject) {
+        let name = ObjectIdentifier(object)
+        if kept[name] == nil { kept[name] = Kept(object) }
+    }
+
+    /// Forgets an object that was saved, though the save as a whole may fail.
+    func forget(_ object: NSManagedObject) {
+        // A failure after that is rare: several stores, or none of this matters.
+        isPartlySaved = true
+        kept[ObjectIdentifier(object)] = nil
+    }
+
+    private var isPartlySaved = false
+
+    /// Puts everything back.
+    func restore() {
+        guard !kept.isEmpty || isPartlySaved else { return }
+        for object in context.changedList where kept[ObjectIdentifier(object)] == nil && !wasChanged(object) {
+            // It was changed by the resolution only.
+            object.flags.remove(.listed)
+            object.discardChanges()
+        }
+        for state in kept.values { state.putBack() }
+        context.changedList = changedList.filter { $0.hasChanges && $0.context === context }
+        for object in context.changedList { object.flags.insert(.listed) }
+    }
+
+    private lazy var changedBefore = Set(changedList.map(ObjectIdentifier.init))
+    private func wasChanged(_ object: NSManagedObject) -> Bool { changedBefore.contains(ObjectIdentifier(object)) }
+}

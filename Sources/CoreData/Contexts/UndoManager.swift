@@ -1,0 +1,137 @@
+import Foundation
+
+/// Takes back what was done, step by step, and does it again.
+///
+/// Foundation's class of this name does not exist on Linux. Give one to a context
+/// (``NSManagedObjectContext/undoManager``) to undo changes of objects: all changes of one event are one step.
+///
+/// Not thread-safe: a context's undo manager is confined to the context's queue.
+open class UndoManager: NSObject {
+    private struct Action {
+        let perform: () -> Void
+    }
+
+    private struct Group {
+        var actions: [Action] = []
+        var name = ""
+    }
+
+    private var undoStack: [Group] = []
+    private var redoStack: [Group] = []
+    private var open: [Group] = []
+    private var disabled = 0
+
+    /// Makes an undo manager with no steps.
+    public override init() {}
+
+    /// Whether ``undo()`` is running.
+    public private(set) var isUndoing = false
+    /// Whether ``redo()`` is running.
+    public private(set) var isRedoing = false
+    /// Whether there is a step to take back.
+    open var canUndo: Bool { !undoStack.isEmpty || open.contains { !$0.actions.isEmpty } }
+    /// Whether there is a step to do again.
+    open var canRedo: Bool { !redoStack.isEmpty }
+    /// The most steps to keep; 0, the default, for no limit.
+    open var levelsOfUndo = 0 {
+        didSet { trim() }
+    }
+    /// Whether steps are recorded at all.
+    open var isUndoRegistrationEnabled: Bool { disabled == 0 }
+    /// How many groups are open.
+    open var groupingLevel: Int { open.count }
+    /// The name of the step that ``undo()`` would take back.
+    open var undoActionName: String { undoStack.last?.name ?? "" }
+    /// The name of the step that ``redo()`` would do again.
+    open var redoActionName: String { redoStack.last?.name ?? "" }
+
+    /// Stops recording until ``enableUndoRegistration()``.
+    ///
+    /// Calls nest.
+    open func disableUndoRegistration() { disabled += 1 }
+
+    /// Takes one ``disableUndoRegistration()`` back.
+    open func enableUndoRegistration() { disabled = max(0, disabled - 1) }
+
+    /// Opens a group: what is registered until it is closed is one step.
+    open func beginUndoGrouping() { open.append(Group()) }
+
+    /// Closes the innermost group.
+    open func endUndoGrouping() {
+        guard let group = open.popLast() else { return }
+        if !open.isEmpty {
+            open[open.count - 1].actions.append(contentsOf: group.actions)
+        } else {
+            push(group)
+        }
+    }
+
+    /// Names the step that was recorded last.
+    open func setActionName(_ actionName: String) {
+        if !open.isEmpty {
+            open[open.count - 1].name = actionName
+        } else if !undoStack.isEmpty {
+            undoStack[undoStack.count - 1].name = actionName
+        }
+    }
+
+    /// Registers what takes back something that was just done; while undoing, what does it again.
+    open func registerUndo<Target: AnyObject>(withTarget target: Target, handler: @escaping (Target) -> Void) {
+        guard isUndoRegistrationEnabled else { return }
+        let action = Action { [weak target] in
+            if let target { handler(target) }
+        }
+        if !open.isEmpty {
+            open[open.count - 1].actions.append(action)
+        } else {
+            push(Group(actions: [action]))
+        }
+    }
+
+    private func push(_ group: Group) {
+        guard !group.actions.isEmpty else { return }
+        if isUndoing {
+            redoStack.append(group)
+        } else {
+            if !isRedoing { redoStack.removeAll() }
+            undoStack.append(group)
+            trim()
+        }
+    }
+
+    private func trim() {
+        guard levelsOfUndo > 0, undoStack.count > levelsOfUndo else { return }
+        undoStack.removeFirst(undoStack.count - levelsOfUndo)
+    }
+
+    /// Takes the last step back.
+    open func undo() {
+        while !open.isEmpty { endUndoGrouping() }
+        guard !isUndoing, !isRedoing, let group = undoStack.popLast() else { return }
+        isUndoing = true
+        run(group)
+        isUndoing = false
+    }
+
+    /// Does the step again that was taken back last.
+    open func redo() {
+        guard !isUndoing, !isRedoing, let group = redoStack.popLast() else { return }
+        isRedoing = true
+        run(group)
+        isRedoing = false
+    }
+
+    private func run(_ group: Group) {
+        beginUndoGrouping()
+        for action in group.actions.reversed() { action.perform() }
+        setActionName(group.name)
+        endUndoGrouping()
+    }
+
+    /// Forgets all steps.
+    open func removeAllActions() {
+        undoStack.removeAll()
+        redoStack.removeAll()
+        open = open.map { _ in Group() }
+    }
+}

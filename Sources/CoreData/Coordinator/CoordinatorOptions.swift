@@ -1,0 +1,61 @@
+import Foundation
+
+// Keys of store options, of metadata, and of the coordinator's notifications.
+
+/// Option: a Boolean; saves into the store are refused, and its file is not changed in any way.
+public let NSReadOnlyPersistentStoreOption = "NSReadOnlyPersistentStoreOption"
+/// Option: a dictionary of SQLite pragmas and their values, set on each connection.
+public let NSSQLitePragmasOption = "NSSQLitePragmasOption"
+/// Option: a Boolean; the file is analysed, for better query plans, when it is added.
+public let NSSQLiteAnalyzeOption = "NSSQLiteAnalyzeOption"
+/// Option: a Boolean; the file is rebuilt without free pages when it is added.
+public let NSSQLiteManualVacuumOption = "NSSQLiteManualVacuumOption"
+/// Option: for how many seconds to wait on a busy store before a call throws 134090.
+public let NSPersistentStoreTimeoutOption = "NSPersistentStoreTimeoutOption"
+/// Option: the most connections that read at the same time.
+public let NSPersistentStoreConnectionPoolMaxSizeKey = "NSPersistentStoreConnectionPoolMaxSize"
+/// Option: a Boolean; the store is opened though its version hashes do not fit the model.
+///
+/// Data may be lost.
+public let NSIgnorePersistentStoreVersioningOption = "NSIgnorePersistentStoreVersioningOption"
+/// Option for destroying a store: a Boolean; the file goes even if it cannot be opened.
+public let NSPersistentStoreForceDestroyOption = "NSPersistentStoreForceDestroyOption"
+/// Option: a file's protection class on iOS.
+///
+/// Without effect on Linux.
+public let NSPersistentStoreFileProtectionKey = "NSPersistentStoreFileProtectionKey"
+
+/// Metadata: the type of the store.
+public let NSStoreTypeKey = "NSStoreType"
+/// Metadata: the store's UUID text.
+public let NSStoreUUIDKey = "NSStoreUUID"
+/// Metadata: the 32-byte version hashes of the model's entities, by name.
+public let NSStoreModelVersionHashesKey = "NSStoreModelVersionHashes"
+/// Metadata: the version identifiers of the model.
+public let NSStoreModelVersionIdentifiersKey = "NSStoreModelVersionIdentifiers"
+/// Metadata: a checksum over the version hashes.
+public let NSPersistentStoreModelVersionChecksumKey = "NSStoreModelVersionChecksumKey"
+/// Metadata: the oldest system that can read the store.
+public let NSPersistentStoreOSCompatibility = "NSPersistentStoreOSCompatibility"
+
+/// User info: the stores that were added.
+public let NSAddedPersistentStoresKey = "added"
+/// User info: the stores that were removed.
+public let NSRemovedPersistentStoresKey = "removed"
+/// User info: the store before and after a change of its UUID.
+public let NSUUIDChangedPersistentStoresKey = "changed"
+
+extension NSNotification.Name {
+    /// A coordinator's stores are about to change; the user info has the stores to be added and removed.
+    public static let NSPersistentStoreCoordinatorStoresWillChange = NSNotification.Name(
+        "NSPersistentStoreCoordinatorStoresWillChange"
+    )
+    /// A coordinator's stores have changed; the user info has the stores added, removed and changed.
+    public static let NSPersistentStoreCoordinatorStoresDidChange = NSNotification.Name(
+        "NSPersistentStoreCoordinatorStoresDidChange"
+    )
+    /// A store is about to be removed; the object is the coordinator.
+    public static let NSPersistentStoreCoordinatorWillRemoveStore = NSNotification.Name(
+        "NSPersistentStoreCoordinatorWillRemoveStore"
+    )
+}

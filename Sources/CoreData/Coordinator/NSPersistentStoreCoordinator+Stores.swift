@@ -1,0 +1,436 @@
+import Foundation
+
+extension NSPersistentStoreCoordinator {
+    // MARK: - Adding
+
+    /// Opens a store, or makes it if there is none yet.
+    ///
+    /// - Parameters:
+    ///   - storeType: ``NSPersistentStore/StoreType/sqlite`` or ``NSPersistentStore/StoreType/inMemory``.
+    ///   - configuration: A configuration of the model whose entities the store holds; `nil` for all entities.
+    ///   - storeURL: The file. `/dev/null` makes a private database in memory.
+    ///   - options: By the option keys, such as ``NSReadOnlyPersistentStoreOption``.
+    /// - Returns: The store.
+    /// - Throws: `persistentStoreIncompatibleVersionHash` (134100) with the entities that differ, if the store was made with
+    ///   another model; `persistentStoreInvalidType` (134000) for an unknown type; `persistentStoreTypeMismatch` (134010);
+    ///   `persistentStoreOpen` (134080), `fileReadCorruptFile` (259) or `fileReadNoPermission` (257) for a file that cannot
+    ///   be opened, which is left untouched; `persistentStoreTimeout` (134090) if others keep it locked.
+    @discardableResult
+    public func addPersistentStore(
+        type storeType: NSPersistentStore.StoreType,
+        configuration: String? = nil,
+        at storeURL: URL,
+        options: [AnyHashable: Any]? = nil
+    ) throws -> NSPersistentStore {
+        try add(storeType.rawValue, configuration, storeURL, options)
+    }
+
+    /// The older spelling of ``addPersistentStore(type:configuration:at:options:)``; a store in memory needs no URL.
+    ///
+    /// - Returns: The store.
+    /// - Throws: As the newer spelling.
+    @discardableResult
+    public func addPersistentStore(
+        ofType storeType: String,
+        configurationName configuration: String?,
+        at storeURL: URL?,
+        options: [AnyHashable: Any]? = nil
+    ) throws -> NSPersistentStore {
+        guard let url = storeURL ?? (storeType == NSInMemoryStoreType ? URL(fileURLWithPath: "/dev/null") : nil) else {
+            throw CocoaError(
+                .persistentStoreOpen,
+                userInfo: [NSLocalizedDescriptionKey: "A store of type \(storeType) needs a URL."]
+            )
+        }
+        return try add(storeType, configuration, url, options)
+    }
+
+    /// Opens the store that a description describes, on a background queue if the description says so.
+    ///
+    /// - Parameters:
+    ///   - storeDescription: What to open, and how.
+    ///   - block: Called once, with the error if there was one; before this returns unless the store is added asynchronously.
+    public func addPersistentStore(
+        with storeDescription: NSPersistentStoreDescription,
+        completionHandler block: @escaping (NSPersistentStoreDescription, (any Error)?) -> Void
+    ) {
+        let request = AddRequest(coordinator: self, description: storeDescription, handler: block)
+        guard storeDescription.shouldAddStoreAsynchronously else { return request.run() }
+        DispatchQueue.global().async { request.run() }
+    }
+
+    private func add(
+        _ type: String,
+        _ configuration: String?,
+        _ url: URL,
+        _ options: [AnyHashable: Any]?
+    ) throws -> NSPersistentStore {
+        let storeClass = try StoreTypes.required(type)
+        guard let entities = managedObjectModel.entities(forConfigurationName: configuration) else {
+            throw CocoaError(
+                .persistentStoreOpen,
+                userInfo: [NSLocalizedDescriptionKey: "The model has no configuration \"\(configuration ?? "")\"."]
+            )
+        }
+        if let open = openStores.first(where: {
+            $0.store.url == url && url.path != "/dev/null" && type != NSInMemoryStoreType
+        }) {
+            throw CocoaError(
+                .persistentStoreOpen,
+                userInfo: [
+                    NSLocalizedDescriptionKey: "The store \(url.path) is open in this coordinator already.",
+                    NSAffectedStoresErrorKey: [open.store],
+                ]
+            )
+        }
+        let store = storeClass.init(
+            persistentStoreCoordinator: self,
+            configurationName: configuration,
+            at: url,
+            options: options
+        )
+        guard let rows = store as? any RowStore else {
+            throw CocoaError(
+                .persistentStoreInvalidType,
+                userInfo: [NSLocalizedDescriptionKey: "Stores of class \(storeClass) cannot be added."]
+            )
+        }
+        do {
+            try rows.loadMetadata()
+        } catch {
+            rows.close()
+            throw error
+        }
+        post(.NSPersistentStoreCoordinatorStoresWillChange, [NSAddedPersistentStoresKey: [store]])
+        _ = enter(rows, entityNumbers: Set(entities.map(\.entityNumber)))
+        store.didAdd(to: self)
+        post(.NSPersistentStoreCoordinatorStoresDidChange, [NSAddedPersistentStoresKey: [store]])
+        return store
+    }
+
+    private func post(_ name: Notification.Name, _ userInfo: [AnyHashable: Any]) {
+        NotificationCenter.default.post(name: name, object: self, userInfo: userInfo)
+    }
+
+    // MARK: - Removing and moving
+
+    /// Closes a store and lets go of it.
+    ///
+    /// Its objects may not be used any more.
+    ///
+    /// - Throws: `persistentStoreOperation` (134070) for a store that is not of this coordinator.
+    public func remove(_ store: NSPersistentStore) throws {
+        guard let entry = openStore(of: store) else {
+            throw CocoaError(
+                .persistentStoreOperation,
+                userInfo: [NSLocalizedDescriptionKey: "The store is not one of this coordinator."]
+            )
+        }
+        NotificationCenter.default.post(name: .NSPersistentStoreCoordinatorWillRemoveStore, object: self)
+        post(.NSPersistentStoreCoordinatorStoresWillChange, [NSRemovedPersistentStoresKey: [store]])
+        store.willRemove(from: self)
+        take(entry)
+        entry.store.close()
+        entry.cache.removeAll()
+        store.persistentStoreCoordinator = nil
+        post(.NSPersistentStoreCoordinatorStoresDidChange, [NSRemovedPersistentStoresKey: [store]])
+    }
+
+    /// Copies all objects of a store into a new one, which takes the old one's place in this coordinator.
+    ///
+    /// The old store's file stays as it is. The new store has a UUID of its own, so IDs of the old one are not valid for it.
+    ///
+    /// - Parameters:
+    ///   - store: A store of this coordinator.
+    ///   - storeURL: Where the new store is made; nothing may be there.
+    ///   - options: Options for the new store.
+    ///   - storeType: The type of the new store.
+    /// - Returns: The new store.
+    /// - Throws: `persistentStoreOperation` (134070) and the errors of adding a store and of saving; the old store is
+    ///   still there then.
+    @discardableResult
+    public func migratePersistentStore(
+        _ store: NSPersistentStore,
+        to storeURL: URL,
+        options: [AnyHashable: Any]? = nil,
+        type storeType: NSPersistentStore.StoreType
+    ) throws -> NSPersistentStore {
+        guard openStore(of: store) != nil else {
+            throw CocoaError(
+                .persistentStoreOperation,
+                userInfo: [NSLocalizedDescriptionKey: "The store is not one of this coordinator."]
+            )
+        }
+        let configuration = store.configurationName == defaultConfigurationName ? nil : store.configurationName
+        let target = try addPersistentStore(
+            type: storeType,
+            configuration: configuration,
+            at: storeURL,
+            options: options
+        )
+        do {
+            guard let source = openStore(of: store), let destination = openStore(of: target) else { return target }
+            try StoreCopier(model: frozenModel, from: source, to: destination).copy()
+            var metadata = store.metadata ?? [:]
+            for key in target.metadata.keys { metadata[key] = nil }
+            if !metadata.isEmpty {
+                target.metadata = target.metadata.merging(metadata) { own, _ in own }
+                try destination.store.saveMetadata()
+            }
+            try remove(store)
+            return target
+        } catch {
+            try? remove(target)
+            throw error
+        }
+    }
+
+    /// The older spelling of ``migratePersistentStore(_:to:options:type:)``.
+    ///
+    /// - Returns: The new store.
+    /// - Throws: As the newer spelling.
+    @discardableResult
+    public func migratePersistentStore(
+        _ store: NSPersistentStore,
+        to URL: URL,
+        options: [AnyHashable: Any]? = nil,
+        withType storeType: String
+    ) throws -> NSPersistentStore {
+        try migratePersistentStore(store, to: URL, options: options, type: .init(rawValue: storeType))
+    }
+
+    /// Copies one store's file over another's, as it is.
+    ///
+    /// - Parameters:
+    ///   - destinationURL: What is replaced, or made. It must not be open in this coordinator.
+    ///   - destinationOptions: Options for the destination.
+    ///   - sourceURL: What is copied.
+    ///   - sourceOptions: Options for the source.
+    ///   - sourceType: The type of both.
+    /// - Throws: `persistentStoreOperation` (134070) for a destination in use, and errors of either file.
+    public func replacePersistentStore(
+        at destinationURL: URL,
+        destinationOptions: [AnyHashable: Any]? = nil,
+        withPersistentStoreFrom sourceURL: URL,
+        sourceOptions: [AnyHashable: Any]? = nil,
+        type sourceType: NSPersistentStore.StoreType
+    ) throws {
+        try requireClosed(destinationURL)
+        guard sourceType == .sqlite else { throw unsupported("replaced", sourceType) }
+        try SQLiteStore.replace(at: destinationURL, with: sourceURL, options: sourceOptions)
+    }
+
+    /// The older spelling of ``replacePersistentStore(at:destinationOptions:withPersistentStoreFrom:sourceOptions:type:)``.
+    ///
+    /// - Throws: As the newer spelling.
+    public func replacePersistentStore(
+        at destinationURL: URL,
+        destinationOptions: [AnyHashable: Any]? = nil,
+        withPersistentStoreFrom sourceURL: URL,
+        sourceOptions: [AnyHashable: Any]? = nil,
+        ofType storeType: String
+    ) throws {
+        try replacePersistentStore(
+            at: destinationURL,
+            destinationOptions: destinationOptions,
+            withPersistentStoreFrom: sourceURL,
+            sourceOptions: sourceOptions,
+            type: .init(rawValue: storeType)
+        )
+    }
+
+    /// Removes all that a store holds.
+    ///
+    /// A SQLite file is emptied under its locks, so that others that have it open see it.
+    ///
+    /// - Parameters:
+    ///   - url: The store, which must not be open in this coordinator.
+    ///   - type: Its type.
+    ///   - options: `NSPersistentStoreForceDestroyOption` removes a file even if it is no database.
+    /// - Throws: `persistentStoreOperation` (134070) for a store in use, and errors of the file.
+    public func destroyPersistentStore(
+        at url: URL,
+        type: NSPersistentStore.StoreType,
+        options: [AnyHashable: Any]? = nil
+    ) throws {
+        try requireClosed(url)
+        if type == .inMemory { return }
+        guard type == .sqlite else { throw unsupported("destroyed", type) }
+        try SQLiteStore.destroy(at: url, options: options)
+    }
+
+    /// The older spelling of ``destroyPersistentStore(at:type:options:)``.
+    ///
+    /// - Throws: As the newer spelling.
+    public func destroyPersistentStore(at url: URL, ofType storeType: String, options: [AnyHashable: Any]? = nil) throws
+    {
+        try destroyPersistentStore(at: url, type: .init(rawValue: storeType), options: options)
+    }
+
+    private func requireClosed(_ url: URL) throws {
+        guard let open = openStores.first(where: { $0.store.url == url }) else { return }
+        throw CocoaError(
+            .persistentStoreOperation,
+            userInfo: [
+                NSLocalizedDescriptionKey: "The store \(url.path) is open in this coordinator; remove it first.",
+                NSAffectedStoresErrorKey: [open.store],
+            ]
+        )
+    }
+
+    private func unsupported(_ what: String, _ type: NSPersistentStore.StoreType) -> CocoaError {
+        CocoaError(
+            .persistentStoreInvalidType,
+            userInfo: [NSLocalizedDescriptionKey: "Stores of type \(type.rawValue) cannot be \(what)."]
+        )
+    }
+
+    // MARK: - URLs and metadata
+
+    /// The store at a URL.
+    public func persistentStore(for URL: URL) -> NSPersistentStore? {
+        openStores.first { $0.store.url == URL }?.store
+    }
+
+    /// Where a store lies.
+    public func url(for store: NSPersistentStore) -> URL {
+        store.url ?? URL(fileURLWithPath: "/dev/null")
+    }
+
+    /// Tells that a store's file has moved.
+    ///
+    /// For a SQLite store the file at the new URL must be the same store.
+    ///
+    /// - Returns: Whether the store uses the new URL now.
+    @discardableResult
+    public func setURL(_ url: URL, for store: NSPersistentStore) -> Bool {
+        guard openStore(of: store) != nil else { return false }
+        if let sqlite = store as? SQLiteStore { return sqlite.move(to: url) }
+        store.url = url
+        return true
+    }
+
+    /// A store's metadata, with its type and UUID.
+    public func metadata(for store: NSPersistentStore) -> [String: Any] { store.metadata ?? [:] }
+
+    /// Sets a store's metadata.
+    ///
+    /// It is written with the next save of that store.
+    public func setMetadata(_ metadata: [String: Any]?, for store: NSPersistentStore) {
+        store.metadata = metadata ?? [:]
+    }
+
+    /// Reads the metadata of a store that is not open.
+    ///
+    /// - Returns: The metadata.
+    /// - Throws: As adding the store would, but for a model that does not fit.
+    public class func metadataForPersistentStore(
+        type storeType: NSPersistentStore.StoreType,
+        at url: URL,
+        options: [AnyHashable: Any]? = nil
+    ) throws -> [String: Any] {
+        try StoreTypes.required(storeType.rawValue).metadataForPersistentStore(with: url)
+    }
+
+    /// The older spelling of ``metadataForPersistentStore(type:at:options:)``; without a type SQLite is assumed.
+    ///
+    /// - Returns: The metadata.
+    /// - Throws: As the newer spelling.
+    public class func metadataForPersistentStore(
+        ofType storeType: String?,
+        at url: URL,
+        options: [AnyHashable: Any]? = nil
+    ) throws -> [String: Any] {
+        try metadataForPersistentStore(type: .init(rawValue: storeType ?? NSSQLiteStoreType), at: url, options: options)
+    }
+
+    /// Reads the model that a SQLite store keeps a copy of, which stores made by Apple's framework do.
+    ///
+    /// - Returns: The model, which may still be changed.
+    /// - Throws: `migrationMissingSourceModel` (134130) for a store without a copy; as adding the store would.
+    public class func cachedModelForPersistentStore(
+        at url: URL,
+        options: [AnyHashable: Any]? = nil
+    ) throws -> NSManagedObjectModel {
+        if let model = try SQLiteStore.cachedModel(at: url) { return model }
+        throw CocoaError(
+            .migrationMissingSourceModel,
+            userInfo: [
+                NSLocalizedDescriptionKey: "The store \(url.path) keeps no copy of its model.",
+                NSFilePathErrorKey: url.path,
+            ]
+        )
+    }
+
+    /// Rewrites the metadata of a store that is not open.
+    ///
+    /// - Throws: As adding the store would.
+    public class func setMetadata(
+        _ metadata: [String: Any]?,
+        type storeType: NSPersistentStore.StoreType,
+        at url: URL,
+        options: [AnyHashable: Any]? = nil
+    ) throws {
+        try StoreTypes.required(storeType.rawValue).setMetadata(metadata, forPersistentStoreAt: url)
+    }
+
+    /// The older spelling of ``setMetadata(_:type:at:options:)``.
+    ///
+    /// - Throws: As the newer spelling.
+    public class func setMetadata(
+        _ metadata: [String: Any]?,
+        forPersistentStoreOfType storeType: String?,
+        at url: URL,
+        options: [AnyHashable: Any]? = nil
+    ) throws {
+        try setMetadata(metadata, type: .init(rawValue: storeType ?? NSSQLiteStoreType), at: url, options: options)
+    }
+
+    // MARK: - Store classes
+
+    /// The types of stores that can be added.
+    public class var registeredStoreTypes: [String: NSValue] { StoreTypes.all }
+
+    /// Makes a class known as the stores of a type; `nil` takes it back.
+    public class func registerStoreClass(_ storeClass: AnyClass?, type storeType: NSPersistentStore.StoreType) {
+        StoreTypes.register(storeClass as? NSPersistentStore.Type, storeType.rawValue)
+    }
+
+    /// The older spelling of ``registerStoreClass(_:type:)``.
+    public class func registerStoreClass(_ storeClass: AnyClass?, forStoreType storeType: String) {
+        StoreTypes.register(storeClass as? NSPersistentStore.Type, storeType)
+    }
+}
+
+/// A description on its way to being added, perhaps on another queue.
+private final class AddRequest: @unchecked Sendable {
+    // @unchecked Sendable: constants; whoever made the description leaves it alone until the handler was called.
+    private let coordinator: NSPersistentStoreCoordinator
+    private let description: NSPersistentStoreDescription
+    private let handler: (NSPersistentStoreDescription, (any Error)?) -> Void
+
+    init(
+        coordinator: NSPersistentStoreCoordinator,
+        description: NSPersistentStoreDescription,
+        handler: @escaping (NSPersistentStoreDescription, (any Error)?) -> Void
+    ) {
+        self.coordinator = coordinator
+        self.description = description
+        self.handler = handler
+    }
+
+    func run() {
+        var failure: (any Error)?
+        do {
+            try coordinator.addPersistentStore(
+                ofType: description.type,
+                configurationName: description.configuration,
+                at: description.url,
+                options: description.allOptions
+            )
+        } catch {
+            failure = error
+        }
+        handler(description, failure)
+    }
+}

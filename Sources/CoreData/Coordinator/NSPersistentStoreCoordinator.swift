@@ -1,0 +1,229 @@
+import Foundation
+import StrataPredicates
+import Synchronization
+
+/// Stands between contexts and stores: it knows the model, opens stores, routes requests to them, and keeps the rows that
+/// all contexts share.
+///
+/// Any thread may use it. Reads do not wait for one another, nor for a save.
+///
+/// **Lock order**, from top to bottom: a context's queue → a store's writer → a connection → the mutexes of the row cache,
+/// the ID tables and the coordinator's state, which are leaves: nothing is called with one held. No lock is held while
+/// notifications, hooks, validation or handlers run.
+open class NSPersistentStoreCoordinator: NSObject, @unchecked Sendable {
+    // @unchecked Sendable: all mutable state is in `state`; the rest is constant.
+
+    private struct State {
+        var name: String?
+        /// By slot.
+        ///
+        /// A removed store keeps its slot, so that its objects never mean another store's and still have IDs.
+        var slots: [OpenStore] = []
+        var open: [OpenStore] = []
+        var followers: [FollowerBox] = []
+        nonisolated(unsafe) var errorHandler: ((any Error, String) -> Void)?
+    }
+
+    private let state = Mutex(State())
+    private let queue: DispatchQueue
+
+    /// The model, which cannot be changed any more.
+    public let managedObjectModel: NSManagedObjectModel
+    let frozenModel: FrozenModel
+
+    /// Makes a coordinator and puts the model to use, which makes it immutable.
+    ///
+    /// Stops the program for a model that is not valid, saying which entity and property are wrong.
+    public init(managedObjectModel model: NSManagedObjectModel) {
+        model.freeze()
+        managedObjectModel = model
+        frozenModel = model.frozen
+        queue = DispatchQueue(label: "CoreData coordinator")
+        super.init()
+    }
+
+    deinit {
+        let open = state.withLock { state in
+            defer { state.open = [] }
+            return state.open
+        }
+        for entry in open {
+            entry.store.willRemove(from: nil)
+            entry.store.close()
+        }
+    }
+
+    /// A label for messages.
+    ///
+    /// Default nil.
+    open var name: String? {
+        get { state.withLock { $0.name } }
+        set { state.withLock { $0.name = newValue } }
+    }
+
+    /// The stores, in the order in which they were added.
+    open var persistentStores: [NSPersistentStore] { openStores.map { $0.store } }
+
+    var openStores: [OpenStore] { state.withLock { $0.open } }
+    var hasSeveralStores: Bool { state.withLock { $0.open.count > 1 } }
+
+    /// The store of a slot, also after its removal: see ``OpenStore/isOpen``.
+    func openStore(at slot: Int) -> OpenStore? {
+        state.withLock { $0.slots.indices.contains(slot) ? $0.slots[slot] : nil }
+    }
+
+    func openStore(of store: NSPersistentStore) -> OpenStore? {
+        openStores.first { $0.store === store }
+    }
+
+    /// The store that new objects of an entity go to: the first that holds the entity and can be written.
+    func storeForInsertion(of layout: EntityLayout) -> OpenStore? {
+        openStores.first { !$0.store.isReadOnly && $0.entityNumbers.contains(layout.number) }
+    }
+
+    // MARK: - Adding and removing entries
+
+    func enter(_ store: any RowStore, entityNumbers: Set<Int>) -> OpenStore {
+        state.withLock { state in
+            let entry = OpenStore(store: store, owner: self, slot: state.slots.count, entityNumbers: entityNumbers)
+            state.slots.append(entry)
+            state.open.append(entry)
+            return entry
+        }
+    }
+
+    func take(_ entry: OpenStore) {
+        entry.noteRemoval()
+        state.withLock { state in state.open.removeAll { $0 === entry } }
+    }
+
+    // MARK: - Saving
+
+    /// Writes a context's change sets, each store's in one transaction, one after the other.
+    ///
+    /// The plan tells which stores have committed, also when a later one refused.
+    ///
+    /// - Returns: What was refused. The stores that come after one with a conflict were not written.
+    /// - Throws: The store's error.
+    func save(_ plan: SavePlan) throws -> [SavePlan.Conflict] {
+        for (store, changes) in plan.stores {
+            let conflicts = try store.store.save(changes) { plan.didCommit($0, to: store, changes) }
+            guard conflicts.isEmpty else { return conflicts.map { SavePlan.Conflict(kind: $0, store: store) } }
+        }
+        return []
+    }
+
+    // MARK: - Following saves
+
+    /// Tells live queries of commits.
+    let commits = CommitFeed()
+
+    private struct FollowerBox {
+        weak var context: NSManagedObjectContext?
+    }
+
+    /// Lets a context merge what others save.
+    func follow(_ context: NSManagedObjectContext, _ follows: Bool) {
+        state.withLock { state in
+            state.followers.removeAll { $0.context == nil || $0.context === context }
+            if follows { state.followers.append(FollowerBox(context: context)) }
+        }
+    }
+
+    /// Tells the contexts that follow what one has saved.
+    func announce(_ saved: SavedChanges, from context: NSManagedObjectContext) {
+        let followers = state.withLock { $0.followers.compactMap(\.context) }.filter { $0 !== context }
+        guard !followers.isEmpty || commits.hasSubscribers else { return }
+        let message = ChangeMessage(saved, self)
+        commits.publish(message)
+        for follower in followers { follower.enqueueMerge(message) }
+    }
+
+    // MARK: - Trouble that nobody can be told by a throw
+
+    /// Called with errors of stores met where nothing can throw: when a property is read and its fault cannot be filled.
+    ///
+    /// Default: a line on standard error. Called on the queue of the context that met the error.
+    public var unreportableErrorHandler: ((any Error, String) -> Void)? {
+        get { state.withLock { UncheckedBox($0.errorHandler) }.value }
+        set {
+            let box = UncheckedBox(newValue)
+            state.withLock { $0.errorHandler = box.value }
+        }
+    }
+
+    func report(_ error: any Error, _ doing: String) {
+        if let handler = unreportableErrorHandler { return handler(error, doing) }
+        FileHandle.standardError.write(Data("CoreData: error while \(doing): \(error.localizedDescription)\n".utf8))
+    }
+
+    // MARK: - Queue
+
+    /// Runs `block` on the coordinator's queue and returns at once.
+    @available(*, deprecated, message: "Use the asynchronous form")
+    public func perform(_ block: @escaping @Sendable () -> Void) {
+        queue.async { ConfinementScope.enter(self, block) }
+    }
+
+    /// Runs `block` on the coordinator's queue and suspends until it has run.
+    ///
+    /// - Returns: What the block returns.
+    /// - Throws: What the block throws.
+    public func perform<T>(_ block: @escaping @Sendable () throws -> sending T) async throws -> sending T {
+        let result: Result<UncheckedBox<T>, any Error> = await run { Result { UncheckedBox(try block()) } }
+        return try result.get().value
+    }
+
+    /// As the throwing form, for blocks that do not throw.
+    ///
+    /// - Returns: What the block returns.
+    public func perform<T>(_ block: @escaping @Sendable () -> sending T) async -> sending T {
+        let box = await run { UncheckedBox(block()) }
+        return box.value
+    }
+
+    private func run<Outcome: Sendable>(_ block: @escaping @Sendable () -> Outcome) async -> Outcome {
+        await withCheckedContinuation { continuation in
+            queue.async { continuation.resume(returning: ConfinementScope.enter(self, block)) }
+        }
+    }
+
+    /// Runs `block` on the coordinator's queue and waits for it; inline if the caller is there already.
+    public func performAndWait<T>(_ block: () throws -> T) rethrows -> T {
+        if ConfinementScope.contains(self) { return try block() }
+        return try MainQueue.keepingTrack {
+            let stack = ConfinementScope.stack
+            return try queue.sync { try ConfinementScope.enter(self, within: stack, block) }
+        }
+    }
+
+    // MARK: - IDs
+
+    /// The ID that a URI names.
+    ///
+    /// - Returns: `nil` for a store or an entity that the coordinator does not have, and for a temporary ID of another
+    ///   process. A row need not exist.
+    open func managedObjectID(forURIRepresentation url: URL) -> NSManagedObjectID? {
+        managedObjectID(for: url.absoluteString)
+    }
+
+    /// The ID that a URI's text names; cheaper than by way of a URL.
+    ///
+    /// - Returns: As ``managedObjectID(forURIRepresentation:)``.
+    open func managedObjectID(for uri: String) -> NSManagedObjectID? {
+        guard uri.hasPrefix("x-coredata://") else { return nil }
+        let parts = uri.dropFirst("x-coredata://".count).split(separator: "/", omittingEmptySubsequences: false)
+        guard parts.count == 3, let kind = parts[2].first else { return nil }
+        let name = parts[1].removingPercentEncoding ?? String(parts[1])
+        guard let entity = frozenModel.entitiesByName[name] else { return nil }
+        if kind == "t" {
+            guard let uuid = UUID(uuidString: String(parts[2].dropFirst())) else { return nil }
+            return TemporaryIDs.id(uuid: uuid)
+        }
+        guard kind == "p", let key = Int64(parts[2].dropFirst()), key > 0,
+            let store = openStores.first(where: { $0.store.identifier == parts[0] }),
+            store.entityNumbers.contains(entity.entityNumber)
+        else { return nil }
+        return store.ids.id(key: key, layout: entity.layout, store: store)
+    }
+}

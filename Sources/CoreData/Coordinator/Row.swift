@@ -1,0 +1,299 @@
+import Foundation
+
+/// What lies before a row's words.
+struct RowHeader {
+    /// Alive for the life of the process (see ``EntityLayout``).
+    unowned(unsafe) var layout: EntityLayout
+    /// The primary key; negative while the object has never been saved.
+    var key: Int64
+    /// The optimistic-lock version, `Z_OPT` in SQLite; 0 while the object has never been saved.
+    var version: Int64
+    /// When the row was read, in coarse steps of a monotonic clock: for a context's `stalenessInterval`.
+    var stamp: UInt32
+    /// A bit for each of the first 32 slots, set where the value is null.
+    var nulls: UInt32
+}
+
+/// A row's memory: the header, then null bits for slots above 31, then the values.
+final class RowBuffer: ManagedBuffer<RowHeader, UInt64> {
+    deinit {
+        let row = UnsafeRow(self)
+        for slot in header.layout.countedSlots where !row.isNull(slot.index) {
+            row.release(slot)
+        }
+    }
+}
+
+/// The values of one object as one store holds them: an immutable snapshot, in the order of the entity's slots.
+///
+/// The row cache, any number of contexts and the conflict detector share one row without copying. A changed object owns
+/// a row of the same shape that nobody else can see; only there may the `set` members be called. When the object is
+/// saved that row is frozen, simply by being shared: an object that changes again copies it first.
+///
+/// Any thread may read a shared row.
+struct Row: @unchecked Sendable {
+    // @unchecked Sendable: a shared row is never written; an unshared one has one owner, confined to its queue.
+    let buffer: RowBuffer
+
+    /// Makes a row of nulls.
+    init(layout: EntityLayout, key: Int64, version: Int64 = 0, stamp: UInt32 = 0) {
+        let raw = RowBuffer.create(minimumCapacity: layout.wordCount) { _ in
+            RowHeader(layout: layout, key: key, version: version, stamp: stamp, nulls: .max)
+        }
+        // The buffer was made by `RowBuffer.create`, so it is one.
+        buffer = unsafeDowncast(raw, to: RowBuffer.self)
+        if layout.nullWords > 0 {
+            buffer.withUnsafeMutablePointerToElements { $0.update(repeating: .max, count: layout.nullWords) }
+        }
+    }
+
+    /// A row that others hold as well.
+    init(shared buffer: RowBuffer) {
+        self.buffer = buffer
+    }
+
+    var layout: EntityLayout {
+        @inline(__always) get { buffer.header.layout }
+    }
+    var key: Int64 {
+        @inline(__always) get { buffer.header.key }
+    }
+    var version: Int64 {
+        @inline(__always) get { buffer.header.version }
+    }
+    var stamp: UInt32 {
+        @inline(__always) get { buffer.header.stamp }
+    }
+
+    /// The same memory without reference counting, for runs of reads or writes.
+    @inline(__always)
+    var unsafe: UnsafeRow { UnsafeRow(buffer) }
+
+    /// A copy that the caller owns alone.
+    func copy() -> Row {
+        let layout = layout
+        let raw = RowBuffer.create(minimumCapacity: layout.wordCount) { _ in self.buffer.header }
+        // As above.
+        let copy = unsafeDowncast(raw, to: RowBuffer.self)
+        buffer.withUnsafeMutablePointerToElements { source in
+            copy.withUnsafeMutablePointerToElements { $0.update(from: source, count: layout.wordCount) }
+        }
+        let target = UnsafeRow(copy)
+        let source = unsafe
+        for slot in layout.countedSlots where !target.isNull(slot.index) { target.retain(slot, from: source) }
+        return Row(shared: copy)
+    }
+
+    static func === (left: Row, right: Row) -> Bool { left.buffer === right.buffer }
+    static func !== (left: Row, right: Row) -> Bool { left.buffer !== right.buffer }
+
+    // MARK: - Reading
+
+    @inline(__always)
+    func isNull(_ slot: Int) -> Bool { unsafe.isNull(slot) }
+
+    @inline(__always)
+    func int(_ word: Int) -> Int64 { Int64(bitPattern: unsafe.words[word]) }
+
+    @inline(__always)
+    func double(_ word: Int) -> Double { Double(bitPattern: unsafe.words[word]) }
+
+    @inline(__always)
+    func string(_ word: Int) -> String { unsafe.load(String.self, word) }
+
+    @inline(__always)
+    func data(_ word: Int) -> Data { unsafe.load(Data.self, word) }
+
+    @inline(__always)
+    func uuid(_ word: Int) -> UUID { unsafe.load(UUID.self, word) }
+
+    @inline(__always)
+    func decimal(_ word: Int) -> Decimal { unsafe.load(Decimal.self, word) }
+
+    /// The destination of a to-one relationship.
+    @inline(__always)
+    func reference(_ slot: Slot) -> ObjectReference? {
+        let row = unsafe
+        guard !row.isNull(slot.index) else { return nil }
+        return ObjectReference(
+            key: Int64(bitPattern: row.words[slot.word]),
+            entity: Int(truncatingIfNeeded: row.words[slot.word + 1])
+        )
+    }
+
+    // MARK: - Writing, by the owner alone
+
+    func setKey(_ key: Int64) { buffer.header.key = key }
+    func setVersion(_ version: Int64) { buffer.header.version = version }
+    func setStamp(_ stamp: UInt32) { buffer.header.stamp = stamp }
+
+    @inline(__always)
+    func setNull(_ slot: Slot) {
+        let row = unsafe
+        guard !row.isNull(slot.index) else { return }
+        if slot.kind.isCounted { row.release(slot) }
+        row.markNull(slot.index)
+    }
+
+    @inline(__always)
+    func setInt(_ value: Int64, _ slot: Slot) {
+        let row = unsafe
+        row.words[slot.word] = UInt64(bitPattern: value)
+        row.markPresent(slot.index)
+    }
+
+    @inline(__always)
+    func setDouble(_ value: Double, _ slot: Slot) {
+        let row = unsafe
+        row.words[slot.word] = value.bitPattern
+        row.markPresent(slot.index)
+    }
+
+    @inline(__always)
+    func setString(_ value: String, _ slot: Slot) { unsafe.storeCounted(value, slot) }
+
+    @inline(__always)
+    func setData(_ value: Data, _ slot: Slot) { unsafe.storeCounted(value, slot) }
+
+    @inline(__always)
+    func setUUID(_ value: UUID, _ slot: Slot) { unsafe.storePlain(value, slot) }
+
+    @inline(__always)
+    func setDecimal(_ value: Decimal, _ slot: Slot) { unsafe.storePlain(value, slot) }
+
+    @inline(__always)
+    func setReference(_ value: ObjectReference?, _ slot: Slot) {
+        let row = unsafe
+        guard let value else { return row.markNull(slot.index) }
+        row.words[slot.word] = UInt64(bitPattern: value.key)
+        row.words[slot.word + 1] = UInt64(value.entity)
+        row.markPresent(slot.index)
+    }
+
+    // MARK: - Comparing and copying single slots
+
+    /// Whether both rows, of one layout or of a layout and a sub-layout, hold the same value in `slot`.
+    func hasSameValue(as other: Row, in slot: Slot) -> Bool {
+        let left = unsafe
+        let right = other.unsafe
+        let isNull = left.isNull(slot.index)
+        guard isNull == right.isNull(slot.index) else { return false }
+        if isNull { return true }
+        switch slot.kind {
+        case .int, .reference: return left.words[slot.word] == right.words[slot.word]
+        case .double:
+            let (a, b) = (double(slot.word), other.double(slot.word))
+            return a == b || (a.isNaN && b.isNaN)
+        case .string: return string(slot.word) == other.string(slot.word)
+        case .data: return data(slot.word) == other.data(slot.word)
+        case .uuid:
+            return left.words[slot.word] == right.words[slot.word]
+                && left.words[slot.word + 1] == right.words[slot.word + 1]
+        case .decimal: return decimal(slot.word) == other.decimal(slot.word)
+        }
+    }
+
+    /// Takes one slot's value from another row.
+    func take(_ slot: Slot, from other: Row) {
+        guard !other.isNull(slot.index) else { return setNull(slot) }
+        switch slot.kind {
+        case .int: setInt(other.int(slot.word), slot)
+        case .double: setDouble(other.double(slot.word), slot)
+        case .string: setString(other.string(slot.word), slot)
+        case .data: setData(other.data(slot.word), slot)
+        case .uuid: setUUID(other.uuid(slot.word), slot)
+        case .decimal: setDecimal(other.decimal(slot.word), slot)
+        case .reference: setReference(other.reference(slot), slot)
+        }
+    }
+}
+
+/// The destination of a relationship: a key and the number of the concrete entity it belongs to.
+///
+/// The store is the owner's, since relationships do not cross stores.
+struct ObjectReference: Hashable, Sendable {
+    var key: Int64
+    /// The number of the destination's entity in the frozen model; of the declared destination where the concrete one
+    /// is not known.
+    var entity: Int
+
+    // A key is unique in its hierarchy, so the entity takes no part.
+    static func == (left: ObjectReference, right: ObjectReference) -> Bool { left.key == right.key }
+    func hash(into hasher: inout Hasher) { hasher.combine(key) }
+}
+
+/// A row's memory without reference counting.
+///
+/// Valid only while somebody holds the row.
+struct UnsafeRow {
+    let header: UnsafeMutablePointer<RowHeader>
+    let words: UnsafeMutablePointer<UInt64>
+
+    @inline(__always)
+    init(_ buffer: RowBuffer) {
+        (header, words) = buffer.withUnsafeMutablePointers { ($0, $1) }
+    }
+
+    @inline(__always)
+    func isNull(_ slot: Int) -> Bool {
+        if slot < 32 { return header.pointee.nulls & (1 << UInt32(truncatingIfNeeded: slot)) != 0 }
+        let bit = slot - 32
+        return words[bit >> 6] & (1 << UInt64(bit & 63)) != 0
+    }
+
+    @inline(__always)
+    func markNull(_ slot: Int) {
+        if slot < 32 { return header.pointee.nulls |= 1 << UInt32(truncatingIfNeeded: slot) }
+        let bit = slot - 32
+        words[bit >> 6] |= 1 << UInt64(bit & 63)
+    }
+
+    @inline(__always)
+    func markPresent(_ slot: Int) {
+        if slot < 32 { return header.pointee.nulls &= ~(1 << UInt32(truncatingIfNeeded: slot)) }
+        let bit = slot - 32
+        words[bit >> 6] &= ~(1 << UInt64(bit & 63))
+    }
+
+    @inline(__always)
+    func pointer<T>(_ type: T.Type, _ word: Int) -> UnsafeMutablePointer<T> {
+        UnsafeMutableRawPointer(words + word).assumingMemoryBound(to: type)
+    }
+
+    @inline(__always)
+    func load<T>(_ type: T.Type, _ word: Int) -> T { pointer(type, word).pointee }
+
+    @inline(__always)
+    func storePlain<T>(_ value: T, _ slot: Slot) {
+        pointer(T.self, slot.word).initialize(to: value)
+        markPresent(slot.index)
+    }
+
+    @inline(__always)
+    func storeCounted<T>(_ value: T, _ slot: Slot) {
+        if isNull(slot.index) {
+            pointer(T.self, slot.word).initialize(to: value)
+            markPresent(slot.index)
+        } else {
+            pointer(T.self, slot.word).pointee = value
+        }
+    }
+
+    /// Lets go of the counted value in `slot`, which must be present.
+    func release(_ slot: Slot) {
+        if slot.kind == .string {
+            pointer(String.self, slot.word).deinitialize(count: 1)
+        } else {
+            pointer(Data.self, slot.word).deinitialize(count: 1)
+        }
+    }
+
+    /// Counts the value in `slot` once more, after its words were copied from `source`.
+    func retain(_ slot: Slot, from source: UnsafeRow) {
+        if slot.kind == .string {
+            pointer(String.self, slot.word).initialize(to: source.load(String.self, slot.word))
+        } else {
+            pointer(Data.self, slot.word).initialize(to: source.load(Data.self, slot.word))
+        }
+    }
+}

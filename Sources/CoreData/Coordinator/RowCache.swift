@@ -1,0 +1,193 @@
+import Synchronization
+
+extension RowBuffer: TableElement {
+    var tableKey: Int64 { header.key }
+}
+
+/// The newest known committed row of each object of one store, shared by every context on the coordinator.
+///
+/// A fault fires against this cache first and goes to the store only on a miss. Rows arrive from fetches and from saves,
+/// and those race: a slow fetch may bring a row that a save has already replaced or deleted. So rows are ordered by
+/// version, never by time of arrival, and a removal is remembered as long as a read that began before it is under way.
+///
+/// Rows that nobody outside the cache holds are let go of as the cache grows, so that an import of millions of rows
+/// does not keep them; but not rows younger than a read under way, which could bring an older version of them.
+///
+/// Any thread may call any member. The state is behind one mutex, a leaf in the lock order: nothing is called with it held.
+final class RowCache: Sendable {
+    fileprivate struct State: ~Copyable {
+        /// By the number of the root entity.
+        var tables: [Int: ObjectTable<RowBuffer>] = [:]
+        /// Removed keys with the moment of removal, until no older read is left.
+        var removals: [Removal: UInt64] = [:]
+        /// The number of saves so far: the clock that reads and removals are ordered by.
+        var commit: UInt64 = 0
+        /// Reads under way, counted by the commit they began at, with the time when the first of them began.
+        var readsSince: [UInt64: (count: Int, stamp: UInt32)] = [:]
+        var count = 0
+        var sweepAt = 16_384
+    }
+
+    fileprivate struct Removal: Hashable {
+        let root: Int
+        let key: Int64
+    }
+
+    /// A read under way; rows that it brings are judged by when it began.
+    struct Read {
+        fileprivate let commit: UInt64
+    }
+
+    private let state = Mutex(State())
+    private let commitCount = Atomic<UInt64>(0)
+
+    /// The number of saves that this cache has seen.
+    ///
+    /// While it stands still no cached row can have changed.
+    var commits: UInt64 { commitCount.load(ordering: .acquiring) }
+
+    /// Begins a read of the store.
+    ///
+    /// Each must be ended.
+    func beginRead() -> Read {
+        state.withLock { state in
+            state.readsSince[state.commit, default: (0, CoarseClock.now)].count += 1
+            return Read(commit: state.commit)
+        }
+    }
+
+    /// Ends a read; removals that only it could have contradicted are forgotten.
+    func endRead(_ read: Read) {
+        state.withLock { state in
+            guard let reads = state.readsSince[read.commit] else { return }
+            if reads.count > 1 {
+                state.readsSince[read.commit]?.count -= 1
+                return
+            }
+            state.readsSince[read.commit] = nil
+            guard !state.removals.isEmpty else { return }
+            guard let oldest = state.readsSince.keys.min() else { return state.removals.removeAll() }
+            state.removals = state.removals.filter { $0.value > oldest }
+        }
+    }
+
+    /// The cached row.
+    func row(_ key: Int64, root: Int) -> Row? {
+        state.withLock { state in
+            state.tables[root]?[key].map { Row(shared: $0) }
+        }
+    }
+
+    /// Offers rows that a read brought; each is replaced, in place, by the row that won.
+    ///
+    /// - Complexity: O(1) a row, under one lock for all of them.
+    func offer(_ rows: inout [Row], root: Int, read: Read) {
+        guard !rows.isEmpty else { return }
+        state.withLock { state in
+            let table = state.table(root)
+            let hasNewerRemovals = !state.removals.isEmpty
+            table.reserve(min(rows.count, 4096))
+            for index in rows.indices {
+                let row = rows[index]
+                if let known = table[row.key] {
+                    if known.isPreferable(to: row) {
+                        rows[index] = Row(shared: known)
+                    } else {
+                        table.insert(row.buffer)
+                    }
+                    continue
+                }
+                if hasNewerRemovals, let removed = state.removals[Removal(root: root, key: row.key)],
+                    removed > read.commit
+                {
+                    continue
+                }
+                table.insert(row.buffer)
+                state.count += 1
+            }
+            state.sweepIfGrown()
+        }
+    }
+
+    /// Enters what a save has committed, as one step.
+    ///
+    /// Called by the save that holds the store's writer, so that commits enter in their order.
+    func publish(written: [Row], removed: [(root: Int, key: Int64)]) {
+        state.withLock { state in
+            state.commit += 1
+            for row in written {
+                let table = state.table(row.layout.rootNumber)
+                let before = table.count
+                if let known = table[row.key], known.header.version > row.version { continue }
+                table.insert(row.buffer)
+                state.count += table.count - before
+            }
+            let readsAreUnderWay = !state.readsSince.isEmpty
+            for (root, key) in removed {
+                if state.tables[root]?.remove(key) != nil { state.count -= 1 }
+                if readsAreUnderWay { state.removals[Removal(root: root, key: key)] = state.commit }
+            }
+            state.sweepIfGrown()
+            commitCount.store(state.commit, ordering: .releasing)
+        }
+    }
+
+    /// Forgets rows that somebody else may have changed, so that the next fault reads the store.
+    ///
+    /// What a read that is under way brings of them is not kept either, since it may have begun before the change.
+    func invalidate(_ keys: some Sequence<Int64>, root: Int) {
+        state.withLock { state in
+            state.commit += 1
+            let readsAreUnderWay = !state.readsSince.isEmpty
+            for key in keys {
+                if state.tables[root]?.remove(key) != nil { state.count -= 1 }
+                if readsAreUnderWay { state.removals[Removal(root: root, key: key)] = state.commit }
+            }
+            commitCount.store(state.commit, ordering: .releasing)
+        }
+    }
+
+    /// Forgets every row.
+    func removeAll() {
+        state.withLock { state in
+            state.tables.removeAll()
+            state.removals.removeAll()
+            state.count = 0
+            state.commit += 1
+            commitCount.store(state.commit, ordering: .releasing)
+        }
+    }
+
+    /// The number of rows held, for tests and diagnostics.
+    var count: Int { state.withLock { $0.count } }
+}
+
+extension RowCache.State {
+    fileprivate mutating func table(_ root: Int) -> ObjectTable<RowBuffer> {
+        if let table = tables[root] { return table }
+        let table = ObjectTable<RowBuffer>()
+        tables[root] = table
+        return table
+    }
+
+    /// Drops rows that only the cache holds, each time it has doubled: O(1) a row in the long run.
+    fileprivate mutating func sweepIfGrown() {
+        guard count >= sweepAt else { return }
+        // A read that began before a row was entered may still bring an older version, and would not find the newer one.
+        let oldestRead = readsSince.values.map(\.stamp).min() ?? .max
+        for table in tables.values { count -= table.sweep { $0.header.stamp < oldestRead } }
+        sweepAt = max(16_384, count * 2)
+    }
+}
+
+extension RowBuffer {
+    /// Whether this row, which the cache holds, is to be kept although `row` was read.
+    ///
+    /// Of two rows of one version the older is kept, so that all contexts share it; unless it is so much older that a
+    /// `stalenessInterval` may tell the difference, or has values that the store computes without a new version.
+    fileprivate func isPreferable(to row: Row) -> Bool {
+        if header.version != row.version { return header.version > row.version }
+        if header.layout.hasDerivedSlots { return header.stamp > row.stamp }
+        return row.stamp < header.stamp &+ 8
+    }
+}

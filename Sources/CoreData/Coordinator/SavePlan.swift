@@ -1,0 +1,250 @@
+import Foundation
+
+/// What a save writes: the change set of each store, made of the context's changed objects.
+///
+/// Confined to the saving context's queue; the coordinator uses it there.
+final class SavePlan {
+    /// A conflict and the store that found it.
+    struct Conflict {
+        let kind: StoreConflict
+        let store: OpenStore
+        /// A layout of the hierarchy that the conflict's keys belong to.
+        var layout: EntityLayout {
+            switch kind {
+            case .version(let layout, _, _, _): layout
+            case .constraint(let entity, _, _, _): entity
+            }
+        }
+
+        /// Enters the row that the conflict has brought to light into the cache, or forgets one that has gone.
+        func enterRow(_ read: RowCache.Read) {
+            switch kind {
+            case .version(let layout, let key, _, nil):
+                store.cache.invalidate(CollectionOfOne(key), root: layout.rootNumber)
+            case .version(_, _, _, let row?), .constraint(_, _, _, let row?):
+                var rows = [row]
+                store.cache.offer(&rows, root: row.layout.rootNumber, read: read)
+            case .constraint: break
+            }
+        }
+    }
+
+    let context: NSManagedObjectContext
+    private(set) var stores: [(store: OpenStore, changes: StoreChanges)] = []
+    private var positions: [Int: Int] = [:]
+    /// Where new objects of an entity go by default, by the entity's number.
+    private var insertionSlots: [Int: Int] = [:]
+    private let coordinator: NSPersistentStoreCoordinator
+    private let hasSeveralStores: Bool
+
+    // MARK: - Results
+
+    /// The permanent keys of rows that had temporary ones.
+    private(set) var permanentKeys = KeyMap<Int64>()
+    private(set) var reread: [(store: OpenStore, rows: [Row])] = []
+    /// The slots of the stores that have committed.
+    private(set) var committed: Set<Int> = []
+
+    /// Makes the change sets of a context.
+    ///
+    /// - Throws: `persistentStoreSave` (134030) for a store that cannot take a change, and
+    ///   `managedObjectExternalRelationship` (133010) for a relationship between stores.
+    init(_ context: NSManagedObjectContext, _ coordinator: NSPersistentStoreCoordinator) throws {
+        self.context = context
+        self.coordinator = coordinator
+        hasSeveralStores = coordinator.hasSeveralStores
+        for object in context.changedList { try add(object) }
+        for object in context.conflictDetectionList where !object.hasChanges && object.context === context {
+            guard let row = object.current else { continue }
+            let lock = RowDeletion(layout: object.layout, key: object.key, baseVersion: row.version)
+            try change(Int(object.storeSlot), object) { $0.locked.append(lock) }
+        }
+        for index in stores.indices {
+            stores[index].changes.author = context.transactionAuthor
+            stores[index].changes.contextName = context.name
+        }
+    }
+
+    private func add(_ object: NSManagedObject) throws {
+        let flags = object.flags
+        guard flags.isDisjoint(with: .gone) else { return }
+        if flags.contains(.deleted) {
+            guard !flags.contains(.inserted) else { return }
+            if object.isFault { object.fireFault() }
+            guard let base = object.baseRow, !object.flags.contains(.inaccessible) else { return }
+            let deletion = RowDeletion(layout: object.layout, key: object.key, baseVersion: base.version)
+            try change(Int(object.storeSlot), object) { $0.deleted.append(deletion) }
+            return
+        }
+        let slot = flags.contains(.inserted) ? try insertionSlot(of: object) : Int(object.storeSlot)
+        if flags.contains(.inserted), let row = object.current {
+            resolveReferences(of: row)
+            try change(slot, object) { $0.inserted.append(row) }
+        } else if flags.contains(.updated) {
+            let changed = object.changedSlotSet()
+            let advances =
+                object.extras?.toMany.indices.contains { index in
+                    object.extras?.toMany[index]?.hasChanges == true && object.layout.toMany[index].isOrdered
+                } ?? false
+            if !changed.isEmpty || advances {
+                if object.isFault { object.fireFault() }
+                // Without a change of its own the row may still be shared; only its version advances then.
+                if !flags.contains(.ownsRow), let row = object.current {
+                    object.writableExtras.base = row
+                    object.current = row.copy()
+                    object.flags.insert(.ownsRow)
+                }
+                guard let row = object.current, let base = object.extras?.base else { return }
+                resolveReferences(of: row)
+                let update = RowUpdate(row: row, baseVersion: base.version, changed: changed)
+                try change(slot, object) { $0.updated.append(update) }
+            }
+        }
+        if hasSeveralStores { try requireOneStore(object, slot) }
+        try addToMany(of: object, slot)
+    }
+
+    /// Adds the changes of relationships that no column of the object's own row, or of a changed member's row, holds.
+    private func addToMany(of object: NSManagedObject, _ storeSlot: Int) throws {
+        guard let extras = object.extras else { return }
+        for index in extras.toMany.indices {
+            guard let state = extras.toMany[index], state.hasChanges else { continue }
+            let slot = object.layout.toMany[index]
+            guard !slot.isTransient else { continue }
+            let inverse = slot.relationship.inverseRelationship
+            let isManyToMany = inverse?.isToMany == true
+            guard isManyToMany || inverse == nil || slot.isOrdered else { continue }
+            let tellsMembership = inverse == nil || (isManyToMany && slot.relationship.isCanonical)
+            var order: [ObjectReference]?
+            if slot.isOrdered { order = object.loadedMembers(slot).compactMap(resolved) }
+            let change = ToManyChange(
+                relationship: slot,
+                owner: object.reference,
+                added: tellsMembership ? state.added.compactMap(resolved) : [],
+                removed: tellsMembership ? state.removed.filter { $0.key > 0 } : [],
+                order: order
+            )
+            guard !change.added.isEmpty || !change.removed.isEmpty || order != nil else { continue }
+            try self.change(storeSlot, object) { $0.toMany.append(change) }
+        }
+    }
+
+    /// The reference as the store may know it: `nil` for an object that is not saved with the rest.
+    private func resolved(_ reference: ObjectReference) -> ObjectReference? {
+        guard reference.key < 0 else { return reference }
+        if let key = context.permanentKeys[reference.key] { return ObjectReference(key: key, entity: reference.entity) }
+        guard let object = context.temporaryObjects[reference.key], object.isInserted, !object.isDeleted else {
+            return nil
+        }
+        return reference
+    }
+
+    /// Replaces, in a row that the object owns, references to objects that have got their keys meanwhile, and drops those
+    /// to objects that will never be saved.
+    private func resolveReferences(of row: Row) {
+        for slot in row.layout.referenceSlots {
+            guard let reference = row.reference(slot), reference.key < 0 else { continue }
+            let wanted = resolved(reference)
+            if wanted?.key != reference.key { row.setReference(wanted, slot) }
+        }
+    }
+
+    private func change(_ slot: Int, _ object: NSManagedObject, _ body: (inout StoreChanges) -> Void) throws {
+        if let position = positions[slot] { return body(&stores[position].changes) }
+        guard let store = coordinator.openStore(at: slot), store.isOpen else {
+            throw CocoaError(
+                .persistentStoreSave,
+                userInfo: [
+                    NSLocalizedDescriptionKey:
+                        "\(object.objectID) cannot be saved: its store was removed, or no store holds entity \(object.entity.name ?? "").",
+                    NSAffectedObjectsErrorKey: [object],
+                ]
+            )
+        }
+        guard !store.store.isReadOnly else {
+            throw CocoaError(
+                .persistentStoreSave,
+                userInfo: [
+                    NSLocalizedDescriptionKey:
+                        "\(object.objectID) cannot be saved: the store \(store.store.url?.path ?? "") is read-only.",
+                    NSAffectedObjectsErrorKey: [object],
+                    NSAffectedStoresErrorKey: [store.store],
+                ]
+            )
+        }
+        positions[slot] = stores.count
+        stores.append((store, StoreChanges()))
+        body(&stores[stores.count - 1].changes)
+    }
+
+    /// The store that a new object is saved into.
+    private func insertionSlot(of object: NSManagedObject) throws -> Int {
+        let number = object.layout.number
+        if object.storeSlot < 0, let known = insertionSlots[number] { return known }
+        let slot = Int(context.storeSlotForInsertion(of: object))
+        guard let store = coordinator.openStore(at: slot), store.isOpen, store.entityNumbers.contains(number) else {
+            throw CocoaError(
+                .persistentStoreSave,
+                userInfo: [
+                    NSLocalizedDescriptionKey:
+                        "No store of the coordinator that can be written to holds entity \(object.entity.name ?? "").",
+                    NSAffectedObjectsErrorKey: [object],
+                ]
+            )
+        }
+        if object.storeSlot < 0 { insertionSlots[number] = slot }
+        return slot
+    }
+
+    /// Refuses a relationship that leads into another store.
+    private func requireOneStore(_ object: NSManagedObject, _ storeSlot: Int) throws {
+        for slot in object.layout.referenceSlots {
+            guard let destination = object.toOne(slot) else { continue }
+            let other =
+                destination.isInserted
+                ? Int(context.storeSlotForInsertion(of: destination)) : Int(destination.storeSlot)
+            guard other != storeSlot else { continue }
+            throw CocoaError(
+                .managedObjectExternalRelationship,
+                userInfo: [
+                    NSLocalizedDescriptionKey:
+                        "Relationship \"\(slot.name)\" leads from \(object.objectID) to \(destination.objectID) in another store. Use assign(_:to:) to keep both in one.",
+                    NSAffectedObjectsErrorKey: [object, destination],
+                ]
+            )
+        }
+    }
+
+    // MARK: - After the commit
+
+    /// Enters what one store has committed: keys and versions into the rows, rows into the cache, permanent IDs.
+    ///
+    /// Called with the store's writer held, so that caches see commits in their order.
+    func didCommit(_ result: StoreSaveResult, to store: OpenStore, _ changes: StoreChanges) {
+        committed.insert(store.slot)
+        let temporaryKeys = changes.inserted.map(\.key)
+        let keys = changes.settle(result)
+        for (row, temporary) in zip(changes.inserted, temporaryKeys) where temporary < 0 {
+            if let id = TemporaryIDs.take(temporary) { store.ids.adopt(id, key: row.key, store: store) }
+        }
+        var written = changes.inserted
+        written.append(contentsOf: changes.updated.map(\.row))
+        written.append(contentsOf: result.reread)
+        store.cache.publish(
+            written: written,
+            removed: changes.deleted.map { ($0.layout.rootNumber, $0.key) }
+        )
+        if permanentKeys.count == 0 { permanentKeys = keys } else { keys.forEach { permanentKeys.set($1, for: $0) } }
+        if !result.reread.isEmpty { reread.append((store, result.reread)) }
+    }
+}
+
+extension NSRelationshipDescription {
+    /// Of the two sides of a many-to-many relationship, the one that tells the store about memberships.
+    var isCanonical: Bool {
+        guard let inverse = inverseRelationship else { return true }
+        let own = (entity.entityNumber, name)
+        let other = (inverse.entity.entityNumber, inverse.name)
+        return own <= other
+    }
+}

@@ -1,0 +1,90 @@
+import Foundation
+
+/// Copies all rows and relationships of one store into another, empty one.
+///
+/// Keys are given anew.
+struct StoreCopier {
+    private let model: FrozenModel
+    private let source: OpenStore
+    private let target: OpenStore
+
+    init(model: FrozenModel, from source: OpenStore, to target: OpenStore) {
+        self.model = model
+        self.source = source
+        self.target = target
+    }
+
+    /// Copies in one transaction of the target.
+    ///
+    /// - Throws: Errors of either store, and `persistentStoreOperation` (134070) if the target refuses a row.
+    func copy() throws {
+        var changes = StoreChanges()
+        var temporary: [Int: KeyMap<Int64>] = [:]
+        var owners: [(old: ObjectReference, new: ObjectReference, layout: EntityLayout)] = []
+        let roots = model.layouts.filter { $0.number == $0.rootNumber && source.entityNumbers.contains($0.number) }
+        for root in roots {
+            let plan = FetchPlan(
+                layout: root,
+                entityNumbers: Array(root.entity.frozen.subtree),
+                coversHierarchy: true,
+                predicate: nil,
+                sort: nil,
+                limit: 0,
+                offset: 0
+            )
+            var keys = KeyMap<Int64>()
+            for row in try source.store.rows(for: plan) {
+                let copy = row.copy()
+                copy.setKey(TemporaryIDs.nextKey())
+                copy.setVersion(0)
+                keys.set(copy.key, for: row.key)
+                owners.append(
+                    (
+                        ObjectReference(key: row.key, entity: row.layout.number),
+                        ObjectReference(key: copy.key, entity: row.layout.number), row.layout
+                    )
+                )
+                changes.inserted.append(copy)
+            }
+            temporary[root.number] = keys
+        }
+        func mapped(_ reference: ObjectReference) -> ObjectReference? {
+            let root = model.layouts[reference.entity - 1].rootNumber
+            return temporary[root]?[reference.key].map { ObjectReference(key: $0, entity: reference.entity) }
+        }
+        for row in changes.inserted {
+            for slot in row.layout.referenceSlots {
+                guard let reference = row.reference(slot) else { continue }
+                row.setReference(mapped(reference), slot)
+            }
+        }
+        for owner in owners {
+            for slot in owner.layout.toMany where !slot.isTransient {
+                let inverse = slot.relationship.inverseRelationship
+                let tellsMembership = inverse == nil || (inverse?.isToMany == true && slot.relationship.isCanonical)
+                guard tellsMembership || slot.isOrdered else { continue }
+                let members = try source.store.members(of: slot, ownedBy: owner.old).compactMap(mapped)
+                guard !members.isEmpty else { continue }
+                changes.toMany.append(
+                    ToManyChange(
+                        relationship: slot,
+                        owner: owner.new,
+                        added: tellsMembership ? members : [],
+                        removed: [],
+                        order: slot.isOrdered ? members : nil
+                    )
+                )
+            }
+        }
+        let conflicts = try target.store.save(changes) { changes.settle($0) }
+        guard conflicts.isEmpty else {
+            throw CocoaError(
+                .persistentStoreOperation,
+                userInfo: [
+                    NSLocalizedDescriptionKey:
+                        "\(conflicts.count) rows could not be copied, since they break uniqueness constraints."
+                ]
+            )
+        }
+    }
+}

@@ -1,0 +1,42 @@
+import Foundation
+import Synchronization
+
+/// The classes of stores, by type.
+///
+/// Any thread may use it.
+enum StoreTypes {
+    private static let registered = Mutex<[String: NSPersistentStore.Type]>([:])
+
+    /// The store class of a type: a registered one, else one of ours.
+    static func storeClass(_ type: String) -> NSPersistentStore.Type? {
+        if let found = registered.withLock({ $0[type] }) { return found }
+        switch type {
+        case NSSQLiteStoreType: return SQLiteStore.self
+        case NSInMemoryStoreType: return InMemoryStore.self
+        default: return nil
+        }
+    }
+
+    /// As ``storeClass(_:)``.
+    ///
+    /// - Throws: `persistentStoreInvalidType` (134000) for a type that nobody knows.
+    static func required(_ type: String) throws -> NSPersistentStore.Type {
+        if let found = storeClass(type) { return found }
+        throw CocoaError(
+            .persistentStoreInvalidType,
+            userInfo: [
+                NSLocalizedDescriptionKey:
+                    "There is no store of type \"\(type)\" here. Use NSSQLiteStoreType or NSInMemoryStoreType, or register a class for the type."
+            ]
+        )
+    }
+
+    static func register(_ storeClass: NSPersistentStore.Type?, _ type: String) {
+        registered.withLock { $0[type] = storeClass }
+    }
+
+    static var all: [String: NSValue] {
+        let known = registered.withLock { Set($0.keys) }.union([NSSQLiteStoreType, NSInMemoryStoreType])
+        return Dictionary(uniqueKeysWithValues: known.map { ($0, NSValue()) })
+    }
+}

@@ -1,0 +1,40 @@
+import StrataPredicates
+
+// What the `userInfo` of an error may have, besides Foundation's own keys.
+
+/// The managed objects that an error is about, as an array.
+public let NSAffectedObjectsErrorKey = "NSAffectedObjectsErrorKey"
+
+/// The stores that an error is about, as an array.
+public let NSAffectedStoresErrorKey = "NSAffectedStoresErrorKey"
+
+/// The single errors behind an error with code 1560 (`validationMultipleErrors`), as an array.
+public let NSDetailedErrorsKey = "NSDetailedErrors"
+
+/// The conflicts that a save met, as an array of `NSMergeConflict`.
+public let NSPersistentStoreSaveConflictsErrorKey = "conflictList"
+
+/// The SQLite result code, as a number.
+///
+/// Also the domain of an underlying SQLite error.
+public let NSSQLiteErrorDomain = "NSSQLiteErrorDomain"
+
+/// The managed object that did not pass validation.
+public let NSValidationObjectErrorKey = "NSValidationErrorObject"
+
+/// The name of the property that did not pass validation.
+public let NSValidationKeyErrorKey = "NSValidationErrorKey"
+
+/// The validation predicate that was not fulfilled.
+public let NSValidationPredicateErrorKey = "NSValidationErrorPredicate"
+
+/// The value that did not pass validation.
+public let NSValidationValueErrorKey = "NSValidationErrorValue"
+
+// MARK: - Additions to Apple's keys
+
+/// The name of the entity that is wrong, in an error about a model.
+public let NSModelEntityNameErrorKey = "NSModelEntityNameErrorKey"
+
+/// The name of the property that is wrong, in an error about a model.
+public let NSModelPropertyNameErrorKey = "NSModelPropertyNameErrorKey"

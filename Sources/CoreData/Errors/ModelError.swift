@@ -1,0 +1,66 @@
+import StrataPredicates
+
+/// What is wrong with a model, or with the file it is read from: where, and why.
+///
+/// Reaches callers as a `CocoaError` whose description names the entity and the property.
+package struct ModelError: Error, Equatable {
+    /// The kinds of trouble, each with the error code that callers see.
+    package enum Kind: Equatable, Sendable {
+        /// There is no file. Code 260, `fileReadNoSuchFile`.
+        case missing
+
+        /// The file is not a model, or is damaged. Code 259, `fileReadCorruptFile`.
+        case malformed
+
+        /// The file is larger than any model. Code 263, `fileReadTooLarge`.
+        case tooLarge
+
+        /// A form of model that is not supported. Code 3328, `featureUnsupported`.
+        case unsupported
+
+        /// The model contradicts itself. Code 134060, `coreData`.
+        case invalid
+
+        var code: CocoaError.Code {
+            switch self {
+            case .missing: .fileReadNoSuchFile
+            case .malformed: .fileReadCorruptFile
+            case .tooLarge: .fileReadTooLarge
+            case .unsupported: .featureUnsupported
+            case .invalid: .coreData
+            }
+        }
+    }
+
+    package var kind: Kind
+    package var entity: String?
+    package var property: String?
+    package var reason: String
+    package var file: URL?
+
+    package init(_ kind: Kind, entity: String? = nil, property: String? = nil, _ reason: String) {
+        self.kind = kind
+        self.entity = entity
+        self.property = property
+        self.reason = reason
+    }
+
+    /// One sentence for people.
+    package var message: String {
+        var place = ""
+        if let property { place += "property \"\(property)\"" }
+        if let entity { place += (place.isEmpty ? "" : " of ") + "entity \"\(entity)\"" }
+        let sentence = place.isEmpty ? reason : "\(place): \(reason)"
+        let subject = file.map { "The model at \($0.path)" } ?? "The model"
+        return "\(subject) cannot be used: \(sentence)"
+    }
+
+    /// The error that callers see.
+    package var cocoaError: CocoaError {
+        var userInfo: [String: Any] = [NSLocalizedDescriptionKey: message]
+        userInfo[NSModelEntityNameErrorKey] = entity
+        userInfo[NSModelPropertyNameErrorKey] = property
+        userInfo[NSURLErrorKey] = file
+        return CocoaError(kind.code, userInfo: userInfo)
+    }
+}

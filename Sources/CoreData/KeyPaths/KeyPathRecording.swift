@@ -1,0 +1,157 @@
+import StrataPredicates
+
+/// Finds out which properties a Swift key path reads, by applying it to objects that note what is read.
+///
+/// The objects are of the classes that the key path leads through, and of an entity without any property. Every typed
+/// access looks its property up once for each entity; for this one it finds nothing, and asks here instead of stopping
+/// the program. So recording costs nothing where objects are real.
+///
+/// A recording lives for one application of a key path, on one thread.
+final class KeyPathRecording: @unchecked Sendable {
+    // @unchecked Sendable: bound as a task-local value for the time of a synchronous call, and used inside it only.
+
+    /// The recording of the key path that is being applied on this thread.
+    @TaskLocal static var current: KeyPathRecording?
+
+    /// One property that was read.
+    struct Step {
+        let owner: NSManagedObject
+        let name: String
+        /// The declared type; `nil` for a read through `value(forKey:)`.
+        let declaredType: Any.Type?
+        /// What the read returned.
+        let value: Any?
+    }
+
+    /// What scalar properties read as.
+    private let samples: Samples
+    private(set) var steps: [Step] = []
+    /// Whether the key path says of itself that it has no name.
+    private(set) var isRefused = false
+    /// The property whose typed access is about to ask for a value.
+    private var announced: (name: String, type: Any.Type)?
+
+    init(_ samples: Samples) {
+        self.samples = samples
+    }
+
+    /// Applies a key path to a recording object.
+    func apply(_ keyPath: AnyKeyPath, to type: NSManagedObject.Type) -> (root: NSManagedObject, value: Any?) {
+        Self.$current.withValue(self) {
+            let root = makeObject(type)
+            return (root, flattenOptional(root[keyPath: keyPath]))
+        }
+    }
+
+    /// Tells that what is applied has no name, whatever it reads.
+    func refuse() {
+        isRefused = true
+    }
+
+    // MARK: - Recording objects
+
+    /// The entity of the recording objects.
+    ///
+    /// Its class name is no name of a class.
+    private static let entity: NSEntityDescription = {
+        let entity = NSEntityDescription()
+        entity.name = "KeyPathRecording"
+        entity.managedObjectClassName = "key path recording"
+        let model = NSManagedObjectModel()
+        model.entities = [entity]
+        model.freeze()
+        return entity
+    }()
+
+    static func isRecorder(_ layout: EntityLayout) -> Bool { layout === entity.layout }
+
+    private func makeObject(_ type: NSManagedObject.Type) -> NSManagedObject {
+        type.init(entity: Self.entity, insertInto: nil)
+    }
+
+    // MARK: - Reads
+
+    /// Notes that a typed access of `name` is going on; false if it is not one of a recording object.
+    func announce(_ name: String, _ type: Any.Type, in layout: EntityLayout) -> Bool {
+        guard Self.isRecorder(layout) else { return false }
+        announced = (name, type)
+        return true
+    }
+
+    /// What a recording object answers for a property.
+    func read(_ name: String, of owner: NSManagedObject) -> Any? {
+        var type = announced?.name == name ? announced?.type : nil
+        announced = nil
+        let isTyped = type != nil
+        if !isTyped { type = modelledType(name, of: Swift.type(of: owner)) }
+        let value = type.flatMap { sample(of: $0, isTyped: isTyped) }
+        steps.append(Step(owner: owner, name: name, declaredType: isTyped ? type : nil, value: value))
+        return value
+    }
+
+    private func sample(of type: Any.Type, isTyped: Bool) -> Any? {
+        let plain = unwrapped(type)
+        if let managed = plain as? NSManagedObject.Type { return makeObject(managed) }
+        if samples == .none, isTyped, plain != type { return nil }
+        if let representable = plain as? any RawRepresentable.Type { return samples.rawValue(of: representable) }
+        return samples.value(of: plain)
+    }
+
+    /// The type of a property that a class reads by name, from the models in use.
+    private func modelledType(_ name: String, of type: NSManagedObject.Type) -> Any.Type? {
+        let models = immortalModels.withLock { $0 }
+        guard let layout = models.reversed().lazy.compactMap({ $0.frozen.entity(for: type)?.layout }).first else {
+            return nil
+        }
+        guard case .slot(let index)? = layout.places[name] else { return nil }
+        let slot = layout.slots[index]
+        if let destination = slot.relationship?.destinationEntity {
+            return destination.layout.objectClass.type(of: destination)
+        }
+        return slot.type.swiftType
+    }
+
+    /// A value of an enumeration, for a property that cannot be nil.
+    ///
+    /// Nothing looks at it but the key path's next step.
+    static func placeholder<Value: RawRepresentable>(_ type: Value.Type) -> Value? {
+        guard current != nil else { return nil }
+        if let iterable = type as? any CaseIterable.Type { return firstCase(iterable) as? Value }
+        guard _isPOD(type) else { return nil }
+        // The bits of an enumeration without associated values are the number of its case, and there is a case 0.
+        return withUnsafeTemporaryAllocation(of: Value.self, capacity: 1) { buffer in
+            guard let base = buffer.baseAddress else { return nil }
+            UnsafeMutableRawPointer(base).initializeMemory(
+                as: UInt8.self,
+                repeating: 0,
+                count: MemoryLayout<Value>.size
+            )
+            return base.move()
+        }
+    }
+
+    private static func firstCase<Value: CaseIterable>(_ type: Value.Type) -> Any? {
+        Value.allCases.first
+    }
+}
+
+extension NSAttributeType {
+    /// The Swift type that stands for the attribute type in hand-written accessors.
+    fileprivate var swiftType: Any.Type? {
+        switch self {
+        case .integer16AttributeType: Int16.self
+        case .integer32AttributeType: Int32.self
+        case .integer64AttributeType: Int64.self
+        case .doubleAttributeType: Double.self
+        case .floatAttributeType: Float.self
+        case .booleanAttributeType: Bool.self
+        case .stringAttributeType: String.self
+        case .dateAttributeType: Date.self
+        case .binaryDataAttributeType: Data.self
+        case .UUIDAttributeType: UUID.self
+        case .URIAttributeType: URL.self
+        case .decimalAttributeType: Decimal.self
+        default: nil
+        }
+    }
+}

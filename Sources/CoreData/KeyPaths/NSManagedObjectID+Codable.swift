@@ -1,0 +1,53 @@
+// Foundation's `#Predicate` captures constants that are `Codable` and `Sendable`: IDs are, so a predicate can say
+// `$0.city?.objectID == id`. Objects cannot be, since they are not `Sendable`.
+
+extension CodingUserInfoKey {
+    /// The coordinator that IDs are decoded for: set it in a decoder's `userInfo`.
+    public static let persistentStoreCoordinator = CodingUserInfoKey(staticName: "NSPersistentStoreCoordinator")
+
+    private init(staticName: String) {
+        // The initialiser fails for no text.
+        self = CodingUserInfoKey(rawValue: staticName).unsafelyUnwrapped
+    }
+}
+
+/// The door through which decoding hands out the one ID of a row.
+public protocol ObjectIDDecoding {}
+
+extension NSManagedObjectID: ObjectIDDecoding {}
+
+extension ObjectIDDecoding where Self: NSManagedObjectID {
+    /// Finds the ID again that was encoded.
+    ///
+    ///     decoder.userInfo[.persistentStoreCoordinator] = coordinator
+    ///     let id = try decoder.decode(NSManagedObjectID.self, from: data)
+    ///
+    /// - Throws: `DecodingError.dataCorrupted` if the decoder has no coordinator, or the coordinator has no such store or
+    ///   entity. A row need not exist.
+    public init(from decoder: any Decoder) throws {
+        let container = try decoder.singleValueContainer()
+        let url = try container.decode(URL.self)
+        guard let coordinator = decoder.userInfo[.persistentStoreCoordinator] as? NSPersistentStoreCoordinator else {
+            throw DecodingError.dataCorruptedError(
+                in: container,
+                debugDescription: "To decode an object ID, set userInfo[.persistentStoreCoordinator] of the decoder."
+            )
+        }
+        guard let id = coordinator.managedObjectID(forURIRepresentation: url) else {
+            throw DecodingError.dataCorruptedError(
+                in: container,
+                debugDescription: "The coordinator has no store or no entity for \(url.absoluteString)."
+            )
+        }
+        // The class is final: `Self` is no other.
+        self = id as! Self
+    }
+}
+
+extension NSManagedObjectID: Codable {
+    /// Encodes the ID as its URI.
+    public func encode(to encoder: any Encoder) throws {
+        var container = encoder.singleValueContainer()
+        try container.encode(uriRepresentation())
+    }
+}

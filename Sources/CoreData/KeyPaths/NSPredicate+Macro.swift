@@ -1,0 +1,46 @@
+import StrataPredicates
+
+extension FormatPredicateFactory where Self: NSPredicate {
+    /// The `NSPredicate` that means the same as a Swift predicate; `nil` if there is none.
+    ///
+    ///     request.predicate = NSPredicate(#Predicate<Venue> { $0.price < 20 && $0.city?.name == "Lisbon" })
+    ///
+    /// Use ``init(translating:)`` to learn why there is none.
+    public init?<Root: NSManagedObject>(_ predicate: Predicate<Root>) {
+        guard let translated = try? PredicateTranslator.predicate(predicate) else { return nil }
+        // The translator makes predicates of NSPredicate's own hierarchy, and the initialiser is called on NSPredicate itself.
+        self = translated as! Self
+    }
+
+    /// The `NSPredicate` that means the same as a Swift predicate.
+    ///
+    /// Everything that `#Predicate` lets you write is translated but casts to subclasses, properties of values
+    /// (`name.utf8`), members of a dictionary, and the filtering of your own collections by an object's values. Values of
+    /// your program are captured now. Optional chaining, `??` and `if let` keep their meaning; a forced unwrapping of nil,
+    /// which throws in Swift, gives null.
+    ///
+    /// - Throws: ``PredicateTranslationError``, which says what has no counterpart.
+    public init<Root: NSManagedObject>(translating predicate: Predicate<Root>) throws {
+        // As above.
+        self = try PredicateTranslator.predicate(predicate) as! Self
+    }
+}
+
+extension NSExpression {
+    /// The `NSExpression` that means the same as a Swift expression; `nil` if there is none.
+    ///
+    ///     NSExpression(#Expression<Venue, Int> { $0.tags.count })
+    ///
+    /// Use ``init(translating:)`` to learn why there is none.
+    public convenience init?<Root: NSManagedObject, Value>(_ expression: Expression<Root, Value>) {
+        guard let translated = try? PredicateTranslator.expression(expression) else { return nil }
+        self.init(kind: translated.kind)
+    }
+
+    /// The `NSExpression` that means the same as a Swift expression.
+    ///
+    /// - Throws: ``PredicateTranslationError``, which says what has no counterpart.
+    public convenience init<Root: NSManagedObject, Value>(translating expression: Expression<Root, Value>) throws {
+        self.init(kind: try PredicateTranslator.expression(expression).kind)
+    }
+}

@@ -1,0 +1,123 @@
+import StrataPredicates
+
+extension NSSortDescriptor {
+    /// Sorts by a property, in the natural order of its values: numbers and dates by value, strings by their bytes.
+    ///
+    ///     request.sortDescriptors = [NSSortDescriptor(keyPath: \Venue.city?.name, ascending: true)]
+    ///
+    /// The key path becomes the descriptor's ``key``, so a store can sort by it. It may lead through to-one relationships.
+    /// One that is no property of the model stops the program, with a message that names it.
+    ///
+    /// - Parameters:
+    ///   - keyPath: The property, optional or not.
+    ///   - ascending: Whether small values come first. `nil` is smaller than everything.
+    public convenience init<Root: NSManagedObject, Value>(keyPath: KeyPath<Root, Value>, ascending: Bool) {
+        self.init(named: keyPath, ascending: ascending)
+    }
+
+    /// Sorts by a property, in the natural order of its values.
+    ///
+    /// As the initialiser for values of any type; this one is preferred over Foundation's, whose descriptors have no key.
+    ///
+    /// - Parameters:
+    ///   - keyPath: The property.
+    ///   - ascending: Whether small values come first. `nil` is smaller than everything.
+    public convenience init<Root: NSManagedObject, Value: Comparable>(
+        keyPath: KeyPath<Root, Value>,
+        ascending: Bool
+    ) {
+        self.init(named: keyPath, ascending: ascending)
+    }
+
+    /// Sorts by the values of a property, compared by code.
+    ///
+    /// Works in memory only: a store refuses it.
+    ///
+    /// - Parameters:
+    ///   - keyPath: The property.
+    ///   - ascending: Whether what the comparator calls ascending comes first.
+    ///   - cmptr: Compares two values.
+    public convenience init<Root: NSManagedObject, Value>(
+        keyPath: KeyPath<Root, Value>,
+        ascending: Bool,
+        comparator cmptr: @escaping Comparator
+    ) {
+        self.init(plain: \Root.[comparedByCode: keyPath], ascending: ascending, cmptr)
+    }
+
+    private convenience init<Root: NSManagedObject, Value>(named keyPath: KeyPath<Root, Value>, ascending: Bool) {
+        _ = nameOrStop(keyPath)
+        self.init(plain: keyPath, ascending: ascending, NSSortDescriptor.naturalOrder)
+    }
+
+    /// Foundation's own initialiser, which the ones above would hide from a `Root` that is known to be a managed object.
+    private convenience init<Root, Value>(
+        plain keyPath: KeyPath<Root, Value>,
+        ascending: Bool,
+        _ comparator: @escaping Comparator
+    ) {
+        self.init(keyPath: keyPath, ascending: ascending, comparator: comparator)
+    }
+}
+
+extension NSFetchRequestResult where Self: NSManagedObject {
+    /// The value at a key path; the subscript marks descriptors that compare by code, which have no key for a store.
+    fileprivate subscript<Value>(comparedByCode keyPath: KeyPath<Self, Value>) -> Value {
+        KeyPathRecording.current?.refuse()
+        return self[keyPath: keyPath]
+    }
+}
+
+extension KeyedSortDescriptorFactory where Self: NSSortDescriptor {
+    /// Sorts by a property, whose strings are compared by a named method.
+    ///
+    ///     NSSortDescriptor(keyPath: \Venue.name, ascending: true, selector: .localizedStandardCompare)
+    ///
+    /// An addition of ours: Foundation's `.localizedStandard` does not exist on Linux. A key path that is no property of the
+    /// model stops the program.
+    ///
+    /// - Parameters:
+    ///   - keyPath: The property, optional or not.
+    ///   - ascending: Whether small values come first. `nil` is smaller than everything.
+    ///   - selector: One of the constants of ``Selector``.
+    public init<Root: NSManagedObject, Value>(keyPath: KeyPath<Root, Value>, ascending: Bool, selector: Selector) {
+        self.init(key: sortKey(keyPath), ascending: ascending, selector: selector)
+    }
+
+    /// Sorts as a Swift sort descriptor does.
+    ///
+    ///     NSSortDescriptor(SortDescriptor(\Venue.name, order: .reverse))
+    ///
+    /// Strings are compared by their bytes: on Linux, `.lexical` is the only string comparator there is, and the default. A
+    /// key path that is no property of the model stops the program.
+    public init<Compared: NSManagedObject>(_ sortDescriptor: SortDescriptor<Compared>) {
+        guard let keyPath = sortDescriptor.keyPath else {
+            preconditionFailure("CoreData: a SortDescriptor without a key path cannot become an NSSortDescriptor.")
+        }
+        self.init(key: sortKey(keyPath), ascending: sortDescriptor.order == .forward)
+    }
+}
+
+extension NSExpression {
+    /// The value of a property, which may lie behind relationships.
+    ///
+    /// A key path that is no property of the model stops the program, with a message that names it.
+    public convenience init<Root: NSManagedObject, Value>(forKeyPath keyPath: KeyPath<Root, Value>) {
+        self.init(forKeyPath: nameOrStop(keyPath))
+    }
+}
+
+/// The name of a key path, for initialisers that have no way to fail: there the program is wrong, not its data.
+private func nameOrStop(_ keyPath: AnyKeyPath) -> String {
+    do {
+        return try keyPath.predicateName()
+    } catch {
+        preconditionFailure("\(error)")
+    }
+}
+
+/// The name of a key path for a sort descriptor, nil for the objects themselves.
+private func sortKey(_ keyPath: AnyKeyPath) -> String? {
+    let name = nameOrStop(keyPath)
+    return name == "SELF" ? nil : name
+}

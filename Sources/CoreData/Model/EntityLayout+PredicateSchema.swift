@@ -1,0 +1,73 @@
+import StrataPredicates
+
+extension EntityLayout: PredicateSchema {
+    package var predicateEntityName: String { entity.name ?? "" }
+
+    package func predicateProperty(named name: String) -> PredicateProperty? {
+        switch places[name] {
+        case .slot(let index): return property(slots[index])
+        case .toMany(let index):
+            let slot = toMany[index]
+            guard !slot.isTransient, let destination = slot.relationship.destinationEntity else {
+                return .unsupported(reason: "\"\(name)\" is transient, so no store can look at it.")
+            }
+            return .toMany(
+                PredicateRelationship(
+                    name: name,
+                    slot: index,
+                    isToMany: true,
+                    isOrdered: slot.isOrdered,
+                    destination: destination.layout
+                )
+            )
+        case .composite(let index):
+            return .composite(CompositeSchema(layout: self, prefix: composites[index].name))
+        case .transient: return .unsupported(reason: "\"\(name)\" is transient, so no store can look at it.")
+        case .fetched: return .unsupported(reason: "\"\(name)\" is a fetched property, so no store can look at it.")
+        case nil: return nil
+        }
+    }
+
+    fileprivate func property(_ slot: Slot) -> PredicateProperty? {
+        guard slot.kind == .reference else {
+            return .attribute(
+                PredicateAttribute(name: slot.name, type: PredicateAttributeType(slot.type), slot: slot.index)
+            )
+        }
+        guard let destination = slot.relationship?.destinationEntity else { return nil }
+        return .toOne(
+            PredicateRelationship(name: slot.name, slot: slot.index, isToMany: false, destination: destination.layout)
+        )
+    }
+}
+
+/// The elements of a composite attribute, at any depth.
+private struct CompositeSchema: PredicateComposite {
+    let layout: EntityLayout
+    let prefix: String
+
+    func predicateProperty(named name: String) -> PredicateProperty? {
+        let path = prefix + "." + name
+        if let slot = layout.slot(named: path) { return layout.property(slot) }
+        guard layout.slots.contains(where: { $0.name.hasPrefix(path + ".") }) else { return nil }
+        return .composite(CompositeSchema(layout: layout, prefix: path))
+    }
+}
+
+extension PredicateAttributeType {
+    /// What predicates see of an attribute's type.
+    init(_ type: NSAttributeType) {
+        switch type {
+        case .booleanAttributeType: self = .bool
+        case .integer16AttributeType, .integer32AttributeType, .integer64AttributeType: self = .integer
+        case .doubleAttributeType, .floatAttributeType: self = .double
+        case .decimalAttributeType: self = .decimal
+        case .dateAttributeType: self = .date
+        case .stringAttributeType: self = .string
+        case .URIAttributeType: self = .uri
+        case .UUIDAttributeType: self = .uuid
+        case .binaryDataAttributeType: self = .data
+        default: self = .transformable
+        }
+    }
+}

@@ -1,0 +1,150 @@
+import StrataPredicates
+import Synchronization
+
+/// What freezing works out for a whole model.
+///
+/// Immutable and immortal, so that rows and objects may refer to it with no reference counting.
+package final class FrozenModel: Sendable {
+    /// All entities in depth-first order; the entity with number n is at index n - 1.
+    package let entities: [NSEntityDescription]
+
+    /// The entities by name.
+    package let entitiesByName: [String: NSEntityDescription]
+
+    /// The 32-byte version hashes by entity name.
+    package let versionHashes: [String: Data]
+
+    /// Where each entity keeps its properties; that of the entity with number n is at index n - 1.
+    let layouts: [EntityLayout]
+
+    /// The entities of classes that were asked for, by the identity of the class.
+    let entitiesByClass = Mutex<[ObjectIdentifier: NSEntityDescription]>([:])
+
+    /// Whether there are relationships without an inverse.
+    let hasOneWayRelationships: Bool
+
+    /// Whether some to-many relationship has no inverse, so that a deleted member cannot tell whose member it was.
+    let hasOneWayToMany: Bool
+
+    init(entities: [NSEntityDescription]) {
+        self.entities = entities
+        layouts = entities.map(\.layout)
+        hasOneWayToMany = entities.contains { entity in
+            entity.relationshipsByName.values.contains { $0.isToMany && $0.inverseRelationship == nil }
+        }
+        hasOneWayRelationships = entities.contains { entity in
+            entity.properties.contains {
+                ($0 as? NSRelationshipDescription).map { $0.inverseRelationship == nil } ?? false
+            }
+        }
+        entitiesByName = EntityFacts.byName(entities) { $0.name }
+        versionHashes = entitiesByName.mapValues(\.versionHash)
+    }
+
+    /// The entity with a number, or `nil` when no entity has it (a number may come from a damaged file).
+    package func entity(numbered number: Int) -> NSEntityDescription? {
+        entities.indices.contains(number - 1) ? entities[number - 1] : nil
+    }
+}
+
+/// What freezing works out for one entity.
+package final class EntityFacts: @unchecked Sendable {
+    // @unchecked Sendable: all constants; the model is not retained but immortal.
+
+    /// The entity's number, from 1.
+    package let number: Int
+
+    /// The numbers of the entity and of all its sub-entities: they are next to each other.
+    package let subtree: ClosedRange<Int>
+
+    /// Those of `subtree` that are not abstract.
+    package let concreteNumbers: [Int]
+
+    /// The top of the inheritance tree.
+    ///
+    /// Unowned, to keep an entity that is its own root from retaining itself twice.
+    package unowned(unsafe) let root: NSEntityDescription
+
+    /// The model.
+    ///
+    /// Immortal once frozen.
+    package unowned(unsafe) let model: NSManagedObjectModel
+
+    /// All properties: inherited ones first.
+    package let properties: [NSPropertyDescription]
+
+    /// All properties by name.
+    package let propertiesByName: [String: NSPropertyDescription]
+
+    /// All attributes by name.
+    package let attributesByName: [String: NSAttributeDescription]
+
+    /// All relationships by name.
+    package let relationshipsByName: [String: NSRelationshipDescription]
+
+    /// The direct sub-entities by name.
+    package let subentitiesByName: [String: NSEntityDescription]
+
+    /// The 32-byte version hash.
+    package let versionHash: Data
+
+    init(
+        entity: NSEntityDescription,
+        model: NSManagedObjectModel,
+        number: Int,
+        subtree: ClosedRange<Int>,
+        concreteNumbers: [Int]
+    ) {
+        self.number = number
+        self.subtree = subtree
+        self.concreteNumbers = concreteNumbers
+        self.model = model
+        root = entity.ancestors.last ?? entity
+        properties = entity.properties
+        propertiesByName = Self.byName(properties) { $0.name }
+        attributesByName = Self.byName(properties.compactMap { $0 as? NSAttributeDescription }) { $0.name }
+        relationshipsByName = Self.byName(properties.compactMap { $0 as? NSRelationshipDescription }) { $0.name }
+        subentitiesByName = entity.subentitiesByName
+        versionHash = VersionHash.hash(of: entity)
+    }
+
+    /// A dictionary by name; of two with one name the later wins.
+    ///
+    /// What has no name is left out.
+    static func byName<Element>(_ elements: [Element], _ name: (Element) -> String?) -> [String: Element] {
+        var found: [String: Element] = [:]
+        for element in elements {
+            if let name = name(element) { found[name] = element }
+        }
+        return found
+    }
+}
+
+/// The order in which entities are numbered, in a model and in a store file.
+package enum EntityNumbering {
+    /// The entities depth first: roots by name, each followed by its sub-entities by name.
+    ///
+    /// Case does not count.
+    ///
+    /// An entity whose super-entity is not among `entities` counts as a root, so a part of a model (a configuration)
+    /// can be put in order too.
+    package static func order(_ entities: [NSEntityDescription]) -> [NSEntityDescription] {
+        let members = Set(entities.map(ObjectIdentifier.init))
+        let isMember = { (entity: NSEntityDescription) in members.contains(ObjectIdentifier(entity)) }
+        var ordered: [NSEntityDescription] = []
+        func visit(_ siblings: [NSEntityDescription]) {
+            for entity in siblings.sorted(by: precedes) {
+                ordered.append(entity)
+                visit(entity.subentities.filter(isMember))
+            }
+        }
+        visit(entities.filter { entity in entity.superentity.map { !isMember($0) } ?? true })
+        return ordered
+    }
+
+    private static func precedes(_ left: NSEntityDescription, _ right: NSEntityDescription) -> Bool {
+        let (leftName, rightName) = (left.name ?? "", right.name ?? "")
+        let (leftFolded, rightFolded) = (leftName.lowercased(), rightName.lowercased())
+        return leftFolded == rightFolded ? leftName < rightName : leftFolded < rightFolded
+    }
+}

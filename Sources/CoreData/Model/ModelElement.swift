@@ -1,0 +1,50 @@
+import StrataPredicates
+import Synchronization
+
+/// What all parts of a model share: they can be changed until the model is frozen, and never after.
+///
+/// A model is built on one thread. When a coordinator takes it, it is frozen, and from then on any thread may read it
+/// with no lock, since nothing in it can change.
+protocol ModelElement: AnyObject {
+    /// Whether the model this belongs to is in use by a coordinator.
+    var isFrozen: Bool { get }
+
+    /// What a message calls this part of the model: `entity "Venue"`.
+    var subject: String { get }
+}
+
+extension ModelElement {
+    /// Stops the program when the model is in use.
+    ///
+    /// Called by every setter before it changes anything.
+    func assertMutable(_ member: StaticString = #function) {
+        guard !isFrozen else {
+            // `fatalError` and not `preconditionFailure`: the message must show in release builds too.
+            fatalError(
+                "\(member) of \(subject) was set, but its model is in use by a coordinator and cannot be changed; "
+                    + "change a copy (`model.copy()`) before you create the coordinator."
+            )
+        }
+    }
+}
+
+/// A link from one part of a model to another part that does not own it.
+///
+/// Weak while the model is being built, so that a model can be dropped. Strong once it is frozen: frozen models are
+/// immortal, so the cycle costs nothing, and a reader saves the weak reference's bookkeeping.
+final class ModelLink<Target: AnyObject> {
+    private weak var loose: Target?
+    private let fixed = AtomicLazyReference<Target>()
+
+    /// What the link points at; `nil` when unset, and when the target is gone before the model was frozen.
+    var target: Target? {
+        get { fixed.load() ?? loose }
+        set { loose = newValue }
+    }
+
+    /// Makes the link permanent.
+    func freeze() {
+        guard let loose else { return }
+        _ = fixed.storeIfNil(loose)
+    }
+}

@@ -1,0 +1,51 @@
+import StrataPredicates
+
+extension ModelValidation {
+    /// Checks that a default value is of the attribute's type, and within the range of it.
+    func accepts(_ value: Any, as type: NSAttributeDescription.AttributeType) -> Bool {
+        switch type {
+        case .integer16: Self.integer(value).flatMap { Int16(exactly: $0) } != nil
+        case .integer32: Self.integer(value).flatMap { Int32(exactly: $0) } != nil
+        case .integer64, .boolean: Self.integer(value) != nil
+        case .double, .float, .decimal: value is NSNumber
+        case .string: value is String
+        case .date: value is Date
+        case .binaryData: value is Data
+        case .uuid: value is UUID
+        case .uri: value is URL
+        default: true
+        }
+    }
+
+    private static func integer(_ value: Any) -> Int64? {
+        guard let number = value as? NSNumber else { return nil }
+        let integer = number.int64Value
+        // Not so for fractions, and for what is too large.
+        return number.compare(NSNumber(value: integer)) == .orderedSame ? integer : nil
+    }
+
+    /// The first step that leads nowhere in the key paths of a derivation, or `nil` when all lead somewhere.
+    func missingStep(in derivation: NSExpression, of entity: NSEntityDescription, depth: Int = 0) -> String? {
+        guard depth < 50 else { return nil }
+        switch derivation.expressionType {
+        case .keyPath: return missingStep(inPath: derivation.keyPath, of: entity)
+        case .function:
+            for argument in derivation.arguments ?? [] {
+                if let missing = missingStep(in: argument, of: entity, depth: depth + 1) { return missing }
+            }
+            return nil
+        default: return nil
+        }
+    }
+
+    private func missingStep(inPath path: String, of entity: NSEntityDescription) -> String? {
+        var current: NSEntityDescription? = entity
+        for step in path.split(separator: ".").map(String.init) where !step.hasPrefix("@") {
+            // Behind an attribute come the elements of a composite one, or a mistake that the type shows.
+            guard let properties = current?.propertiesByName else { return nil }
+            guard let property = properties[step] else { return step }
+            current = (property as? NSRelationshipDescription)?.destinationEntity
+        }
+        return nil
+    }
+}

@@ -1,0 +1,61 @@
+import StrataPredicates
+
+/// An attribute: one value of a basic type, or one object that a transformer turns into data.
+open class NSAttributeDescription: NSPropertyDescription, @unchecked Sendable {
+    // @unchecked Sendable: as the superclass; every stored property is guarded by `assertMutable`.
+
+    /// The kind of value.
+    ///
+    /// Default ``AttributeType/undefined``, which only a transient attribute may keep.
+    open var type: AttributeType = .undefined { willSet { assertMutable() } }
+
+    /// The kind of value, in the older spelling of ``type``.
+    open var attributeType: NSAttributeType {
+        get { type.rawValue }
+        set { type = AttributeType(rawValue: newValue) }
+    }
+
+    /// The name of the class that holds the values, such as `NSString`.
+    ///
+    /// Follows from ``type`` unless it was set, which makes sense for transformable attributes.
+    open var attributeValueClassName: String? {
+        get { explicitValueClassName ?? type.valueClassName }
+        set {
+            assertMutable()
+            explicitValueClassName = newValue
+        }
+    }
+
+    private var explicitValueClassName: String?
+
+    /// The value a new object starts with.
+    ///
+    /// Default `nil`, for none.
+    open var defaultValue: Any? { willSet { assertMutable() } }
+
+    /// The name of the ``ValueTransformer`` of a transformable attribute.
+    ///
+    /// Default `nil`: the value is archived, as by ``NSSecureUnarchiveFromDataTransformer``.
+    open var valueTransformerName: String? { willSet { assertMutable() } }
+
+    /// Whether large data may go to a file beside the store.
+    ///
+    /// Default `false`.
+    open var allowsExternalBinaryDataStorage: Bool = false { willSet { assertMutable() } }
+
+    /// Whether the persistent history keeps the value of a deleted object.
+    ///
+    /// Default `false`.
+    open var preservesValueInHistoryOnDeletion: Bool = false { willSet { assertMutable() } }
+
+    override func adopt(_ other: NSPropertyDescription) {
+        super.adopt(other)
+        guard let other = other as? NSAttributeDescription else { return }
+        type = other.type
+        explicitValueClassName = other.explicitValueClassName
+        defaultValue = other.defaultValue
+        valueTransformerName = other.valueTransformerName
+        allowsExternalBinaryDataStorage = other.allowsExternalBinaryDataStorage
+        preservesValueInHistoryOnDeletion = other.preservesValueInHistoryOnDeletion
+    }
+}

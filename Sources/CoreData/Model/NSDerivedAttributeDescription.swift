@@ -1,0 +1,51 @@
+import StrataPredicates
+
+/// An attribute whose value the store computes from others whenever an object is saved.
+open class NSDerivedAttributeDescription: NSAttributeDescription, @unchecked Sendable {
+    // @unchecked Sendable: as the superclass; every stored property is guarded by `assertMutable`.
+
+    /// How the value is computed.
+    ///
+    /// Default `nil`; the model is not valid then.
+    ///
+    /// A key path (`owner.name`), a count or sum over a to-many relationship (`pages.@count`, `items.price.@sum`), or a call
+    /// such as `canonical:(title)`, `lowercase:(title)`, `uppercase:(title)` or `now()`.
+    open var derivationExpression: NSExpression? {
+        willSet { assertMutable() }
+        didSet { source = nil }
+    }
+
+    /// The text that the expression was read from.
+    private var source: String?
+
+    /// Sets the derivation from its text.
+    ///
+    /// - Throws: What is wrong with the text.
+    func setDerivation(_ text: String) throws {
+        derivationExpression = try ModelText.expression(text)
+        source = text
+    }
+
+    /// The derivation as it takes part in the version hash: `chat.serverId`, `count:(pages)`, `now()`.
+    package var derivationText: String? {
+        (source ?? derivationExpression?.description).map(Self.canonicalText)
+    }
+
+    /// Key paths that end in, or go through, a collection operator count as calls: `pages.@count` is `count:(pages)`.
+    ///
+    /// Measured for `@count` only; the same form for other operators is an own choice.
+    private static func canonicalText(_ text: String) -> String {
+        let text = text.trimmingCharacters(in: .whitespaces)
+        let parts = text.components(separatedBy: ".")
+        guard !text.contains("("), let index = parts.firstIndex(where: { $0.hasPrefix("@") }) else { return text }
+        let path = (parts[..<index] + parts[(index + 1)...]).joined(separator: ".")
+        return "\(parts[index].dropFirst()):(\(path))"
+    }
+
+    override func adopt(_ other: NSPropertyDescription) {
+        super.adopt(other)
+        guard let other = other as? NSDerivedAttributeDescription else { return }
+        derivationExpression = other.derivationExpression
+        source = other.source
+    }
+}

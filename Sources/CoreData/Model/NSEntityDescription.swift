@@ -1,0 +1,335 @@
+import StrataPredicates
+import Synchronization
+
+/// An entity: what a class is to an object, it is to a managed object.
+///
+/// A description can be changed until a coordinator uses its model. After that every setter stops the program, and
+/// any thread may read it; change a copy of the model instead.
+open class NSEntityDescription: NSObject, NSCopying, ModelElement, @unchecked Sendable {
+    // @unchecked Sendable: mutable only until `isFrozen`, while one thread builds the model; immutable afterwards.
+
+    let modelLink = ModelLink<NSManagedObjectModel>()
+    let superentityLink = ModelLink<NSEntityDescription>()
+
+    /// What freezing worked out, and the mark that the entity is frozen.
+    private let facts = AtomicLazyReference<EntityFacts>()
+    /// The address of the layout, which is immortal: read for every object that is made, so it is not counted.
+    private let layoutAddress = Atomic<UnsafeRawPointer?>(nil)
+
+    /// Creates an entity without a name.
+    public required override init() {
+        super.init()
+    }
+
+    // MARK: - Identity
+
+    /// The entity's name: letters, digits and underscores.
+    ///
+    /// By custom it starts with a capital.
+    open var name: String? { willSet { assertMutable() } }
+
+    /// The class of the entity's objects. Default `NSManagedObject`.
+    ///
+    /// A bare name (`Venue`), a module-qualified one (`Guide.Venue`), or one in the current module (`.Venue`).
+    // Implicitly unwrapped as in Apple's framework, where `nil` resets it.
+    open var managedObjectClassName: String! {
+        get { explicitClassName ?? "NSManagedObject" }
+        set {
+            assertMutable()
+            explicitClassName = newValue
+        }
+    }
+
+    private var explicitClassName: String?
+
+    /// The model the entity belongs to.
+    ///
+    /// Stops the program when it belongs to none.
+    open var managedObjectModel: NSManagedObjectModel {
+        guard let model else { fatalError("\(subject) belongs to no model yet; add it to a model's `entities` first.") }
+        return model
+    }
+
+    /// The model the entity belongs to, or `nil`.
+    package var model: NSManagedObjectModel? { modelLink.target }
+
+    /// The name an earlier version of the model used, for inferred migration.
+    ///
+    /// Defaults to ``name``.
+    open var renamingIdentifier: String? {
+        get { explicitRenamingIdentifier ?? name }
+        set {
+            assertMutable()
+            explicitRenamingIdentifier = newValue
+        }
+    }
+
+    private(set) var explicitRenamingIdentifier: String?
+
+    // MARK: - Facts
+
+    /// Whether there are no objects of this very entity, only of its sub-entities.
+    ///
+    /// Default `false`.
+    open var isAbstract: Bool = false { willSet { assertMutable() } }
+
+    /// Facts of your own.
+    ///
+    /// Not part of the version hash.
+    open var userInfo: [AnyHashable: Any]? { willSet { assertMutable() } }
+
+    /// Text mixed into ``versionHash``, to force a new version when nothing else changed.
+    open var versionHashModifier: String? { willSet { assertMutable() } }
+
+    /// 32 bytes that differ when the entity's persistent shape differs.
+    open var versionHash: Data { facts.load()?.versionHash ?? VersionHash.hash(of: self) }
+
+    /// The combinations of attributes that no two objects may share: names, or attribute descriptions.
+    ///
+    /// Default none.
+    open var uniquenessConstraints: [[Any]] = [] { willSet { assertMutable() } }
+
+    /// The indexes that the store keeps for fetches of this entity.
+    ///
+    /// Default none. Not part of the version hash.
+    open var indexes: [NSFetchIndexDescription] = [] {
+        willSet { assertMutable() }
+        didSet {
+            for index in oldValue where index.entity === self {
+                index.entityLink.target = nil
+            }
+            for index in indexes {
+                index.entityLink.target = self
+            }
+        }
+    }
+
+    /// Groups of attributes (or of their names) that are indexed together.
+    ///
+    /// Prefer ``indexes``, which have names.
+    open var compoundIndexes: [[Any]] = [] { willSet { assertMutable() } }
+
+    // MARK: - Inheritance
+
+    /// The entity this one inherits from.
+    ///
+    /// Set it by adding this entity to the parent's ``subentities``.
+    open var superentity: NSEntityDescription? { superentityLink.target }
+
+    /// The entities that inherit directly from this one.
+    ///
+    /// Setting it sets their ``superentity``.
+    open var subentities: [NSEntityDescription] = [] {
+        willSet { assertMutable() }
+        didSet { adoptSubentities(replacing: oldValue) }
+    }
+
+    /// The direct sub-entities by name.
+    open var subentitiesByName: [String: NSEntityDescription] {
+        facts.load()?.subentitiesByName ?? EntityFacts.byName(subentities) { $0.name }
+    }
+
+    private func adoptSubentities(replacing old: [NSEntityDescription]) {
+        for child in old where child.superentity === self {
+            child.superentityLink.target = nil
+        }
+        for child in subentities {
+            // A child has one parent: it leaves the previous one.
+            if let parent = child.superentity, parent !== self {
+                parent.subentities.removeAll { $0 === child }
+            }
+            child.superentityLink.target = self
+        }
+    }
+
+    /// The super-entity, its super-entity, and so on.
+    ///
+    /// Stops where a cycle closes.
+    package var ancestors: [NSEntityDescription] {
+        var found: [NSEntityDescription] = []
+        var seen: Set<ObjectIdentifier> = [ObjectIdentifier(self)]
+        var next = superentity
+        while let entity = next, seen.insert(ObjectIdentifier(entity)).inserted {
+            found.append(entity)
+            next = entity.superentity
+        }
+        return found
+    }
+
+    /// Whether this is `entity`, or one of its sub-entities at any depth.
+    ///
+    /// - Complexity: O(1) once the model is in use.
+    open func isKindOf(entity: NSEntityDescription) -> Bool {
+        if self === entity { return true }
+        if let mine = facts.load(), let theirs = entity.facts.load() {
+            return mine.model === theirs.model && theirs.subtree.contains(mine.number)
+        }
+        return ancestors.contains { $0 === entity }
+    }
+
+    // MARK: - Properties
+
+    /// The properties that the entity declares itself, without those it inherits, in the order they were given.
+    package private(set) var ownProperties: [NSPropertyDescription] = []
+
+    /// The entity's properties: first the inherited ones, then its own.
+    ///
+    /// An inherited property is the very description that the super-entity declares. Setting the list sets the
+    /// entity's own properties; what it inherits is left out of the new list.
+    open var properties: [NSPropertyDescription] {
+        get { facts.load()?.properties ?? ancestors.reversed().flatMap(\.ownProperties) + ownProperties }
+        set {
+            assertMutable()
+            adoptProperties(newValue)
+        }
+    }
+
+    private func adoptProperties(_ properties: [NSPropertyDescription]) {
+        let inherited = Set(ancestors.flatMap(\.ownProperties).map(ObjectIdentifier.init))
+        let own = properties.filter { !inherited.contains(ObjectIdentifier($0)) }
+        for property in own {
+            if let owner = property.owner, owner !== self {
+                fatalError(
+                    "\(property.subject) was added to \(subject); a property belongs to one entity, so add a copy."
+                )
+            }
+        }
+        for property in ownProperties {
+            property.entityLink.target = nil
+        }
+        ownProperties = own
+        for property in own {
+            property.entityLink.target = self
+        }
+    }
+
+    /// The properties by name, with the inherited ones.
+    open var propertiesByName: [String: NSPropertyDescription] {
+        facts.load()?.propertiesByName ?? EntityFacts.byName(properties) { $0.name }
+    }
+
+    /// The attributes by name, with the inherited ones.
+    open var attributesByName: [String: NSAttributeDescription] {
+        facts.load()?.attributesByName
+            ?? EntityFacts.byName(properties.compactMap { $0 as? NSAttributeDescription }) { $0.name }
+    }
+
+    /// The relationships by name, with the inherited ones.
+    open var relationshipsByName: [String: NSRelationshipDescription] {
+        facts.load()?.relationshipsByName
+            ?? EntityFacts.byName(properties.compactMap { $0 as? NSRelationshipDescription }) { $0.name }
+    }
+
+    /// The relationships, inherited ones included, whose destination is `entity`.
+    open func relationships(forDestination entity: NSEntityDescription) -> [NSRelationshipDescription] {
+        properties.compactMap { $0 as? NSRelationshipDescription }.filter { $0.destinationEntity === entity }
+    }
+
+    /// The uniqueness constraints as attribute names.
+    package var uniquenessConstraintNames: [[String]] {
+        uniquenessConstraints.map { $0.map(Self.propertyName) }
+    }
+
+    /// The compound indexes as attribute names.
+    package var compoundIndexNames: [[String]] {
+        compoundIndexes.map { $0.map(Self.propertyName) }
+    }
+
+    private static func propertyName(_ nameOrDescription: Any) -> String {
+        (nameOrDescription as? NSPropertyDescription)?.name ?? (nameOrDescription as? String) ?? "\(nameOrDescription)"
+    }
+
+    // MARK: - Copying
+
+    /// Returns a copy that can be changed and belongs to no model.
+    ///
+    /// Its own properties, indexes and sub-entities are copied with it. Inherited properties stay with the super-entity,
+    /// and relationships to other entities still point at those; copy the whole model to get a consistent copy.
+    open func copy(with zone: NSZone? = nil) -> Any {
+        var copier = ModelCopier(unresolvedDestinations: .keep)
+        return copier.copy(self)
+    }
+
+    /// Takes over the plain facts of `other`; the properties, indexes and links are the copier's.
+    func adoptFacts(of other: NSEntityDescription) {
+        name = other.name
+        explicitClassName = other.explicitClassName
+        explicitRenamingIdentifier = other.explicitRenamingIdentifier
+        isAbstract = other.isAbstract
+        userInfo = other.userInfo
+        versionHashModifier = other.versionHashModifier
+        uniquenessConstraints = other.uniquenessConstraintNames
+        compoundIndexes = other.compoundIndexNames
+    }
+
+    // MARK: - Freezing
+
+    var isFrozen: Bool { facts.load() != nil }
+
+    var subject: String { "entity \"\(name ?? "")\"" }
+
+    /// What freezing worked out: numbers, and the properties in dictionaries.
+    ///
+    /// The model must be frozen.
+    package var frozen: EntityFacts {
+        guard let facts = facts.load() else {
+            fatalError("\(subject) is not in use yet; it has no number before a coordinator takes its model.")
+        }
+        return facts
+    }
+
+    /// Where the entity's objects keep their properties.
+    ///
+    /// The model must be frozen.
+    var layout: EntityLayout {
+        guard let layout = layoutIfInUse else {
+            fatalError("\(subject) is not in use yet; give its model to a coordinator before you make objects of it.")
+        }
+        return layout
+    }
+
+    /// The layout, if the model is frozen.
+    @inline(__always)
+    var layoutIfInUse: EntityLayout? {
+        guard let address = layoutAddress.load(ordering: .acquiring) else { return nil }
+        return Unmanaged<EntityLayout>.fromOpaque(address).takeUnretainedValue()
+    }
+
+    /// Takes the layout, as the last step of freezing, and makes it immortal.
+    func adopt(_ layout: EntityLayout) {
+        layoutAddress.store(UnsafeRawPointer(Unmanaged.passRetained(layout).toOpaque()), ordering: .releasing)
+    }
+
+    /// Makes the entity, its own properties and its indexes immutable.
+    func freeze(_ facts: EntityFacts) {
+        modelLink.freeze()
+        superentityLink.freeze()
+        for property in ownProperties {
+            property.freeze()
+        }
+        for index in indexes {
+            index.freeze()
+        }
+        _ = self.facts.storeIfNil(facts)
+    }
+
+    /// The entity's name.
+    open override var description: String { "\(type(of: self)) \(name ?? "")" }
+}
+
+extension NSEntityDescription {
+    /// The entity's number, from 1, in depth-first order.
+    ///
+    /// The model must be frozen.
+    package var entityNumber: Int { frozen.number }
+
+    /// The entity at the top of the inheritance tree: this one, when it inherits from none.
+    ///
+    /// The model must be frozen.
+    package var rootEntity: NSEntityDescription { frozen.root }
+
+    /// The numbers of this entity and of all that inherit from it, but for the abstract ones.
+    ///
+    /// The model must be frozen.
+    package var concreteNumbers: [Int] { frozen.concreteNumbers }
+}

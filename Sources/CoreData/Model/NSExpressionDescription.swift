@@ -1,0 +1,29 @@
+import StrataPredicates
+
+/// A computed column of a dictionary fetch, or of a fetch index.
+open class NSExpressionDescription: NSPropertyDescription, @unchecked Sendable {
+    // @unchecked Sendable: as the superclass; every stored property is guarded by `assertMutable`.
+
+    /// What is computed.
+    ///
+    /// Default `nil`.
+    open var expression: NSExpression? { willSet { assertMutable() } }
+
+    /// The kind of value the expression gives.
+    ///
+    /// Default ``NSAttributeDescription/AttributeType/undefined``.
+    open var resultType: NSAttributeDescription.AttributeType = .undefined { willSet { assertMutable() } }
+
+    /// The kind of value, in the older spelling of ``resultType``.
+    open var expressionResultType: NSAttributeType {
+        get { resultType.rawValue }
+        set { resultType = NSAttributeDescription.AttributeType(rawValue: newValue) }
+    }
+
+    override func adopt(_ other: NSPropertyDescription) {
+        super.adopt(other)
+        guard let other = other as? NSExpressionDescription else { return }
+        expression = other.expression
+        resultType = other.resultType
+    }
+}

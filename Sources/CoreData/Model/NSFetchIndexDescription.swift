@@ -1,0 +1,153 @@
+import StrataPredicates
+import Synchronization
+
+/// The kind of a fetch index.
+public enum NSFetchIndexElementType: UInt, Sendable {
+    /// An ordinary B-tree.
+    case binary = 0
+
+    /// An R-tree over numbers. All elements of an index must be of this kind then.
+    case rTree = 1
+}
+
+/// An index that the store keeps to speed up fetches of one entity.
+open class NSFetchIndexDescription: NSObject, NSCopying, ModelElement, @unchecked Sendable {
+    // @unchecked Sendable: mutable only until `isFrozen`, while one thread builds the model; immutable afterwards.
+
+    private let frozen = Atomic<Bool>(false)
+    let entityLink = ModelLink<NSEntityDescription>()
+
+    /// Creates an index.
+    ///
+    /// - Parameters:
+    ///   - name: The index's name, unique in its entity.
+    ///   - elements: What is indexed, in the order of the columns.
+    public required init(name: String, elements: [NSFetchIndexElementDescription]?) {
+        self.name = name
+        super.init()
+        self.elements = elements ?? []
+        attachElements()
+    }
+
+    /// The index's name, unique in its entity.
+    open var name: String { willSet { assertMutable() } }
+
+    /// What is indexed, in the order of the columns.
+    ///
+    /// All of one kind.
+    open var elements: [NSFetchIndexElementDescription] = [] {
+        willSet { assertMutable() }
+        didSet { attachElements() }
+    }
+
+    /// The entity the index belongs to, or `nil` before it has been added to one.
+    open var entity: NSEntityDescription? { entityLink.target }
+
+    /// Which rows are indexed.
+    ///
+    /// Default `nil`, for all.
+    open var partialIndexPredicate: NSPredicate? { willSet { assertMutable() } }
+
+    /// Returns a copy that can be changed and belongs to no entity.
+    open func copy(with zone: NSZone? = nil) -> Any {
+        duplicate { $0 }
+    }
+
+    /// Returns a copy whose elements are on the properties that `substitute` gives.
+    func duplicate(
+        replacing substitute: (NSPropertyDescription) -> NSPropertyDescription
+    ) -> NSFetchIndexDescription {
+        let copy = type(of: self).init(name: name, elements: elements.map { $0.duplicate(replacing: substitute) })
+        copy.partialIndexPredicate = partialIndexPredicate
+        return copy
+    }
+
+    private func attachElements() {
+        for element in elements {
+            element.indexLink.target = self
+        }
+    }
+
+    // MARK: - Freezing
+
+    var isFrozen: Bool { frozen.load(ordering: .acquiring) }
+
+    var subject: String { "fetch index \"\(name)\" of entity \"\(entity?.name ?? "")\"" }
+
+    func freeze() {
+        entityLink.freeze()
+        for element in elements {
+            element.freeze()
+        }
+        frozen.store(true, ordering: .releasing)
+    }
+}
+
+/// One column of a fetch index.
+open class NSFetchIndexElementDescription: NSObject, NSCopying, ModelElement, @unchecked Sendable {
+    // @unchecked Sendable: mutable only until `isFrozen`, while one thread builds the model; immutable afterwards.
+
+    private let frozen = Atomic<Bool>(false)
+    let indexLink = ModelLink<NSFetchIndexDescription>()
+
+    /// Creates an element.
+    ///
+    /// - Parameters:
+    ///   - property: An attribute, a relationship, or a description of an expression.
+    ///   - collationType: The kind of index.
+    public required init(property: NSPropertyDescription, collationType: NSFetchIndexElementType) {
+        self.property = property
+        self.collationType = collationType
+        super.init()
+    }
+
+    /// What is indexed.
+    open private(set) var property: NSPropertyDescription?
+
+    /// The name of ``property``; `nil` for an expression without a name.
+    open var propertyName: String? {
+        guard let name = property?.name, !name.isEmpty else { return nil }
+        return name
+    }
+
+    /// The kind of index.
+    ///
+    /// Default ``NSFetchIndexElementType/binary``.
+    open var collationType: NSFetchIndexElementType { willSet { assertMutable() } }
+
+    /// Whether the column is sorted upwards.
+    ///
+    /// Default `true`.
+    open var isAscending: Bool = true { willSet { assertMutable() } }
+
+    /// The index this is part of.
+    open var indexDescription: NSFetchIndexDescription? { indexLink.target }
+
+    /// Returns a copy that can be changed and belongs to no index.
+    open func copy(with zone: NSZone? = nil) -> Any {
+        duplicate { $0 }
+    }
+
+    func duplicate(
+        replacing substitute: (NSPropertyDescription) -> NSPropertyDescription
+    ) -> NSFetchIndexElementDescription {
+        // The initialiser takes a property, so there always is one.
+        let property = property.map(substitute) ?? NSPropertyDescription()
+        let copy = type(of: self).init(property: property, collationType: collationType)
+        copy.isAscending = isAscending
+        return copy
+    }
+
+    // MARK: - Freezing
+
+    var isFrozen: Bool { frozen.load(ordering: .acquiring) }
+
+    var subject: String { "element \"\(propertyName ?? "")\" of \(indexDescription?.subject ?? "a fetch index")" }
+
+    func freeze() {
+        indexLink.freeze()
+        // An expression belongs to the index alone; attributes and relationships are frozen with their entity.
+        if property?.owner == nil { property?.freeze() }
+        frozen.store(true, ordering: .releasing)
+    }
+}

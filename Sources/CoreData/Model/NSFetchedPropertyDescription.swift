@@ -1,0 +1,24 @@
+import StrataPredicates
+
+/// A one-way query that looks like a relationship.
+///
+/// Its value is an array, fetched when it is first read.
+open class NSFetchedPropertyDescription: NSPropertyDescription, @unchecked Sendable {
+    // @unchecked Sendable: as the superclass; the request is frozen together with the property.
+
+    /// The query.
+    ///
+    /// Its predicate may use `$FETCH_SOURCE` (the object) and `$FETCHED_PROPERTY` (this description).
+    open var fetchRequest: NSFetchRequest<NSFetchRequestResult>? { willSet { assertMutable() } }
+
+    override func adopt(_ other: NSPropertyDescription) {
+        super.adopt(other)
+        guard let other = other as? NSFetchedPropertyDescription else { return }
+        fetchRequest = other.fetchRequest?.duplicate()
+    }
+
+    override func freeze() {
+        fetchRequest?.freeze()
+        super.freeze()
+    }
+}

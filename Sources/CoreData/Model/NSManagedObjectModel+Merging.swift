@@ -1,0 +1,84 @@
+import StrataPredicates
+
+extension NSManagedObjectModel {
+    /// Creates a model with copies of all entities, configurations and templates of several models.
+    ///
+    /// Entities with the same name and the same version hash count as one. A relationship to an entity of another of the
+    /// models is found by name. `nil` comes back when two entities have the same name but differ.
+    ///
+    /// - Parameter models: The models. With `nil`, those that ``mergedModel(from:)`` finds in the main bundle.
+    public convenience init?(byMerging models: [NSManagedObjectModel]?) {
+        guard let models = models ?? Self.models(in: nil) else { return nil }
+        var hashes: [String: Data] = [:]
+        for entity in models.flatMap(\.entities) {
+            let hash = entity.versionHash
+            guard hashes.updateValue(hash, forKey: entity.name ?? "").map({ $0 == hash }) ?? true else { return nil }
+        }
+        self.init()
+        var copier = ModelCopier(unresolvedDestinations: .byName)
+        copier.copy(models, into: self)
+    }
+
+    /// Creates a model with those entities of several models that a store was written with.
+    ///
+    /// `nil` comes back when the models do not have every entity of the store in the store's version.
+    ///
+    /// - Parameters:
+    ///   - models: The models; several versions of one model may be among them.
+    ///   - metadata: The store's metadata, with the version hashes of its entities.
+    public convenience init?(
+        byMerging models: [NSManagedObjectModel],
+        forStoreMetadata metadata: [String: Any]
+    ) {
+        guard let stored = Self.versionHashes(in: metadata) else { return nil }
+        var found: [String: NSEntityDescription] = [:]
+        for entity in models.flatMap(\.entities) {
+            guard let name = entity.name, found[name] == nil else { continue }
+            if stored[name] == entity.versionHash { found[name] = entity }
+        }
+        guard found.count == stored.count else { return nil }
+        self.init()
+        let kept = Set(found.values.map(ObjectIdentifier.init))
+        var copier = ModelCopier(unresolvedDestinations: .byName)
+        // Only models that give an entity give identifiers, configurations and templates.
+        let sources = models.filter { $0.entities.contains { kept.contains(ObjectIdentifier($0)) } }
+        copier.copy(sources, into: self) { kept.contains(ObjectIdentifier($0)) }
+    }
+
+    /// Whether a store can be opened with this model, or with one configuration of it.
+    ///
+    /// - Parameters:
+    ///   - configuration: The configuration, or `nil` for all entities.
+    ///   - metadata: The store's metadata.
+    /// - Returns: Whether the store has the very entities of the configuration, with equal version hashes; `false` when
+    ///   there is no such configuration, and when the metadata has no hashes.
+    public func isConfiguration(
+        withName configuration: String?,
+        compatibleWithStoreMetadata metadata: [String: Any]
+    ) -> Bool {
+        guard let stored = Self.versionHashes(in: metadata) else { return false }
+        return versionHashes(forConfigurationName: configuration) == stored
+    }
+
+    /// The version hashes of a configuration's entities, or `nil` when there is no such configuration.
+    package func versionHashes(forConfigurationName configuration: String?) -> [String: Data]? {
+        guard let members = entities(forConfigurationName: configuration) else { return nil }
+        return EntityFacts.byName(members) { $0.name }.mapValues(\.versionHash)
+    }
+
+    /// The names of the entities in which a store differs from a configuration of this model, sorted.
+    ///
+    /// - Returns: The entities that only one of the two has, and those whose hashes differ.
+    package func entitiesThatDiffer(
+        fromStoreMetadata metadata: [String: Any],
+        configuration: String?
+    ) -> [String] {
+        let stored = Self.versionHashes(in: metadata) ?? [:]
+        let own = versionHashes(forConfigurationName: configuration) ?? [:]
+        return Set(stored.keys).union(own.keys).filter { stored[$0] != own[$0] }.sorted()
+    }
+
+    private static func versionHashes(in metadata: [String: Any]) -> [String: Data]? {
+        metadata["NSStoreModelVersionHashes"] as? [String: Data]
+    }
+}

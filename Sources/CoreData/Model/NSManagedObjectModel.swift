@@ -1,0 +1,252 @@
+import StrataPredicates
+import Synchronization
+
+/// A description of all that a store can hold: entities, their properties, and named queries.
+///
+/// Build one in code, or read the one that Xcode edits with ``init(contentsOf:)``. A model can be changed until the
+/// first coordinator takes it. Then it is checked and frozen: every setter stops the program, any thread may read it,
+/// and it stays in memory for the life of the process. `copy()` gives a copy that can be changed.
+open class NSManagedObjectModel: NSObject, NSCopying, ModelElement, @unchecked Sendable {
+    // @unchecked Sendable: mutable only until `isFrozen`, while one thread builds the model; immutable afterwards.
+
+    /// The name of the configuration that holds all entities.
+    package static let defaultConfigurationName = "PF_DEFAULT_CONFIGURATION_NAME"
+
+    /// What freezing worked out, and the mark that the model is frozen.
+    private let frozenModel = AtomicLazyReference<FrozenModel>()
+
+    /// Creates an empty model, to be filled in code.
+    public required override init() {
+        super.init()
+    }
+
+    // MARK: - Entities
+
+    /// All entities, sub-entities included.
+    ///
+    /// The sub-entities of an entity that is set here come along with it.
+    open var entities: [NSEntityDescription] {
+        get { allEntities }
+        set {
+            assertMutable()
+            adoptEntities(newValue)
+        }
+    }
+
+    private var allEntities: [NSEntityDescription] = []
+
+    /// The entities by name.
+    open var entitiesByName: [String: NSEntityDescription] {
+        frozenModel.load()?.entitiesByName ?? EntityFacts.byName(allEntities) { $0.name }
+    }
+
+    private func adoptEntities(_ entities: [NSEntityDescription]) {
+        var seen = Set<ObjectIdentifier>()
+        var all: [NSEntityDescription] = []
+        func add(_ entity: NSEntityDescription) {
+            guard seen.insert(ObjectIdentifier(entity)).inserted else { return }
+            if let model = entity.model, model !== self {
+                fatalError("\(entity.subject) was added to a second model; an entity has one model, so add a copy.")
+            }
+            all.append(entity)
+        }
+        func addSubentities(of entity: NSEntityDescription) {
+            for child in entity.subentities where !seen.contains(ObjectIdentifier(child)) {
+                add(child)
+                addSubentities(of: child)
+            }
+        }
+        entities.forEach(add)
+        entities.forEach(addSubentities)
+        for entity in allEntities {
+            entity.modelLink.target = nil
+        }
+        allEntities = all
+        for entity in all {
+            entity.modelLink.target = self
+        }
+        for (name, members) in membersByConfiguration {
+            membersByConfiguration[name] = members.filter { seen.contains(ObjectIdentifier($0)) }
+        }
+    }
+
+    // MARK: - Configurations
+
+    private(set) var membersByConfiguration: [String: [NSEntityDescription]] = [:]
+
+    /// The names of the configurations: the default one, which holds all entities, and then the others by name.
+    open var configurations: [String] {
+        [Self.defaultConfigurationName] + membersByConfiguration.keys.sorted()
+    }
+
+    /// The entities of a configuration.
+    ///
+    /// - Parameter configuration: A name, or `nil` for the default configuration with all entities.
+    /// - Returns: The entities, or `nil` when there is no configuration with that name.
+    open func entities(forConfigurationName configuration: String?) -> [NSEntityDescription]? {
+        guard let configuration, configuration != Self.defaultConfigurationName else { return allEntities }
+        return membersByConfiguration[configuration]
+    }
+
+    /// Makes or replaces a configuration.
+    ///
+    /// Stops the program when an entity is not in the model.
+    open func setEntities(_ entities: [NSEntityDescription], forConfigurationName configuration: String) {
+        assertMutable()
+        for entity in entities where entity.model !== self {
+            fatalError("\(entity.subject) was put into configuration \"\(configuration)\", but is not in the model.")
+        }
+        membersByConfiguration[configuration] = entities
+    }
+
+    // MARK: - Fetch request templates
+
+    private(set) var templates: [String: NSFetchRequest<NSFetchRequestResult>] = [:]
+
+    /// The named queries.
+    ///
+    /// Copy one before you change it.
+    open var fetchRequestTemplatesByName: [String: NSFetchRequest<NSFetchRequestResult>] { templates }
+
+    /// The named query, or `nil`.
+    ///
+    /// Copy it before you change it.
+    open func fetchRequestTemplate(forName name: String) -> NSFetchRequest<NSFetchRequestResult>? {
+        templates[name]
+    }
+
+    /// Adds, replaces or (with `nil`) removes a named query.
+    ///
+    /// The model keeps a copy.
+    open func setFetchRequestTemplate(
+        _ fetchRequestTemplate: NSFetchRequest<NSFetchRequestResult>?,
+        forName name: String
+    ) {
+        assertMutable()
+        templates[name] = fetchRequestTemplate?.duplicate()
+    }
+
+    // MARK: - Versions
+
+    /// Labels for this version of the model.
+    ///
+    /// They are kept in a store's metadata and take no part in the hashes.
+    open var versionIdentifiers: Set<AnyHashable> = [] { willSet { assertMutable() } }
+
+    /// The 32-byte version hash of each entity.
+    ///
+    /// A store opens with a model whose hashes equal those in its metadata.
+    open var entityVersionHashesByName: [String: Data] {
+        frozenModel.load()?.versionHashes ?? entitiesByName.mapValues(\.versionHash)
+    }
+
+    /// One text for all version hashes: 32 bytes in Base64.
+    open var versionChecksum: String { VersionHash.checksum(of: entityVersionHashesByName) }
+
+    /// Names for people, under keys such as `Entity/Venue` and `Property/name/Entity/Venue`.
+    open var localizationDictionary: [String: String]? { willSet { assertMutable() } }
+
+    // MARK: - Freezing
+
+    var isFrozen: Bool { frozenModel.load() != nil }
+
+    var subject: String { "the model" }
+
+    /// Numbers and dictionaries of a model in use.
+    ///
+    /// Stops the program when no coordinator has taken it yet.
+    package var frozen: FrozenModel {
+        guard let frozen = frozenModel.load() else {
+            fatalError("The model is not in use yet; a coordinator must take it before its entities have numbers.")
+        }
+        return frozen
+    }
+
+    /// Checks the model and makes it immutable and immortal.
+    ///
+    /// Does nothing when it is frozen already.
+    ///
+    /// Stops the program when the model is not valid; see ``tryFreeze()`` for the form that throws.
+    package func freeze() {
+        do {
+            try tryFreeze()
+        } catch {
+            fatalError("The model cannot be used: \(error.localizedDescription)")
+        }
+    }
+
+    /// Checks the model and makes it immutable and immortal.
+    ///
+    /// Does nothing when it is frozen already.
+    ///
+    /// Any thread may call it; of several at once, one does the work and the others wait.
+    ///
+    /// - Throws: What ``validate()`` throws; the model can still be changed then.
+    package func tryFreeze() throws {
+        guard !isFrozen else { return }
+        try immortalModels.withLock { models in
+            guard !isFrozen else { return }
+            try validate()
+            _ = frozenModel.storeIfNil(freezeEntities())
+            models.append(self)
+        }
+    }
+
+    private func freezeEntities() -> FrozenModel {
+        let ordered = EntityNumbering.order(allEntities)
+        let numbers = Dictionary(uniqueKeysWithValues: zip(ordered.map(ObjectIdentifier.init), 1...))
+        // From the last to the first, so that the sub-entities' ranges are known; they are numbered after their parent.
+        var subtrees: [ObjectIdentifier: ClosedRange<Int>] = [:]
+        for entity in ordered.reversed() {
+            let own = numbers[ObjectIdentifier(entity)] ?? 0
+            let last = entity.subentities.compactMap { subtrees[ObjectIdentifier($0)]?.upperBound }.max() ?? own
+            subtrees[ObjectIdentifier(entity)] = own...last
+        }
+        // All facts are worked out before anything is frozen, each super-entity before its sub-entities.
+        let facts = zip(ordered, 1...).map { entity, number in
+            let subtree = subtrees[ObjectIdentifier(entity)] ?? number...number
+            return EntityFacts(
+                entity: entity,
+                model: self,
+                number: number,
+                subtree: subtree,
+                concreteNumbers: subtree.filter { !ordered[$0 - 1].isAbstract }
+            )
+        }
+        for (entity, facts) in zip(ordered, facts) {
+            entity.freeze(facts)
+        }
+        for root in ordered where root.superentity == nil {
+            let hierarchy = root.frozen.subtree.map { ordered[$0 - 1] }
+            for (entity, layout) in zip(hierarchy, EntityLayout.layouts(ofHierarchy: hierarchy)) {
+                entity.adopt(layout)
+            }
+        }
+        for template in templates.values {
+            template.freeze()
+        }
+        return FrozenModel(entities: ordered)
+    }
+
+    // MARK: - Copying
+
+    /// Returns an independent copy of the model and everything in it, which can be changed.
+    open func copy(with zone: NSZone? = nil) -> Any {
+        let copy = type(of: self).init()
+        var copier = ModelCopier(unresolvedDestinations: .byName)
+        copier.copy([self], into: copy)
+        return copy
+    }
+
+    /// Takes over the configurations and templates that a copier made.
+    func adopt(
+        configurations: [String: [NSEntityDescription]],
+        templates: [String: NSFetchRequest<NSFetchRequestResult>]
+    ) {
+        membersByConfiguration = configurations
+        self.templates = templates
+    }
+}
+
+/// Keeps every frozen model alive, since rows and objects refer to its parts without counting references.
+let immortalModels = Mutex<[NSManagedObjectModel]>([])

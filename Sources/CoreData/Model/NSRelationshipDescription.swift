@@ -1,0 +1,87 @@
+import StrataPredicates
+
+/// What happens to the objects at the other end of a relationship when an object is deleted.
+public enum NSDeleteRule: UInt, Sendable, CaseIterable {
+    /// Leaves the other side as it is, even when it then points at nothing.
+    case noActionDeleteRule = 0
+
+    /// Clears the inverse relationship of the objects at the other end.
+    case nullifyDeleteRule = 1
+
+    /// Deletes the objects at the other end too.
+    case cascadeDeleteRule = 2
+
+    /// Refuses the delete, with error 1600, while the relationship is not empty.
+    case denyDeleteRule = 3
+}
+
+/// A relationship from objects of one entity to objects of another, or of the same.
+open class NSRelationshipDescription: NSPropertyDescription, @unchecked Sendable {
+    // @unchecked Sendable: as the superclass; every stored property is guarded by `assertMutable`, and the two links
+    // are safe to read from any thread.
+
+    private let destination = ModelLink<NSEntityDescription>()
+    private let inverse = ModelLink<NSRelationshipDescription>()
+
+    /// The entity of the objects at the other end.
+    ///
+    /// Not owned: the model keeps it alive.
+    open var destinationEntity: NSEntityDescription? {
+        get { destination.target }
+        set {
+            assertMutable()
+            destination.target = newValue
+        }
+    }
+
+    /// The relationship that leads back.
+    ///
+    /// Set both sides. Not owned: the model keeps it alive.
+    open var inverseRelationship: NSRelationshipDescription? {
+        get { inverse.target }
+        set {
+            assertMutable()
+            inverse.target = newValue
+        }
+    }
+
+    /// The most objects at the other end: 1 makes a to-one relationship, 0 a to-many without limit.
+    ///
+    /// Default 0.
+    open var maxCount: Int = 0 { willSet { assertMutable() } }
+
+    /// The fewest objects at the other end, checked by validation when the relationship is not empty.
+    ///
+    /// Default 0.
+    open var minCount: Int = 0 { willSet { assertMutable() } }
+
+    /// What happens to the objects at the other end when an object is deleted.
+    ///
+    /// Default: their inverse is cleared.
+    open var deleteRule: NSDeleteRule = .nullifyDeleteRule { willSet { assertMutable() } }
+
+    /// Whether the objects of a to-many relationship keep an order.
+    ///
+    /// Default `false`.
+    open var isOrdered: Bool = false { willSet { assertMutable() } }
+
+    /// Whether there may be more than one object at the other end: ``maxCount`` is not 1.
+    open var isToMany: Bool { maxCount != 1 }
+
+    override func adopt(_ other: NSPropertyDescription) {
+        super.adopt(other)
+        guard let other = other as? NSRelationshipDescription else { return }
+        destinationEntity = other.destinationEntity
+        inverseRelationship = other.inverseRelationship
+        maxCount = other.maxCount
+        minCount = other.minCount
+        deleteRule = other.deleteRule
+        isOrdered = other.isOrdered
+    }
+
+    override func freeze() {
+        destination.freeze()
+        inverse.freeze()
+        super.freeze()
+    }
+}

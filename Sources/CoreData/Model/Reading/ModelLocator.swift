@@ -1,0 +1,61 @@
+import StrataPredicates
+
+// Finding the models that a program brings along.
+
+extension NSManagedObjectModel {
+    /// Creates a model with all entities of the models found in some bundles.
+    ///
+    /// Models are looked for in a bundle's resources, and in the resources of the package's other targets beside the main
+    /// program (`*.resources`), as `.xcdatamodeld` and `.xcdatamodel` folders.
+    ///
+    /// - Parameter bundles: The bundles, or `nil` for the main one.
+    /// - Returns: `nil` when there is no model, one cannot be read, or two entities have the same name but differ.
+    public class func mergedModel(from bundles: [Bundle]?) -> NSManagedObjectModel? {
+        guard let models = models(in: bundles), !models.isEmpty else { return nil }
+        return NSManagedObjectModel(byMerging: models)
+    }
+
+    /// Creates a model with those entities of the models found in some bundles that a store was written with.
+    ///
+    /// All versions in an `.xcdatamodeld` folder are considered.
+    ///
+    /// - Parameters:
+    ///   - bundles: The bundles, or `nil` for the main one.
+    ///   - metadata: The store's metadata.
+    /// - Returns: `nil` when the models do not have every entity of the store in the store's version.
+    public class func mergedModel(
+        from bundles: [Bundle]?,
+        forStoreMetadata metadata: [String: Any]
+    ) -> NSManagedObjectModel? {
+        let versions = modelLocations(in: bundles).flatMap(ModelPackage.versions(at:))
+        let models = versions.compactMap { try? NSManagedObjectModel(reading: $0) }
+        return NSManagedObjectModel(byMerging: models, forStoreMetadata: metadata)
+    }
+
+    /// The current versions of the models in some bundles, or `nil` when one cannot be read.
+    static func models(in bundles: [Bundle]?) -> [NSManagedObjectModel]? {
+        var models: [NSManagedObjectModel] = []
+        for location in modelLocations(in: bundles) {
+            guard let model = NSManagedObjectModel(contentsOf: location) else { return nil }
+            models.append(model)
+        }
+        return models
+    }
+
+    private static func modelLocations(in bundles: [Bundle]?) -> [URL] {
+        var folders = (bundles ?? [.main]).map { $0.resourceURL ?? $0.bundleURL }
+        if bundles == nil {
+            folders += entries(of: Bundle.main.bundleURL).filter { $0.pathExtension == "resources" }
+        }
+        var seen = Set<String>()
+        return folders.flatMap(entries).filter { entry in
+            ["xcdatamodeld", "xcdatamodel", "momd", "mom"].contains(entry.pathExtension)
+                && seen.insert(entry.resolvingSymlinksInPath().path).inserted
+        }
+    }
+
+    private static func entries(of folder: URL) -> [URL] {
+        let entries = try? FileManager.default.contentsOfDirectory(at: folder, includingPropertiesForKeys: nil)
+        return (entries ?? []).sorted { $0.path < $1.path }
+    }
+}

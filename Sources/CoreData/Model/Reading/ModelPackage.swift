@@ -1,0 +1,119 @@
+import StrataPredicates
+
+/// The files and folders that a model can come in.
+enum ModelPackage {
+    /// The most bytes that a model file may have: far more than the largest model that people edit.
+    static let maximumSize = 16 << 20
+
+    /// The XML or the archive of the model at a URL, and the file that it is in.
+    ///
+    /// The URL may be that of an `.xcdatamodeld` or `.momd` folder, of which the current version is read, of an `.xcdatamodel`
+    /// folder, or of the file itself.
+    static func contents(at url: URL) throws(ModelError) -> (data: Data, file: URL) {
+        var isFolder: ObjCBool = false
+        guard FileManager.default.fileExists(atPath: url.path, isDirectory: &isFolder) else {
+            throw failure(.missing, url, "there is no such file")
+        }
+        if url.pathExtension == "omo" {
+            throw failure(.unsupported, url, "optimized models are not supported; use the .mom beside it")
+        }
+        guard isFolder.boolValue else { return (try read(url), url) }
+        switch url.pathExtension {
+        case "xcdatamodeld": return try contents(at: currentSource(of: url))
+        case "momd": return try contents(at: currentCompiled(of: url))
+        default: break
+        }
+        let file = url.appendingPathComponent("contents")
+        if FileManager.default.fileExists(atPath: file.path, isDirectory: &isFolder), !isFolder.boolValue {
+            return (try read(file), file)
+        }
+        if FileManager.default.fileExists(atPath: url.appendingPathComponent("elements").path) {
+            throw failure(
+                .unsupported,
+                url,
+                "the binary format of Xcode 3 is not supported; save the model with Xcode 4 or later"
+            )
+        }
+        throw failure(.missing, url, "the folder has no file \"contents\"")
+    }
+
+    /// The versions in an `.xcdatamodeld` or `.momd` folder, by name; `url` itself when it is something else.
+    static func versions(at url: URL) -> [URL] {
+        guard let kind = ["xcdatamodeld": "xcdatamodel", "momd": "mom"][url.pathExtension] else { return [url] }
+        let entries = try? FileManager.default.contentsOfDirectory(at: url, includingPropertiesForKeys: nil)
+        return (entries ?? []).filter { $0.pathExtension == kind }.sorted { $0.path < $1.path }
+    }
+
+    // MARK: - Current versions
+
+    private static func currentSource(of url: URL) throws(ModelError) -> URL {
+        try currentVersion(of: url, namedIn: ".xccurrentversion", under: "_XCCurrentVersionName") {
+            $0.lastPathComponent
+        }
+    }
+
+    private static func currentCompiled(of url: URL) throws(ModelError) -> URL {
+        try currentVersion(of: url, namedIn: "VersionInfo.plist", under: "NSManagedObjectModel_CurrentVersionName") {
+            $0.deletingPathExtension().lastPathComponent
+        }
+    }
+
+    /// The version that a property list names; without the list, the only version, or the one named as the folder.
+    private static func currentVersion(
+        of url: URL,
+        namedIn list: String,
+        under key: String,
+        name: (URL) -> String
+    ) throws(ModelError) -> URL {
+        let versions = versions(at: url)
+        let marker = url.appendingPathComponent(list)
+        if FileManager.default.fileExists(atPath: marker.path) {
+            let entries = try? PropertyListSerialization.propertyList(from: try read(marker), format: nil)
+            guard let current = (entries as? [String: Any])?[key] as? String else {
+                throw failure(.malformed, url, "its \(list) names no version")
+            }
+            // Only a name that the folder lists: a path in it must not lead elsewhere.
+            guard let version = versions.first(where: { name($0) == current }) else {
+                throw failure(.missing, url, "its current version \"\(current)\" is not there")
+            }
+            return version
+        }
+        let base = url.deletingPathExtension().lastPathComponent
+        if let version = versions.first(where: { $0.deletingPathExtension().lastPathComponent == base }) {
+            return version
+        }
+        guard let version = versions.first else { throw failure(.missing, url, "the folder has no model") }
+        guard versions.count == 1 else {
+            throw failure(.malformed, url, "it has several versions but no \(list) to choose one")
+        }
+        return version
+    }
+
+    private static func read(_ file: URL) throws(ModelError) -> Data {
+        let handle: FileHandle
+        do {
+            handle = try FileHandle(forReadingFrom: file)
+        } catch {
+            throw failure(.malformed, file, "it cannot be read: \(error.localizedDescription)")
+        }
+        defer { try? handle.close() }
+        // One byte more than allowed tells a file that is too large, even one that has no size, such as a device.
+        let data: Data?
+        do {
+            data = try handle.read(upToCount: maximumSize + 1)
+        } catch {
+            throw failure(.malformed, file, "it cannot be read: \(error.localizedDescription)")
+        }
+        guard let data, !data.isEmpty else { throw failure(.malformed, file, "the file is empty") }
+        guard data.count <= maximumSize else {
+            throw failure(.tooLarge, file, "it is larger than \(maximumSize >> 20) MiB")
+        }
+        return data
+    }
+
+    private static func failure(_ kind: ModelError.Kind, _ url: URL, _ reason: String) -> ModelError {
+        var error = ModelError(kind, reason)
+        error.file = url
+        return error
+    }
+}

@@ -1,0 +1,231 @@
+import StrataPredicates
+
+/// Parses a model's XML into a small tree of elements and attributes; text between elements is skipped.
+///
+/// Foundation's parser stops the program on some damaged files, so this one is used. It reads what Xcode writes and all XML that
+/// looks like it, and refuses what no model has: document type and entity declarations, deep nesting, and encodings other than
+/// UTF-8. Time and memory are in proportion to the length of the file, whatever is in it.
+struct ModelXMLParser {
+    private static let maximumDepth = 32
+    private static let maximumElements = 200_000
+
+    private let bytes: [UInt8]
+    private var position = 0
+    private var line = 1
+    private var countedUpTo = 0
+
+    private init(_ bytes: [UInt8]) {
+        self.bytes = bytes
+    }
+
+    /// The root element.
+    static func parse(_ data: Data) throws(ModelError) -> ModelXMLElement {
+        var bytes = [UInt8](data)
+        if bytes.starts(with: [0xEF, 0xBB, 0xBF]) { bytes.removeFirst(3) }
+        guard !bytes.contains(0), String(validating: bytes, as: UTF8.self) != nil else {
+            throw ModelError(.malformed, "it is not UTF-8 text")
+        }
+        var parser = ModelXMLParser(bytes)
+        return try parser.document()
+    }
+
+    // MARK: - Structure
+
+    private mutating func document() throws(ModelError) -> ModelXMLElement {
+        if skip("<?xml") { try checkDeclaration() }
+        var root: ModelXMLElement?
+        var stack: [ModelXMLElement] = []
+        var count = 0
+        while try skipToTag(isInside: !stack.isEmpty) {
+            if skip("</") {
+                let name = try name()
+                skipSpace()
+                guard let open = stack.popLast(), open.name == name, skip(">") else { throw malformed() }
+                continue
+            }
+            position += 1
+            count += 1
+            guard stack.count < Self.maximumDepth, count <= Self.maximumElements else {
+                throw ModelError(
+                    .malformed,
+                    "it has too many elements, or nests them too deeply (line \(currentLine()))"
+                )
+            }
+            let (element, isClosed) = try element()
+            if let parent = stack.last {
+                parent.append(element)
+            } else if root == nil {
+                root = element
+            } else {
+                throw malformed()
+            }
+            if !isClosed { stack.append(element) }
+        }
+        guard let root, stack.isEmpty else { throw malformed() }
+        return root
+    }
+
+    /// The rest of `<?xml … ?>`.
+    private mutating func checkDeclaration() throws(ModelError) {
+        let start = position
+        try skipPast("?>")
+        let text = String(decoding: bytes[start..<position], as: UTF8.self)
+        guard let encoding = text.firstMatch(of: #/encoding\s*=\s*["']([^"']*)["']/#) else { return }
+        guard encoding.1.lowercased() == "utf-8" else {
+            throw ModelError(.malformed, "its encoding is \(encoding.1); only UTF-8 is read")
+        }
+    }
+
+    /// Goes to the next tag, past text, comments and processing instructions; `false` at the end of the file.
+    private mutating func skipToTag(isInside: Bool) throws(ModelError) -> Bool {
+        while position < bytes.count {
+            if bytes[position] != UInt8(ascii: "<") {
+                // Only the root element may have text around it, and that must be white space.
+                guard isInside || Self.isSpace(bytes[position]) else { throw malformed() }
+                position += 1
+            } else if skip("<!--") {
+                try skipPast("-->")
+            } else if skip("<![CDATA[") {
+                guard isInside else { throw malformed() }
+                try skipPast("]]>")
+            } else if skip("<?") {
+                try skipPast("?>")
+            } else if skip("<!") {
+                throw ModelError(
+                    .malformed,
+                    "it has a document type or entity declaration, which no model needs (line \(currentLine()))"
+                )
+            } else {
+                return true
+            }
+        }
+        return false
+    }
+
+    /// The rest of a start tag.
+    private mutating func element() throws(ModelError) -> (element: ModelXMLElement, isClosed: Bool) {
+        let name = try name()
+        let line = currentLine()
+        var attributes: [String: String] = [:]
+        while true {
+            let hasSpace = skipSpace()
+            let isClosed = skip("/>")
+            if isClosed || skip(">") {
+                return (ModelXMLElement(name: name, attributes: attributes, line: line), isClosed)
+            }
+            guard hasSpace else { throw malformed() }
+            let attribute = try self.name()
+            skipSpace()
+            guard skip("=") else { throw malformed() }
+            skipSpace()
+            guard attributes.updateValue(try value(), forKey: attribute) == nil else { throw malformed() }
+        }
+    }
+
+    // MARK: - Names and values
+
+    private mutating func name() throws(ModelError) -> String {
+        let start = position
+        while position < bytes.count, Self.isPartOfName(bytes[position]) {
+            position += 1
+        }
+        guard position > start, !"-.0123456789".utf8.contains(bytes[start]) else { throw malformed() }
+        return String(decoding: bytes[start..<position], as: UTF8.self)
+    }
+
+    /// An attribute's value in quotes.
+    private mutating func value() throws(ModelError) -> String {
+        guard position < bytes.count, [UInt8(ascii: "\""), UInt8(ascii: "'")].contains(bytes[position]) else {
+            throw malformed()
+        }
+        let quote = bytes[position]
+        position += 1
+        var value: [UInt8] = []
+        while position < bytes.count {
+            let byte = bytes[position]
+            position += 1
+            switch byte {
+            case quote: return String(decoding: value, as: UTF8.self)
+            case UInt8(ascii: "<"): throw malformed()
+            case UInt8(ascii: "&"): value += try reference().utf8
+            // As XML wants it: white space in a value is a space, unless it is written as a reference.
+            case 9, 10: value.append(0x20)
+            case 13: if position >= bytes.count || bytes[position] != 10 { value.append(0x20) }
+            default: value.append(byte)
+            }
+        }
+        throw malformed()
+    }
+
+    /// What stands for a character, after its `&`.
+    private mutating func reference() throws(ModelError) -> String {
+        let start = position
+        while position < bytes.count, position - start < 12, bytes[position] != UInt8(ascii: ";") {
+            position += 1
+        }
+        guard position < bytes.count, bytes[position] == UInt8(ascii: ";") else { throw malformed() }
+        let text = String(decoding: bytes[start..<position], as: UTF8.self)
+        position += 1
+        switch text {
+        case "lt": return "<"
+        case "gt": return ">"
+        case "amp": return "&"
+        case "quot": return "\""
+        case "apos": return "'"
+        default:
+            guard text.hasPrefix("#") else { throw malformed() }
+            let number = text.hasPrefix("#x") ? UInt32(text.dropFirst(2), radix: 16) : UInt32(text.dropFirst())
+            guard let scalar = number.flatMap(Unicode.Scalar.init), scalar.value != 0 else { throw malformed() }
+            return String(scalar)
+        }
+    }
+
+    // MARK: - Bytes
+
+    private mutating func skip(_ text: StaticString) -> Bool {
+        let matches = text.withUTF8Buffer { bytes[position...].starts(with: $0) }
+        if matches { position += text.utf8CodeUnitCount }
+        return matches
+    }
+
+    private mutating func skipPast(_ text: StaticString) throws(ModelError) {
+        while !skip(text) {
+            guard position < bytes.count else { throw malformed() }
+            position += 1
+        }
+    }
+
+    @discardableResult
+    private mutating func skipSpace() -> Bool {
+        let start = position
+        while position < bytes.count, Self.isSpace(bytes[position]) {
+            position += 1
+        }
+        return position > start
+    }
+
+    private static func isSpace(_ byte: UInt8) -> Bool { byte == 0x20 || (9...10).contains(byte) || byte == 13 }
+
+    /// Letters, digits, `_`, `-`, `.`, `:`, and all beyond ASCII.
+    private static func isPartOfName(_ byte: UInt8) -> Bool {
+        switch byte {
+        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"): true
+        case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "_"), UInt8(ascii: ":"): true
+        case UInt8(ascii: "-"), UInt8(ascii: "."), 0x80...: true
+        default: false
+        }
+    }
+
+    /// The line of the current position.
+    ///
+    /// Asked with growing positions only, so that the file is counted once.
+    private mutating func currentLine() -> Int {
+        line += bytes[countedUpTo..<max(position, countedUpTo)].count { $0 == 10 }
+        countedUpTo = max(position, countedUpTo)
+        return line
+    }
+
+    private mutating func malformed() -> ModelError {
+        ModelError(.malformed, "it is not well-formed XML (line \(currentLine()))")
+    }
+}

@@ -1,0 +1,108 @@
+import StrataPredicates
+
+/// The version hashes of entities and properties, and the digest and checksum of a model.
+///
+/// They decide whether a store can be opened with a model, here and on Apple's systems, so they are computed over the
+/// same bytes. Where no store was found to measure, the choice made here is marked "own choice"; such models open with
+/// this framework, but perhaps not with Apple's.
+enum VersionHash {
+    // MARK: - Properties
+
+    /// The hash of a property, over its name, whether it is optional, its modifier, and what its kind adds.
+    static func hash(of property: NSPropertyDescription) -> Data {
+        if let derived = property as? NSDerivedAttributeDescription {
+            return SHA2.sha256(Data((derived.derivationText ?? "").utf8))
+        }
+        var message = base(of: property)
+        if let attribute = property as? NSAttributeDescription {
+            message.append(contentsOf: bytes(attribute.type.rawValue.rawValue))
+            if attribute.allowsExternalBinaryDataStorage { message.append(1) }
+            if attribute.preservesValueInHistoryOnDeletion { message.append(1) }
+            if let composite = attribute as? NSCompositeAttributeDescription {
+                // Own choice: the hashes of the elements, by name.
+                for element in sorted(composite.elements) {
+                    message.append(element.versionHash)
+                }
+            }
+        } else if let relationship = property as? NSRelationshipDescription {
+            message.append(contentsOf: (relationship.destinationEntity?.name ?? "").utf8)
+            message.append(contentsOf: (relationship.inverseRelationship?.name ?? "").utf8)
+            message.append(contentsOf: bytes(relationship.maxCount))
+            message.append(contentsOf: bytes(relationship.minCount))
+            if relationship.isOrdered { message.append(contentsOf: [1, 0]) }
+        }
+        return SHA2.sha256(message)
+    }
+
+    private static func base(of property: NSPropertyDescription) -> Data {
+        var message = Data(property.name.utf8)
+        message.append(property.isOptional ? 1 : 0)
+        // Zero in every store that was measured, for transient properties take no part in an entity's hash.
+        message.append(0)
+        message.append(contentsOf: (property.versionHashModifier ?? "").utf8)
+        return SHA2.sha256(message)
+    }
+
+    // MARK: - Entities
+
+    /// The hash of an entity, over its name, its parent's hash, its persistent properties, and its constraints.
+    static func hash(of entity: NSEntityDescription) -> Data {
+        // From the root down, so that an inheritance cycle, which validation reports, does not recurse for ever.
+        var parent: Data?
+        for ancestor in entity.ancestors.reversed() {
+            parent = hash(of: ancestor, parent: parent)
+        }
+        return hash(of: entity, parent: parent)
+    }
+
+    private static func hash(of entity: NSEntityDescription, parent: Data?) -> Data {
+        var message = Data((entity.name ?? "").utf8)
+        message.append(entity.isAbstract ? 1 : 0)
+        if let parent { message.append(parent) }
+        for property in sorted(entity.properties.filter(\.isPersistent)) {
+            message.append(hash(of: property))
+        }
+        // Own choice where there are several: one after the other, in the model's order.
+        for constraint in entity.uniquenessConstraintNames {
+            message.append(contentsOf: constraint.joined(separator: ".").utf8)
+        }
+        message.append(contentsOf: (entity.versionHashModifier ?? "").utf8)
+        return SHA2.sha256(message)
+    }
+
+    // MARK: - Models
+
+    /// What a store's metadata has under `NSStoreModelVersionHashesDigest`.
+    package static func digest(of hashes: [String: Data]) -> String {
+        var message = Data()
+        for (name, hash) in sorted(hashes) {
+            message.append(contentsOf: name.utf8)
+            message.append(hash)
+        }
+        return SHA2.sha512(message).base64EncodedString()
+    }
+
+    /// What a store's metadata has under `NSStoreModelVersionChecksumKey`.
+    static func checksum(of hashes: [String: Data]) -> String {
+        SHA2.sha256(sorted(hashes).reduce(into: Data()) { $0.append($1.value) }).base64EncodedString()
+    }
+
+    // MARK: - Pieces
+
+    private static func sorted<Property: NSPropertyDescription>(_ properties: [Property]) -> [Property] {
+        properties.sorted { precedes($0.name, $1.name) }
+    }
+
+    private static func sorted(_ hashes: [String: Data]) -> [(key: String, value: Data)] {
+        hashes.sorted { precedes($0.key, $1.key) }
+    }
+
+    /// Byte order, which for names beyond ASCII is not the order of `String`.
+    private static func precedes(_ left: String, _ right: String) -> Bool {
+        left.utf8.lexicographicallyPrecedes(right.utf8)
+    }
+
+    private static func bytes(_ value: some BinaryInteger) -> [UInt8] {
+        withUnsafeBytes(of: Int32(truncatingIfNeeded: value).littleEndian, Array.init)
+    }
+}

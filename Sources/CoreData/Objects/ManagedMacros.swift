@@ -1,0 +1,46 @@
+/// Declares a property whose value is kept by its managed object.
+///
+/// The property's name is the name of an attribute or relationship of the object's entity:
+///
+/// ```swift
+/// @ManagedObject
+/// final class Venue: NSManagedObject {
+///     @Managed var name: String?
+///     @Managed var capacity: Int32
+///     @Managed var city: City?
+///     @Managed var tags: Set<Tag>
+/// }
+/// ```
+///
+/// The macro writes a getter and a setter that go straight to the property's place in the object's row, without
+/// looking up its name. The type may be what the model's attribute holds (`String`, `Int16`, `Date`, …), optional or not,
+/// a `RawRepresentable` type over it, a managed object's class for a to-one relationship, or a collection of one for a
+/// to-many relationship. A property that the entity lacks, or keeps as another type, stops the program at its first
+/// use with both names.
+///
+/// The property must be a `var` of a class or of an extension of a class, with a type and without an initial value:
+/// default values belong to the model.
+@attached(accessor)
+@attached(peer, names: prefixed(_managed_))
+public macro Managed() = #externalMacro(module: "StrataMacros", type: "ManagedMacro")
+
+/// Declares a property whose value is kept by its managed object, under another name in the model.
+///
+/// ```swift
+/// @Managed("descriptionText") var summary: String?
+/// ```
+///
+/// - Parameter name: The name of the attribute or relationship in the model: a plain string literal.
+///
+/// See ``Managed()`` for what the property may be.
+@attached(accessor)
+@attached(peer, names: prefixed(_managed_))
+public macro Managed(_ name: String) = #externalMacro(module: "StrataMacros", type: "ManagedMacro")
+
+/// Lists the ``Managed()`` properties of a class, so that Swift key paths can be turned into names of the model.
+///
+/// The macro overrides `managedProperties` with the names, key paths and types of the `@Managed` properties of the
+/// class's own body, after those that the superclass lists. With it, `\Venue.city` works in sort descriptors and in
+/// `#Predicate` without creating an object to ask. Properties that an extension declares are not listed.
+@attached(member, names: named(managedProperties))
+public macro ManagedObject() = #externalMacro(module: "StrataMacros", type: "ManagedObjectMacro")

@@ -1,0 +1,184 @@
+import Foundation
+import Synchronization
+
+/// One property of a managed-object class, declared with `@Managed`: where a typed access finds its slot.
+///
+/// The macro makes one for each property. It remembers where the last entities that it met keep the property, so an
+/// access costs a comparison instead of a look-up by name. Any thread may use it.
+public final class ManagedProperty<Value>: AnyManagedProperty, @unchecked Sendable {
+    // @unchecked Sendable: as the superclass; there is no state beside its.
+
+    /// A property by its name in the model.
+    public init(_ name: String) { super.init(name, Value.self) }
+}
+
+/// What a ``ManagedProperty`` is whatever its type.
+public class AnyManagedProperty: @unchecked Sendable {
+    // @unchecked Sendable: constants and an atomic.
+
+    /// The property's name in the model.
+    public let name: String
+    private let valueType: Any.Type
+    /// A scope of entities and the place there, packed: 0 while nothing is known.
+    private let known = Atomic<UInt64>(0)
+
+    fileprivate init(_ name: String, _ valueType: Any.Type) {
+        self.name = name
+        self.valueType = valueType
+    }
+
+    /// Where objects of `layout` keep the property, if it is a slot; checked when it was last looked up.
+    @inline(__always)
+    final func slot(in layout: EntityLayout, _ kinds: @autoclosure () -> ManagedValueKind) -> UnsafeSlot {
+        let packed = known.load(ordering: .relaxed)
+        if layout.isIn(scope: UInt32(truncatingIfNeeded: packed >> 32)) {
+            return UnsafeSlot(packed: UInt32(truncatingIfNeeded: packed))
+        }
+        return find(in: layout, kinds())
+    }
+
+    @inline(never)
+    private final func find(in layout: EntityLayout, _ kind: ManagedValueKind) -> UnsafeSlot {
+        guard let place = layout.places[name] else {
+            if let recording = KeyPathRecording.current, recording.announce(name, valueType, in: layout) {
+                return UnsafeSlot.elsewhere
+            }
+            fatalError(
+                "CoreData: entity \(layout.entity.name ?? "") has no property \"\(name)\", which its class declares as \(valueType). Add it to the model, or remove it from the class."
+            )
+        }
+        guard case .slot(let index) = place else {
+            kind.require(place: place, name: name, layout: layout, as: valueType)
+            return UnsafeSlot.elsewhere
+        }
+        let slot = layout.slots[index]
+        kind.require(slot: slot, layout: layout, as: valueType)
+        let found = UnsafeSlot(index: slot.index, word: slot.word)
+        if found != .elsewhere {
+            known.store(UInt64(layout.scope(ofProperty: name)) << 32 | UInt64(found.packed), ordering: .relaxed)
+        }
+        return found
+    }
+}
+
+/// A slot's position and word in 32 bits.
+struct UnsafeSlot: Equatable {
+    let packed: UInt32
+
+    init(packed: UInt32) { self.packed = packed }
+
+    init(index: Int, word: Int) {
+        // An entity with more slots or words than fit goes the slow road.
+        packed = index < 0xFFFF && word < 0xFFFF ? UInt32(index) << 16 | UInt32(word) : .max
+    }
+
+    /// Not a slot of the row: a to-many relationship, a transient or a composite property.
+    static let elsewhere = UnsafeSlot(packed: .max)
+
+    var index: Int {
+        @inline(__always) get { Int(packed >> 16) }
+    }
+    var word: Int {
+        @inline(__always) get { Int(packed & 0xFFFF) }
+    }
+}
+
+/// A property that a class declares with `@Managed`, for finding the names of key paths.
+public struct ManagedPropertyInfo {
+    /// The property's name in the model.
+    public let name: String
+    /// The key path of the Swift property.
+    public let keyPath: AnyKeyPath
+    /// The declared type.
+    public let type: Any.Type
+
+    /// Describes one property.
+    public init(name: String, keyPath: AnyKeyPath, type: Any.Type) {
+        self.name = name
+        self.keyPath = keyPath
+        self.type = type
+    }
+}
+
+/// What kind of property a Swift type can stand for.
+public enum ManagedValueKind: Sendable {
+    /// An attribute of one of these types.
+    case attribute([NSAttributeType])
+    /// A transformable or composite attribute, or a transient one of any type.
+    case object
+    /// A to-one relationship.
+    case toOne
+    /// A to-many relationship; ordered, unordered, or either.
+    case toMany(isOrdered: Bool?)
+}
+
+extension ManagedValueKind {
+    /// Stops the program if a slot cannot hold values of `type`.
+    func require(slot: Slot, layout: EntityLayout, as type: Any.Type) {
+        switch self {
+        case .attribute(let types) where types.contains(slot.type): return
+        case .toOne where slot.kind == .reference: return
+        case .object where slot.kind != .reference: return
+        default: fail(slot.name, layout, type, found: slot.typeName)
+        }
+    }
+
+    /// Stops the program if a property that is no slot cannot hold values of `type`.
+    func require(place: PropertyPlace, name: String, layout: EntityLayout, as type: Any.Type) {
+        switch (self, place) {
+        case (.toMany(let wantsOrder), .toMany(let index)):
+            let isOrdered = layout.toMany[index].isOrdered
+            guard let wantsOrder, wantsOrder != isOrdered else { return }
+            fail(
+                name,
+                layout,
+                type,
+                found: isOrdered ? "an ordered to-many relationship" : "an unordered to-many relationship"
+            )
+        case (_, .toMany(let index)):
+            fail(
+                name,
+                layout,
+                type,
+                found: layout.toMany[index].isOrdered ? "an ordered to-many relationship" : "a to-many relationship"
+            )
+        case (.toMany, _):
+            fail(name, layout, type, found: "no to-many relationship")
+        case (_, .fetched):
+            fail(name, layout, type, found: "a fetched property")
+        case (.attribute, .composite), (.toOne, .composite):
+            fail(name, layout, type, found: "a composite attribute")
+        case (_, .transient(let index)):
+            requireTransient(layout.transients[index], layout, type)
+        default: return
+        }
+    }
+
+    private func requireTransient(_ transient: TransientSlot, _ layout: EntityLayout, _ type: Any.Type) {
+        let attribute = (transient.property as? NSAttributeDescription)?.attributeType
+        switch self {
+        case .attribute(let types):
+            guard attribute != .undefinedAttributeType, !(attribute.map(types.contains) ?? false) else { return }
+        case .toOne where attribute == nil: return
+        case .object where attribute != nil: return
+        default: break
+        }
+        let found =
+            attribute.map { "a transient attribute of type \($0.described)" } ?? "a transient to-one relationship"
+        fail(transient.name, layout, type, found: found)
+    }
+
+    private func fail(_ name: String, _ layout: EntityLayout, _ type: Any.Type, found: String) -> Never {
+        fatalError(
+            "CoreData: property \"\(name)\" is declared as \(type), but in entity \(layout.entity.name ?? "") of the model it is \(found)."
+        )
+    }
+}
+
+extension Slot {
+    /// What the slot holds, in words.
+    var typeName: String {
+        if kind == .reference { return "a to-one relationship" }
+        return "an attribute of type \(type.described)"
+    }
+}

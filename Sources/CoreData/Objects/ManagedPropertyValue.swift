@@ -1,0 +1,33 @@
+import Foundation
+
+/// A Swift type that a property declared with `@Managed` may have.
+///
+/// The types are those listed below; enumerations with such raw values, and optionals of those, work too. Reading a
+/// property that holds no value gives zero, an empty string or collection, or nil, never a trap: a missing value in the
+/// data is not a programmer's mistake.
+public protocol ManagedPropertyValue {
+    /// What kind of property the type can stand for.
+    static var managedKind: ManagedValueKind { get }
+    /// Reads the property. The object is inside its context's scope.
+    static func managedRead(_ object: NSManagedObject, _ property: AnyManagedProperty) -> Self
+    /// Writes the property. The object is inside its context's scope.
+    static func managedWrite(_ value: Self, _ object: NSManagedObject, _ property: AnyManagedProperty)
+}
+
+extension NSManagedObject {
+    /// Reads a property declared with `@Managed`.
+    ///
+    /// The macro calls this.
+    @inlinable
+    public final func managedValue<Value: ManagedPropertyValue>(_ property: ManagedProperty<Value>) -> Value {
+        Value.managedRead(self, property)
+    }
+
+    /// Writes a property declared with `@Managed`.
+    ///
+    /// The macro calls this.
+    @inlinable
+    public final func setManagedValue<Value: ManagedPropertyValue>(_ value: Value, _ property: ManagedProperty<Value>) {
+        Value.managedWrite(value, self, property)
+    }
+}

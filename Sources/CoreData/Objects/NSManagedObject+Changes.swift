@@ -1,0 +1,261 @@
+import Foundation
+
+extension NSManagedObject {
+    // MARK: - Writing
+
+    /// The values to write to: the object's own, and the object marked as changed.
+    @inline(__always)
+    final func writableRow() -> Row {
+        let gate: ObjectFlags = [.fault, .checked, .detached, .writable]
+        if flags.intersection(gate) == .writable { return current.unsafelyUnwrapped }
+        return prepareToWrite()
+    }
+
+    /// The slow part of a write: fault, confinement, the private copy of the row, and the marks.
+    @inline(never)
+    final func prepareToWrite() -> Row {
+        let row = quietRow()
+        guard flags.isDisjoint(with: [.detached, .awaking, .gone]) else { return row }
+        // After the copy: the mark notes the object's state for undo, which is in `eventBase` by now.
+        markUpdated()
+        flags.insert(.writable)
+        return row
+    }
+
+    /// The values to write to, without a mark on the object: for primitive values, and for objects that nobody saves.
+    final func quietRow() -> Row {
+        if !flags.isDisjoint(with: .slowRead) { prepareToRead() }
+        // If the store could not be read the object is changed all the same; the save will find the conflict.
+        flags.remove(.fault)
+        let before = current.unsafelyUnwrapped
+        if flags.contains(.awaking) {
+            // What `awakeFromFetch` sets is no change, so it goes into a copy that counts as the stored row.
+            return replaceRow(before.copy(), before)
+        }
+        if !flags.contains(.ownsRow) {
+            writableExtras.base = before
+            extras?.eventBase = before
+            flags.insert(.ownsRow)
+            return replaceRow(before.copy(), before)
+        }
+        if extras?.eventBase == nil, flags.isDisjoint(with: [.eventInserted, .detached]) {
+            writableExtras.eventBase = before
+            return replaceRow(before.copy(), before)
+        }
+        return before
+    }
+
+    private func replaceRow(_ copy: Row, _ before: Row) -> Row {
+        current = copy
+        extras?.moveDecoded(from: before, to: copy)
+        return copy
+    }
+
+    /// Takes over one slot's value from another row, as a change.
+    final func take(_ slot: Slot, from other: Row) {
+        let row = writableRow()
+        extras?.setDecoded(nil, slot.index, in: row)
+        row.take(slot, from: other)
+    }
+
+    /// Marks the object as changed, in the context and in the current event.
+    @inline(__always)
+    final func markUpdated() {
+        guard flags.isDisjoint(with: [.detached, .awaking, .gone]) else { return }
+        if flags.isDisjoint(with: [.inserted, .updated]) || flags.isDisjoint(with: [.eventInserted, .eventUpdated]) {
+            context?.noteUpdated(self)
+        }
+    }
+
+    // MARK: - Changed values
+
+    /// The values that are not saved yet, by property; nil values are `NSNull`, relationships show objects.
+    ///
+    /// Empty after a save. Does not load the object, and has no transient properties.
+    public final func changedValues() -> [String: Any] {
+        assertConfined(#function)
+        guard let current else { return changedRelationships() }
+        return changedRelationships().merging(values(of: changedSlots(), in: current)) { $1 }
+    }
+
+    private func changedRelationships() -> [String: Any] {
+        var result: [String: Any] = [:]
+        for slot in layout.toMany where extras?.toMany[slot.index]?.hasChanges == true {
+            result[slot.name] = anyValue(forKey: slot.name) ?? NSNull()
+        }
+        return result
+    }
+
+    /// The former values of what changed since the last objects-did-change notification; nil values are `NSNull`.
+    public final func changedValuesForCurrentEvent() -> [String: Any] {
+        assertConfined(#function)
+        guard let extras else { return [:] }
+        var result: [String: Any] = [:]
+        if let before = extras.eventBase, let current {
+            result = values(of: layout.slots.filter { !before.hasSameValue(as: current, in: $0) }, in: before)
+        }
+        for (index, var state) in extras.eventToMany {
+            let slot = layout.toMany[index]
+            if state.isFault { state.load(context?.storedMembers(of: slot, ownedBy: self) ?? []) }
+            result[slot.name] = collection(of: slot, state.content ?? [])
+        }
+        return result
+    }
+
+    /// What some slots hold in a row, by property, with whole composites.
+    private func values(of slots: [Slot], in row: Row) -> [String: Any] {
+        var result: [String: Any] = [:]
+        for slot in slots {
+            if let name = slot.name.compositeName {
+                guard case .composite(let index)? = layout.places[name], result[name] == nil else { continue }
+                result[name] = compositeValue(layout.composites[index], in: row) ?? NSNull()
+            } else {
+                result[slot.name] = objectValue(of: slot, in: row) ?? NSNull()
+            }
+        }
+        return result
+    }
+
+    /// The last fetched or saved values of properties; nil values are `NSNull`, relationships show objects.
+    ///
+    /// `keys`: Names of attributes and relationships; `nil` for all. Names that the entity lacks are left out.
+    public final func committedValues(forKeys keys: [String]?) -> [String: Any] {
+        assertConfined(#function)
+        if flags.contains(.fault) { prepareToRead() }
+        let base = baseRow
+        var result: [String: Any] = [:]
+        for name in keys ?? Array(layout.places.keys) {
+            switch layout.places[name] {
+            case .slot(let index):
+                let slot = layout.slots[index]
+                guard slot.name.compositeName == nil else { continue }
+                result[name] = base.flatMap { objectValue(of: slot, in: $0) } ?? NSNull()
+            case .composite(let index):
+                result[name] = base.flatMap { compositeValue(layout.composites[index], in: $0) } ?? NSNull()
+            case .toMany(let index):
+                let slot = layout.toMany[index]
+                var state = extras?.toMany[index] ?? ToManyState(isOrdered: slot.isOrdered)
+                if state.isFault || state.hasChanges {
+                    state = ToManyState(isOrdered: slot.isOrdered)
+                    state.load(context?.storedMembers(of: slot, ownedBy: self) ?? [])
+                }
+                result[name] = collection(of: slot, state.content ?? [])
+            default:
+                continue
+            }
+        }
+        return result
+    }
+
+    /// Whether a save would store something other than what is stored now.
+    ///
+    /// False when only transient properties changed, or values were set back.
+    public final var hasPersistentChangedValues: Bool {
+        assertConfined(#function)
+        if flags.contains(.inserted) || flags.contains(.deleted) { return true }
+        return !changedSlotSet().isEmpty || hasToManyChanges
+    }
+
+    final var hasToManyChanges: Bool {
+        guard let extras else { return false }
+        return layout.toMany.contains { !$0.isTransient && extras.toMany[$0.index]?.hasChanges == true }
+    }
+
+    /// The slots that differ from the last fetched or saved row; for a new object, those with a value.
+    private func changedSlots() -> [Slot] {
+        guard flags.contains(.ownsRow), let current else { return [] }
+        guard let base = extras?.base else { return layout.slots.filter { !current.isNull($0.index) } }
+        return layout.slots.filter { !base.hasSameValue(as: current, in: $0) }
+    }
+
+    /// The positions of the slots that differ from the last fetched or saved row; empty for a new object.
+    final func changedSlotSet() -> SlotSet {
+        var set = SlotSet()
+        guard flags.contains(.ownsRow), let current, let base = extras?.base else { return set }
+        for slot in layout.slots where !base.hasSameValue(as: current, in: slot) { set.insert(slot.index) }
+        return set
+    }
+
+    // MARK: - Events and saves
+
+    /// Ends the current event for this object.
+    final func endEvent() {
+        flags.remove([.eventInserted, .eventUpdated, .eventDeleted, .eventRefreshed, .eventListed, .writable])
+        guard let extras else { return }
+        extras.eventBase = nil
+        if !extras.eventToMany.isEmpty { extras.eventToMany.removeAll() }
+    }
+
+    /// A save has written the object: its values are the stored ones now.
+    final func commit() {
+        flags.remove([.ownsRow, .inserted, .updated, .conflictDetection, .writable])
+        guard let extras else { return }
+        extras.base = nil
+        extras.eventBase = nil
+        for index in extras.toMany.indices where extras.toMany[index] != nil {
+            extras.toMany[index]?.commitChanges()
+        }
+        if !extras.eventToMany.isEmpty { extras.eventToMany.removeAll() }
+    }
+
+    /// Drops all changes: the object shows its last fetched or saved values again.
+    final func discardChanges() {
+        if flags.contains(.ownsRow), let base = extras?.base {
+            current = base
+            flags.remove(.ownsRow)
+        }
+        flags.remove(.writable)
+        if let extras {
+            extras.base = nil
+            extras.eventBase = nil
+            extras.eventToMany.removeAll()
+            extras.forgetDecoded()
+            for index in extras.toMany.indices { extras.toMany[index]?.discardChanges() }
+        }
+        flags.remove([
+            .inserted, .updated, .deleted, .deletePropagated, .eventInserted, .eventUpdated, .eventDeleted,
+            .conflictDetection,
+        ])
+    }
+
+    /// Puts a newer stored row under the object's changes: what the object did not change shows the new values.
+    ///
+    /// Afterwards the object's changes count as made upon the new row, so that a save does not conflict with it.
+    ///
+    /// `reloadsRelationships`: Whether to-many relationships are asked of the store again.
+    final func rebase(onto row: Row, reloadsRelationships: Bool = true) {
+        guard !flags.contains(.fault) else { return }
+        if flags.contains(.ownsRow), let base = extras?.base, let old = current {
+            let merged = row.copy()
+            for slot in layout.slots where !base.hasSameValue(as: old, in: slot) { merged.take(slot, from: old) }
+            current = merged
+            extras?.base = row
+        } else if !flags.contains(.ownsRow) {
+            current = row
+        }
+        if reloadsRelationships, !flags.contains(.inserted) { extras?.reloadRelationships() }
+    }
+
+    /// Replaces references to objects that have got their permanent keys.
+    final func replaceReferences(_ permanent: KeyMap<Int64>) {
+        if flags.contains(.ownsRow), let current {
+            for slot in layout.referenceSlots {
+                guard let reference = current.reference(slot), reference.key < 0, let key = permanent[reference.key]
+                else {
+                    continue
+                }
+                current.setReference(ObjectReference(key: key, entity: reference.entity), slot)
+            }
+        }
+        guard let extras else { return }
+        for index in extras.toMany.indices { extras.toMany[index]?.replaceKeys(permanent) }
+        for index in extras.eventToMany.keys { extras.eventToMany[index]?.replaceKeys(permanent) }
+    }
+}
+
+extension String {
+    /// For the name of a composite attribute's leaf, the name of the composite.
+    fileprivate var compositeName: String? {
+        utf8.firstIndex(of: UInt8(ascii: ".")).map { String(self[..<$0]) }
+    }
+}

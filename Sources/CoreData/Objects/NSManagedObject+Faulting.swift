@@ -1,0 +1,178 @@
+import Foundation
+
+extension NSManagedObject {
+    /// The values to read: loaded, and checked for confinement where that is asked for.
+    ///
+    /// `slot`: The slot that is wanted, to tell who asks where the row has gone; -1 for none in particular.
+    @inline(__always)
+    final func readableRow(_ slot: Int = -1) -> Row {
+        if !flags.isDisjoint(with: .slowRead) { prepareToRead(slot) }
+        // `prepareToRead` leaves a row behind, and outside a fault there always is one.
+        return current.unsafelyUnwrapped
+    }
+
+    /// The slow part of a read: the confinement check, and the realisation of a fault.
+    @inline(never)
+    final func prepareToRead(_ slot: Int = -1) {
+        if flags.contains(.detached) { return prepareDetached() }
+        assertConfined(#function)
+        if flags.contains(.fault) {
+            fireFault(triggeredBy: layout.slots.indices.contains(slot) ? layout.slots[slot].property : nil)
+        }
+    }
+
+    /// Gives an object outside any context something to read.
+    private func prepareDetached() {
+        guard current == nil else { return }
+        if flags.isDisjoint(with: [.fault, .gone]) {
+            // Never inserted anywhere: it has the model's defaults, to be changed in place.
+            current = layout.defaults.copy()
+            flags.insert(.ownsRow)
+        } else {
+            // A fault whose context is gone has lost its values: they read nil, zero or empty.
+            current = Row(layout: layout, key: key)
+        }
+    }
+
+    /// Stops the program if the current thread is not inside the context's scope.
+    @inline(__always)
+    final func assertConfined(_ member: @autoclosure () -> String) {
+        guard flags.contains(.checked), let context else { return }
+        context.assertCurrent(member(), object: self)
+    }
+
+    /// Loads the values of a fault.
+    final func fireFault(triggeredBy property: NSPropertyDescription? = nil) {
+        guard flags.contains(.fault), let context else { return }
+        switch context.rowForFault(self) {
+        case .found(let row): realise(row)
+        case .missing: becomeInaccessible(in: context, triggeredBy: property)
+        case .unreadable:
+            // Still a fault, so the next access tries again. Until then there have to be values, of no version that a save
+            // would take for the stored one.
+            current = Row(layout: layout, key: key, version: -1)
+        }
+    }
+
+    /// Takes `row` for the object's values, which ends its being a fault.
+    final func realise(_ row: Row) {
+        current = row
+        flags.remove([.fault, .inaccessible])
+        flags.insert(.awaking)
+        awakeFromFetch()
+        flags.remove(.awaking)
+    }
+
+    /// The row has gone: the properties read nil, zero or empty, and the object counts as deleted where the context
+    /// wants it so.
+    private func becomeInaccessible(in context: NSManagedObjectContext, triggeredBy property: NSPropertyDescription?) {
+        let isHandled = context.shouldHandleInaccessibleFault(self, for: objectID, triggeredByProperty: property)
+        // The user's code may have realised the fault, or dropped the object, itself.
+        guard flags.contains(.fault), self.context != nil else {
+            if current == nil { current = Row(layout: layout, key: key) }
+            return
+        }
+        current = Row(layout: layout, key: key)
+        flags.remove(.fault)
+        flags.insert(.inaccessible)
+        if isHandled {
+            context.noteInaccessible(self)
+        } else {
+            context.handleInaccessibleFault(of: self)
+        }
+    }
+
+    /// Lets go of the values.
+    ///
+    /// Pending changes, if any, are lost.
+    final func turnIntoFault() {
+        guard !flags.contains(.fault) else { return }
+        willTurnIntoFault()
+        current = nil
+        extras = nil
+        flags.remove([.ownsRow, .inaccessible, .writable])
+        flags.insert(.fault)
+        didTurnIntoFault()
+    }
+
+    /// Leaves the context for good.
+    ///
+    /// What is loaded stays readable; relationships read nil or empty.
+    final func leaveContext() {
+        context = nil
+        flags.insert(.detached)
+        flags.remove([.writable, .checked])
+        guard let extras else { return }
+        extras.forgetCollections()
+        // A transient relationship holds its destination, which may hold this object.
+        for slot in layout.transients where slot.property is NSRelationshipDescription {
+            if slot.index < extras.transients.count { extras.transients[slot.index] = nil }
+        }
+    }
+
+    /// Leaves a context that goes away: there are no changes any more, since nobody can save them.
+    final func outliveContext() {
+        leaveContext()
+        flags = flags.intersection([.fault, .ownsRow, .inaccessible, .gone, .detached])
+        // A stored object cannot be inserted anew: its row is there already.
+        if key > 0 { flags.insert(.gone) }
+    }
+
+    /// The extras, made at the first need.
+    final var writableExtras: ObjectExtras {
+        if let extras { return extras }
+        let made = ObjectExtras(layout: layout)
+        extras = made
+        return made
+    }
+
+    /// The row that the changes are made upon: the last fetched or saved values; `nil` for a fault or a new object.
+    final var baseRow: Row? {
+        if flags.contains(.ownsRow) { return extras?.base }
+        if flags.contains(.inserted) { return nil }
+        return current
+    }
+
+    // MARK: - Public
+
+    /// Whether a to-many relationship is not loaded yet; for a to-one, whether its destination is a fault.
+    ///
+    /// Asking loads nothing.
+    public final func hasFault(forRelationshipNamed key: String) -> Bool {
+        assertConfined(#function)
+        switch layout.places[key] {
+        case .toMany(let index):
+            // A new object has no members in the store to load.
+            if flags.contains(.inserted) || flags.contains(.detached) { return false }
+            return extras?.toMany[index]?.isFault ?? true
+        case .slot(let index) where layout.slots[index].kind == .reference:
+            guard !isFault else { return true }
+            guard let reference = readableRow().reference(layout.slots[index]) else { return false }
+            return context?.registered(reference, near: self)?.isFault ?? true
+        default:
+            return false
+        }
+    }
+
+    /// The IDs of a to-many relationship's members, in order if it is ordered, without making objects.
+    ///
+    /// Empty for a relationship that the entity lacks.
+    public final func objectIDs(forRelationshipNamed key: String) -> [NSManagedObjectID] {
+        assertConfined(#function)
+        guard let slot = layout.toMany(named: key), let context else { return [] }
+        return loadedMembers(slot).compactMap { reference in
+            if context.registered(reference, near: self)?.flags.contains(.gone) == true { return nil }
+            return context.id(of: reference, near: self)
+        }
+    }
+
+    /// Tells that a property is about to be read; a fault fires.
+    ///
+    /// - Parameter key: The property; `nil` for the object as a whole.
+    public final func willAccessValue(forKey key: String?) {
+        if flags.contains(.fault) { prepareToRead(key.flatMap { layout.slot(named: $0)?.index } ?? -1) }
+    }
+
+    /// Tells that a property was read.
+    public final func didAccessValue(forKey key: String?) {}
+}

@@ -1,0 +1,37 @@
+import Foundation
+import StrataPredicates
+
+extension NSManagedObject {
+    /// The value at the end of a path through relationships: `city.name`.
+    ///
+    /// Nil where a to-one relationship on the way is. A to-many relationship on the way gives the set of its members'
+    /// values (an ordered set if it is ordered), or a number with a collection operator: `venues.@count`,
+    /// `venues.@max.price`.
+    public final func value(forKeyPath keyPath: String) -> Any? {
+        guard !keyPath.utf8.contains(UInt8(ascii: "@")) else {
+            return NSExpression(forKeyPath: keyPath).expressionValue(with: self, context: nil)
+        }
+        return Self.value(of: self, keyPath.split(separator: ".").map(String.init)[...])
+    }
+
+    private static func value(of value: Any?, _ keys: ArraySlice<String>) -> Any? {
+        guard let key = keys.first else { return value }
+        switch value {
+        case let object as NSManagedObject: return self.value(of: object.value(forKey: key), keys.dropFirst())
+        case let members as NSOrderedSet:
+            return NSOrderedSet(array: members.array.compactMap { self.value(of: $0, keys) })
+        case let members as NSSet: return NSSet(array: members.allObjects.compactMap { self.value(of: $0, keys) })
+        case let composite as [String: Any]: return self.value(of: composite[key], keys.dropFirst())
+        default: return nil
+        }
+    }
+
+    /// Sets the property at the end of a path of to-one relationships.
+    ///
+    /// Nothing happens where one on the way is nil.
+    public final func setValue(_ value: Any?, forKeyPath keyPath: String) {
+        guard let dot = keyPath.firstIndex(of: ".") else { return setValue(value, forKey: keyPath) }
+        let object = self.value(forKey: String(keyPath[..<dot])) as? NSManagedObject
+        object?.setValue(value, forKeyPath: String(keyPath[keyPath.index(after: dot)...]))
+    }
+}

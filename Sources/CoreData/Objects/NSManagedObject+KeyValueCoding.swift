@@ -1,0 +1,318 @@
+import Foundation
+import StrataPredicates
+
+extension NSManagedObject {
+    // MARK: - Any property by name
+
+    /// The value of a property: the door for code that knows names, not types.
+    final func anyValue(forKey key: String) -> Any? {
+        switch layout.places[key] {
+        case .slot(let index):
+            let slot = layout.slots[index]
+            guard slot.kind != .reference else { return toOne(slot) }
+            return publicValue(of: slot, in: readableRow(index))
+        case .composite(let index):
+            return compositeValue(layout.composites[index], in: readableRow())
+        case .toMany(let index):
+            let slot = layout.toMany[index]
+            return collection(of: slot, members: members(slot))
+        case .transient(let index):
+            if !flags.isDisjoint(with: .slowRead) { prepareToRead() }
+            guard let values = extras?.transients, index < values.count else {
+                return (layout.transients[index].property as? NSAttributeDescription)?.defaultValue
+            }
+            return values[index]
+        case .fetched:
+            return context?.valuesOfFetchedProperty(key, of: self)
+        case nil:
+            switch key {
+            case "objectID": return objectID
+            case "self": return self
+            default:
+                if let recording = KeyPathRecording.current, KeyPathRecording.isRecorder(layout) {
+                    return recording.read(key, of: self)
+                }
+                return value(forUndefinedKey: key)
+            }
+        }
+    }
+
+    /// Sets a property by its name; inverses follow.
+    ///
+    /// `quietly`: Whether an attribute is set without marking the object as changed.
+    final func setAnyValue(_ value: Any?, forKey key: String, quietly: Bool = false) {
+        let value = value is NSNull ? nil : value
+        switch layout.places[key] {
+        case .slot(let index):
+            let slot = layout.slots[index]
+            guard slot.kind == .reference else { return setAttribute(value, slot, quietly: quietly) }
+            guard let value else { return setToOne(nil, slot) }
+            guard let object = value as? NSManagedObject else {
+                refuse(value, key, "an object of the destination entity")
+            }
+            setToOne(object, slot)
+        case .composite(let index):
+            setComposite(value, layout.composites[index], quietly: quietly)
+        case .toMany(let index):
+            let slot = layout.toMany[index]
+            guard let value else { return setMembers([], slot) }
+            guard let objects = managedObjects(in: value) else { refuse(value, key, "a collection of objects") }
+            setMembers(objects, slot)
+        case .transient(let index):
+            setTransient(value, layout.transients[index], quietly: quietly)
+        case .fetched:
+            fatalError("CoreData: \"\(key)\" of \(entity.name ?? "") is a fetched property, which cannot be set.")
+        case nil:
+            setValue(value, forUndefinedKey: key)
+        }
+    }
+
+    private func setAttribute(_ value: Any?, _ slot: Slot, quietly: Bool) {
+        let row = quietly ? primitiveRow() : writableRow()
+        if slot.type == .transformableAttributeType {
+            let extras = writableExtras
+            extras.setDecoded(value, slot.index, in: row)
+            extras.refused[slot.index] = nil
+            guard let value else { return row.setNull(slot) }
+            if let data = slot.attribute?.archived(value) {
+                row.setData(data, slot)
+            } else {
+                // It reads back, but no save lets it through.
+                row.setNull(slot)
+                extras.refused[slot.index] = value
+            }
+            return
+        }
+        do {
+            try row.setAny(value, slot)
+        } catch {
+            refuse(value, slot.name, "a value for \(slot.typeName)")
+        }
+    }
+
+    /// The row for a primitive write.
+    ///
+    /// It begins no change of the event: whoever marks the object does.
+    private func primitiveRow() -> Row {
+        let row = quietRow()
+        if flags.isDisjoint(with: [.eventInserted, .eventUpdated]) { extras?.eventBase = nil }
+        return row
+    }
+
+    private func setComposite(_ value: Any?, _ composite: CompositeSlot, quietly: Bool) {
+        var leaves: [String: Any] = [:]
+        if let value {
+            guard let dictionary = value as? [String: Any] else { refuse(value, composite.name, "a dictionary") }
+            flatten(dictionary, composite.name, into: &leaves)
+        }
+        for index in composite.leaves {
+            let slot = layout.slots[index]
+            setAttribute(leaves.removeValue(forKey: slot.name), slot, quietly: quietly)
+        }
+        if let stray = leaves.keys.first { refuse(value, stray, "an element of composite \(composite.name)") }
+    }
+
+    private func flatten(_ values: [String: Any], _ prefix: String, into leaves: inout [String: Any]) {
+        for (name, value) in values {
+            let path = prefix + "." + name
+            if let nested = value as? [String: Any], layout.places[path] == nil {
+                flatten(nested, path, into: &leaves)
+            } else {
+                leaves[path] = value
+            }
+        }
+    }
+
+    private func setTransient(_ value: Any?, _ transient: TransientSlot, quietly: Bool) {
+        var value = value
+        if let given = value {
+            switch transient.property {
+            case let attribute as NSAttributeDescription:
+                do {
+                    value = try attribute.attributeType.transientValue(given)
+                } catch {
+                    refuse(
+                        given,
+                        transient.name,
+                        "a value for an attribute of type \(attribute.attributeType.described)"
+                    )
+                }
+            case is NSRelationshipDescription where !(given is NSManagedObject):
+                refuse(given, transient.name, "an object of the destination entity")
+            default: break
+            }
+        }
+        if !flags.isDisjoint(with: .slowRead) { prepareToRead() }
+        let extras = writableExtras
+        if extras.transients.count < layout.transients.count {
+            extras.transients = layout.transients.map { ($0.property as? NSAttributeDescription)?.defaultValue }
+        }
+        extras.transients[transient.index] = value
+        if !quietly { markUpdated() }
+    }
+
+    private func refuse(_ value: Any?, _ name: String, _ wanted: String) -> Never {
+        fatalError(
+            "CoreData: property \"\(name)\" of \(entity.name ?? "") takes \(wanted), not \(value.map { "\(Swift.type(of: $0))" } ?? "nil")."
+        )
+    }
+
+    // MARK: - What slots look like from outside
+
+    /// The value in a slot as callers of `value(forKey:)` see it; a to-one relationship as the destination's ID.
+    final func publicValue(of slot: Slot, in row: Row) -> Any? {
+        guard slot.type != .transformableAttributeType else { return transformedValue(of: slot, in: row) }
+        guard !row.isNull(slot.index) else { return nil }
+        guard slot.kind == .reference else { return row.anyValue(slot) }
+        return row.reference(slot).flatMap { context?.id(of: $0, near: self) }
+    }
+
+    /// The value in a slot; a to-one relationship as the destination itself.
+    final func objectValue(of slot: Slot, in row: Row) -> Any? {
+        guard slot.kind == .reference else { return publicValue(of: slot, in: row) }
+        return row.reference(slot).flatMap { context?.object(for: $0, near: self) }
+    }
+
+    /// The object in a transformable attribute, which is decoded once for the row that the object shows.
+    private func transformedValue(of slot: Slot, in row: Row) -> Any? {
+        let isShown = row.buffer === current?.buffer
+        if isShown, let refused = extras?.refused[slot.index] { return refused }
+        guard !row.isNull(slot.index) else { return nil }
+        if isShown, let known = extras?.decodedValue(slot.index, in: row) { return known }
+        let value = slot.attribute?.unarchived(row.data(slot.word))
+        if isShown, let value { writableExtras.setDecoded(value, slot.index, in: row) }
+        return value
+    }
+
+    /// The dictionary of a composite attribute; nil if no leaf has a value.
+    final func compositeValue(_ composite: CompositeSlot, in row: Row) -> [String: Any]? {
+        var result: [String: Any] = [:]
+        for index in composite.leaves {
+            let slot = layout.slots[index]
+            guard let value = publicValue(of: slot, in: row) else { continue }
+            let path = slot.name.dropFirst(composite.name.count + 1).split(separator: ".").map(String.init)
+            result.insert(value, at: path)
+        }
+        return result.isEmpty ? nil : result
+    }
+
+    /// The members of a to-many relationship in the collection that `value(forKey:)` answers with.
+    final func collection(of slot: ToManySlot, _ references: [ObjectReference]) -> Any {
+        collection(of: slot, members: context?.objects(for: references, near: self) ?? [])
+    }
+
+    private func collection(of slot: ToManySlot, members: [NSManagedObject]) -> Any {
+        slot.isOrdered ? NSOrderedSet(array: members) : NSSet(array: members)
+    }
+
+    private func managedObjects(in value: Any) -> [NSManagedObject]? {
+        switch value {
+        case let array as [NSManagedObject]: return array
+        case let set as Set<NSManagedObject>: return Array(set)
+        case let ordered as NSOrderedSet: return ordered.array as? [NSManagedObject]
+        case let set as NSSet: return set.allObjects as? [NSManagedObject]
+        case let array as NSArray: return (0..<array.count).map { array[$0] } as? [NSManagedObject]
+        default: return nil
+        }
+    }
+
+    /// The loaded attributes, for descriptions.
+    final var describedValues: [String: String] {
+        guard let current else { return [:] }
+        var result: [String: String] = [:]
+        for slot in layout.slots {
+            if slot.kind == .reference {
+                result[slot.name] = current.reference(slot).map { $0.key < 0 ? "unsaved" : "p\($0.key)" } ?? "nil"
+            } else if slot.kind == .data {
+                result[slot.name] = current.isNull(slot.index) ? "nil" : "\(current.data(slot.word).count) bytes"
+            } else {
+                result[slot.name] = current.anyValue(slot).map { "\($0)" } ?? "nil"
+            }
+        }
+        return result
+    }
+
+    // MARK: - Public doors
+
+    /// A property by its name.
+    public final subscript(key: String) -> Any? {
+        get { value(forKey: key) }
+        set { setValue(newValue, forKey: key) }
+    }
+
+    /// The value of a property without the calls that a subclass may have overridden; a fault fires.
+    public final func primitiveValue(forKey key: String) -> Any? { anyValue(forKey: key) }
+
+    /// Sets a property below the calls that a subclass may have overridden, without marking the object as changed.
+    ///
+    /// The value is saved if the object has changes anyway, as in `willSave()`; otherwise bracket the call with
+    /// ``willChangeValue(forKey:)`` and ``didChangeValue(forKey:)``.
+    ///
+    /// Unlike on Apple's platforms the inverse relationship is kept in step here too, since half a relationship has
+    /// no use but to corrupt the other half.
+    public final func setPrimitiveValue(_ value: Any?, forKey key: String) {
+        setAnyValue(value, forKey: key, quietly: true)
+    }
+
+    /// The values of several properties; nil values are `NSNull`.
+    public final func dictionaryWithValues(forKeys keys: [String]) -> [String: Any] {
+        Dictionary(keys.map { ($0, value(forKey: $0) ?? NSNull()) }, uniquingKeysWith: { $1 })
+    }
+
+    /// Sets several properties; `NSNull` sets nil.
+    public final func setValuesForKeys(_ keyedValues: [String: Any]) {
+        for (key, value) in keyedValues { setValue(value is NSNull ? nil : value, forKey: key) }
+    }
+
+    /// Opens a custom write.
+    ///
+    /// The object counts as changed from here on.
+    public final func willChangeValue(forKey key: String) {
+        if !flags.isDisjoint(with: .slowRead) { prepareToRead() }
+        if layout.places[key] != nil || !Swift.type(of: self).contextShouldIgnoreUnmodeledPropertyChanges {
+            markUpdated()
+        }
+    }
+
+    /// Closes a custom write.
+    public final func didChangeValue(forKey key: String) {}
+
+    /// Opens a custom change of a to-many relationship.
+    public final func willChangeValue(
+        forKey inKey: String,
+        withSetMutation inMutationKind: NSKeyValueSetMutationKind,
+        using inObjects: Set<AnyHashable>
+    ) { willChangeValue(forKey: inKey) }
+
+    /// Closes a custom change of a to-many relationship.
+    public final func didChangeValue(
+        forKey inKey: String,
+        withSetMutation inMutationKind: NSKeyValueSetMutationKind,
+        using inObjects: Set<AnyHashable>
+    ) {}
+}
+
+/// How a to-many relationship changes, for ``NSManagedObject/willChangeValue(forKey:withSetMutation:using:)``.
+public enum NSKeyValueSetMutationKind: UInt, Sendable {
+    /// Members are added.
+    case union = 1
+    /// Members are removed.
+    case minus = 2
+    /// Members that are not among the given ones are removed.
+    case intersect = 3
+    /// The members are replaced.
+    case set = 4
+}
+
+extension Dictionary where Key == String, Value == Any {
+    fileprivate mutating func insert(_ value: Any, at path: [String]) {
+        guard let first = path.first else { return }
+        if path.count == 1 {
+            self[first] = value
+        } else {
+            var nested = self[first] as? [String: Any] ?? [:]
+            nested.insert(value, at: Array(path.dropFirst()))
+            self[first] = nested
+        }
+    }
+}

@@ -1,0 +1,264 @@
+import Foundation
+
+extension NSManagedObject {
+    // MARK: - To-one
+
+    /// The destination of a to-one relationship, as an object of the same context.
+    final func toOne(_ slot: Slot) -> NSManagedObject? {
+        guard let reference = readableRow().reference(slot) else { return nil }
+        return context?.object(for: reference, near: self)
+    }
+
+    /// Sets a to-one relationship and keeps the inverse in step on both sides.
+    final func setToOne(_ value: NSManagedObject?, _ slot: Slot) {
+        let old = readableRow(slot.index).reference(slot)
+        if let value { requireSameContext(value, slot.name) }
+        let new = value.map(\.reference)
+        guard old != new else { return }
+        if let value { requireDestination(value, slot.name, number: slot.destinationNumber) }
+        writableRow().setReference(new, slot)
+        // What `awakeFromFetch` sets is this object's affair alone: nothing becomes dirty.
+        guard let inverse = slot.relationship?.inverseRelationship, let context, !flags.contains(.awaking) else {
+            return
+        }
+        if let old, let former = context.object(for: old, near: self) {
+            former.dropInverse(inverse, self)
+        }
+        if let value { value.takeInverse(inverse, self) }
+    }
+
+    /// Enters `object` into the inverse relationship, after the other side was set.
+    final func takeInverse(_ inverse: NSRelationshipDescription, _ object: NSManagedObject) {
+        switch layout.places[inverse.name] {
+        case .toMany(let index):
+            changeToMany(layout.toMany[index]) { $0.add(object.reference) }
+        case .slot(let index):
+            let slot = layout.slots[index]
+            let old = readableRow().reference(slot)
+            guard old != object.reference else { return }
+            writableRow().setReference(object.reference, slot)
+            // One-to-one: whoever was there before has lost this object.
+            if let old, let former = context?.object(for: old, near: self),
+                let forward = slot.relationship?.inverseRelationship
+            {
+                former.dropInverse(forward, self)
+            }
+        default: break
+        }
+    }
+
+    /// Takes `object` out of the inverse relationship, after the other side was set to something else.
+    final func dropInverse(_ inverse: NSRelationshipDescription, _ object: NSManagedObject) {
+        switch layout.places[inverse.name] {
+        case .toMany(let index):
+            changeToMany(layout.toMany[index]) { $0.remove(object.reference) }
+        case .slot(let index):
+            let slot = layout.slots[index]
+            guard readableRow().reference(slot) == object.reference else { return }
+            writableRow().setReference(nil, slot)
+        default: break
+        }
+    }
+
+    // MARK: - To-many
+
+    /// The members of a to-many relationship, loaded if they were not.
+    final func loadedMembers(_ slot: ToManySlot) -> [ObjectReference] {
+        if flags.contains(.fault) { prepareToRead() }
+        let lossCount = context?.lossCount ?? 0
+        if let state = extras?.toMany[slot.index], let content = state.content, state.lossCount == lossCount {
+            return content
+        }
+        let extras = writableExtras
+        var state = extras.toMany[slot.index] ?? ToManyState(isOrdered: slot.isOrdered)
+        if state.isFault { state.load(context?.storedMembers(of: slot, ownedBy: self) ?? []) }
+        // Objects that were deleted elsewhere leave without the inverse having been told.
+        if let context, lossCount > 0 {
+            state.forget { context.registered($0, near: self)?.flags.contains(.gone) ?? false }
+        }
+        state.lossCount = lossCount
+        extras.toMany[slot.index] = state
+        return state.content ?? []
+    }
+
+    /// The members of a to-many relationship as objects, those deleted meanwhile left out.
+    final func members(_ slot: ToManySlot) -> [NSManagedObject] {
+        assertConfined(slot.name)
+        let references = loadedMembers(slot)
+        guard let context else { return [] }
+        return context.objects(for: references, near: self)
+    }
+
+    final func cachedCollection(_ slot: ToManySlot) -> Any? {
+        assertConfined(slot.name)
+        guard let state = extras?.toMany[slot.index], state.lossCount == context?.lossCount ?? 0 else { return nil }
+        return state.cached
+    }
+
+    final func cacheCollection(_ value: Any, _ slot: ToManySlot) {
+        extras?.toMany[slot.index]?.cached = value
+    }
+
+    /// Whether an object is a member; loads the relationship unless the object's own side can tell.
+    final func isMember(_ object: NSManagedObject, of slot: ToManySlot) -> Bool {
+        guard object.context === context, context != nil else { return false }
+        if let isMember = tellsMembership(object, in: slot) { return isMember }
+        _ = loadedMembers(slot)
+        return extras?.toMany[slot.index]?.contains(object.reference) ?? false
+    }
+
+    /// What the other side of a one-to-many relationship says, as long as this side is not loaded.
+    private func tellsMembership(_ object: NSManagedObject, in slot: ToManySlot) -> Bool? {
+        guard extras?.toMany[slot.index]?.isFault ?? flags.isDisjoint(with: [.inserted, .detached]),
+            let inverse = slot.relationship.inverseRelationship, !inverse.isToMany, !inverse.isTransient,
+            let back = object.layout.slot(named: inverse.name), back.kind == .reference
+        else { return nil }
+        return object.readableRow(back.index).reference(back) == reference
+    }
+
+    /// Adds a member, at the end of an ordered relationship or at `index`, and keeps the inverse in step.
+    final func addMember(_ object: NSManagedObject, to slot: ToManySlot, at index: Int? = nil) {
+        requireSameContext(object, slot.name)
+        requireDestination(object, slot.name, number: slot.destinationNumber)
+        if slot.isOrdered { _ = loadedMembers(slot) } else if tellsMembership(object, in: slot) == true { return }
+        guard changeToMany(slot, { $0.add(object.reference, at: index) }) else { return }
+        guard let inverse = slot.relationship.inverseRelationship, !flags.contains(.awaking) else { return }
+        object.takeInverse(inverse, self)
+    }
+
+    /// Removes a member and keeps the inverse in step.
+    final func removeMember(_ object: NSManagedObject, from slot: ToManySlot) {
+        guard object.context === context else { return }
+        if slot.isOrdered { _ = loadedMembers(slot) } else if tellsMembership(object, in: slot) == false { return }
+        guard changeToMany(slot, { $0.remove(object.reference) }) else { return }
+        guard let inverse = slot.relationship.inverseRelationship, !flags.contains(.awaking) else { return }
+        object.dropInverse(inverse, self)
+    }
+
+    /// Replaces all members, in the given order if the relationship is ordered.
+    final func setMembers(_ objects: [NSManagedObject], _ slot: ToManySlot) {
+        for object in objects {
+            requireSameContext(object, slot.name)
+            requireDestination(object, slot.name, number: slot.destinationNumber)
+        }
+        let wanted = Set(objects.map(\.reference))
+        let stray = loadedMembers(slot).filter { !wanted.contains($0) }
+        if !stray.isEmpty {
+            changeToMany(slot) { $0.remove(Set(stray)) }
+            if let inverse = slot.relationship.inverseRelationship, !flags.contains(.awaking) {
+                for reference in stray { context?.object(for: reference, near: self)?.dropInverse(inverse, self) }
+            }
+        }
+        for object in objects { addMember(object, to: slot) }
+        guard slot.isOrdered else { return }
+        var seen: Set<ObjectReference> = []
+        let order = objects.map(\.reference).filter { seen.insert($0).inserted }
+        changeToMany(slot) { $0.reorder(order) }
+    }
+
+    /// Puts the members of an ordered relationship, which stay the same, in another order.
+    final func reorderMembers(_ order: [ObjectReference], _ slot: ToManySlot) {
+        _ = loadedMembers(slot)
+        changeToMany(slot) { $0.reorder(order) }
+    }
+
+    /// Changes a to-many relationship's state; if `change` says that it did, the object counts as changed.
+    @discardableResult
+    final func changeToMany(_ slot: ToManySlot, _ change: (inout ToManyState) -> Bool) -> Bool {
+        assertConfined(slot.name)
+        let isAwaking = flags.contains(.awaking)
+        if isAwaking { _ = loadedMembers(slot) }
+        let extras = writableExtras
+        var state = extras.toMany[slot.index] ?? newToManyState(slot)
+        // A copy is needed where the event or undo wants the state of before; else the members are changed in place,
+        // which takes that nobody else refers to them meanwhile.
+        let isFirstInEvent =
+            extras.eventToMany[slot.index] == nil && flags.isDisjoint(with: [.eventInserted, .detached, .awaking])
+        let before = isFirstInEvent || context?.undoManager != nil ? state : nil
+        extras.toMany[slot.index] = nil
+        let didChange = change(&state)
+        if isAwaking { state.commitChanges() }
+        guard didChange, !isAwaking else {
+            extras.toMany[slot.index] = state
+            return didChange
+        }
+        if let before {
+            extras.toMany[slot.index] = before
+            context?.noteUndo(self, before: nil)
+            if isFirstInEvent { extras.eventToMany[slot.index] = before }
+        }
+        extras.toMany[slot.index] = consume state
+        markUpdated()
+        return true
+    }
+
+    private func newToManyState(_ slot: ToManySlot) -> ToManyState {
+        var state = ToManyState(isOrdered: slot.isOrdered)
+        // A new object's relationships have nothing to load.
+        if flags.contains(.inserted) || flags.contains(.detached) { state.load([]) }
+        state.lossCount = context?.lossCount ?? 0
+        return state
+    }
+
+    /// Takes an object whose deletion is saved out of the loaded relationships that its delete rules left alone.
+    final func leaveLooseRelationships() {
+        guard let context, let current else { return }
+        func leave(_ owner: ObjectReference, _ relationship: NSRelationshipDescription?) {
+            guard relationship?.deleteRule == .noActionDeleteRule, let inverse = relationship?.inverseRelationship,
+                let owner = context.registered(owner, near: self), let slot = owner.layout.toMany(named: inverse.name)
+            else { return }
+            owner.extras?.toMany[slot.index]?.forget { $0 == reference }
+        }
+        for slot in layout.referenceSlots {
+            if let owner = current.reference(slot) { leave(owner, slot.relationship) }
+        }
+        for slot in layout.toMany {
+            for owner in extras?.toMany[slot.index]?.content ?? [] { leave(owner, slot.relationship) }
+        }
+    }
+
+    /// Takes deleted objects out of the relationships without an inverse that this object has loaded.
+    final func forgetInOneWayRelationships(_ isDeleted: (ObjectReference) -> Bool) {
+        guard let extras else { return }
+        for slot in layout.toMany where slot.relationship.inverseRelationship == nil {
+            extras.toMany[slot.index]?.forget(where: isDeleted)
+        }
+    }
+
+    // MARK: - Misuse
+
+    /// Stops the program if `object` belongs to another context: the relationship would be saved as garbage.
+    private func requireSameContext(_ object: NSManagedObject, _ name: String) {
+        guard object.context !== context || context == nil else { return }
+        guard object.context != nil || context != nil else {
+            fatalError(
+                "CoreData: relationship \"\(name)\" of an object of entity \(entity.name ?? "") was set outside of any context. Insert both objects into a context first."
+            )
+        }
+        fatalError(
+            "CoreData: relationship \"\(name)\" of \(objectID) in \(context.map(\.describedName) ?? "no context") was set to \(object.objectID) of \(object.context.map(\.describedName) ?? "no context"). Bring the object into this context first, with context.object(with: other.objectID)."
+        )
+    }
+
+    /// Stops the program if `object` is not of the relationship's destination entity.
+    private func requireDestination(_ object: NSManagedObject, _ name: String, number: Int) {
+        guard object.layout.number != number else { return }
+        let destination = (layout.entity.relationshipsByName[name]?.destinationEntity)
+        if let destination, object.entity.isKindOf(entity: destination) { return }
+        fatalError(
+            "CoreData: relationship \"\(name)\" of \(entity.name ?? "") takes objects of entity \(destination?.name ?? "?"), not of \(object.entity.name ?? "")."
+        )
+    }
+}
+
+extension NSManagedObjectContext {
+    /// Brings an object of another context into this one, by its ID.
+    ///
+    /// The object should have been saved: an unsaved one is a fault here that cannot be realised.
+    ///
+    /// - Complexity: O(1), without a fetch.
+    public func bring<Object: NSManagedObject>(_ object: Object) -> Object {
+        guard object.context !== self else { return object }
+        return unsafeDowncast(self.object(with: object.objectID), to: Object.self)
+    }
+}

@@ -1,0 +1,203 @@
+import Foundation
+import StrataPredicates
+
+/// A rule of an application's own for one property.
+///
+/// It may replace the value.
+///
+/// Throws what the save shall report; ``CocoaError`` of the validation codes by custom.
+public typealias PropertyValidator = (_ object: NSManagedObject, _ value: inout Any?) throws -> Void
+
+extension NSManagedObject {
+    // MARK: - All properties
+
+    /// Checks every property against the model and the class's own rules.
+    final func validateProperties() throws {
+        var errors: [any Error] = []
+        let row = readableRow()
+        for slot in layout.slots {
+            do {
+                try validate(slot, row)
+            } catch {
+                errors.append(error)
+            }
+        }
+        for slot in layout.toMany {
+            do {
+                try validate(slot)
+            } catch {
+                errors.append(error)
+            }
+        }
+        for slot in layout.transients where !slot.property.isOptional || !slot.property.validationPredicates.isEmpty {
+            do {
+                var value = anyValue(forKey: slot.name)
+                try validateByModel(&value, forKey: slot.name)
+            } catch {
+                errors.append(error)
+            }
+        }
+        for (key, validator) in Swift.type(of: self).propertyValidators {
+            do {
+                let before = anyValue(forKey: key)
+                var value = before
+                try validator(self, &value)
+                if (value as? NSObject) != (before as? NSObject) { setAnyValue(value, forKey: key) }
+            } catch {
+                errors.append(error)
+            }
+        }
+        try ValidationErrors.throwIfAny(errors)
+    }
+
+    /// The fast road for a stored property: without boxing its value unless the model has predicates for it.
+    @inline(__always)
+    private final func validate(_ slot: Slot, _ row: Row) throws {
+        guard !row.isNull(slot.index) else {
+            if let refused = extras?.refused[slot.index] {
+                throw validationError(
+                    .managedObjectValidation,
+                    slot.name,
+                    refused,
+                    "has a value that its value transformer cannot store"
+                )
+            }
+            if !slot.isOptional, !isDerived(slot) {
+                throw validationError(
+                    .validationMissingMandatoryProperty,
+                    slot.name,
+                    nil,
+                    "is required, but has no value"
+                )
+            }
+            return
+        }
+        guard slot.hasRules else { return }
+        try validatePredicates(of: slot.property, publicValue(of: slot, in: row))
+    }
+
+    private func isDerived(_ slot: Slot) -> Bool { slot.property is NSDerivedAttributeDescription }
+
+    /// Checks the number of members where it can have changed.
+    private func validate(_ slot: ToManySlot) throws {
+        let relationship = slot.relationship
+        let minimum = relationship.isOptional ? relationship.minCount : max(1, relationship.minCount)
+        let maximum = relationship.maxCount
+        guard minimum > 0 || maximum > 1 else { return }
+        guard flags.contains(.inserted) || extras?.toMany[slot.index]?.hasChanges == true else { return }
+        let count = loadedMembers(slot).count
+        // An optional relationship may be empty; if it is not, the minimum holds.
+        if count < minimum, !(relationship.isOptional && count == 0) {
+            throw validationError(
+                .validationRelationshipLacksMinimumCount,
+                slot.name,
+                nil,
+                "has \(count) objects, but needs \(minimum)"
+            )
+        }
+        if maximum > 1, count > maximum {
+            throw validationError(
+                .validationRelationshipExceedsMaximumCount,
+                slot.name,
+                nil,
+                "has \(count) objects, but may have \(maximum)"
+            )
+        }
+    }
+
+    // MARK: - One value
+
+    /// Checks a value against the model's rules for a property.
+    final func validateByModel(_ value: inout Any?, forKey key: String) throws {
+        guard let property = entity.propertiesByName[key] else { return }
+        let isEmpty = value == nil || value is NSNull
+        if isEmpty {
+            guard property.isOptional || property is NSDerivedAttributeDescription else {
+                throw validationError(.validationMissingMandatoryProperty, key, nil, "is required, but has no value")
+            }
+            return
+        }
+        if let slot = layout.slot(named: key), slot.type == .transformableAttributeType {
+            guard let value, slot.attribute?.archived(value) == nil else {
+                return try validatePredicates(of: property, value)
+            }
+            throw validationError(
+                .managedObjectValidation,
+                key,
+                value,
+                "has a value that its value transformer cannot store"
+            )
+        }
+        if let slot = layout.slot(named: key), slot.kind != .reference {
+            do {
+                try Row(layout: layout, key: 0).setAny(value, slot)
+            } catch {
+                throw validationError(
+                    .managedObjectValidation,
+                    key,
+                    value,
+                    "is \(slot.typeName), so it cannot take this value"
+                )
+            }
+        }
+        try validatePredicates(of: property, value)
+    }
+
+    private func validatePredicates(of property: NSPropertyDescription, _ value: Any?) throws {
+        for (index, predicate) in property.validationPredicates.enumerated() where !predicate.evaluate(with: value) {
+            let warning = property.validationWarnings.indices.contains(index) ? property.validationWarnings[index] : nil
+            let code =
+                (warning as? NSNumber).map { CocoaError.Code(rawValue: $0.intValue) }
+                ?? (warning as? Int).map { CocoaError.Code(rawValue: $0) }
+            let text = (warning as? String) ?? "must fulfil \(predicate.formatText)"
+            throw validationError(code ?? .managedObjectValidation, property.name, value, text, predicate: predicate)
+        }
+    }
+
+    final func validationError(
+        _ code: CocoaError.Code,
+        _ key: String,
+        _ value: Any?,
+        _ text: String,
+        predicate: NSPredicate? = nil
+    ) -> CocoaError {
+        var userInfo: [String: Any] = [
+            NSLocalizedDescriptionKey: "\(entity.name ?? "").\(key) \(text).",
+            NSValidationObjectErrorKey: self,
+            NSValidationKeyErrorKey: key,
+        ]
+        if let value { userInfo[NSValidationValueErrorKey] = value }
+        if let predicate { userInfo[NSValidationPredicateErrorKey] = predicate }
+        return CocoaError(code, userInfo: userInfo)
+    }
+
+    // MARK: - Deletion
+
+    /// Refuses a deletion that a relationship with the deny rule forbids.
+    final func validateDeleteRules() throws {
+        var errors: [any Error] = []
+        for (name, relationship) in entity.relationshipsByName where relationship.deleteRule == .denyDeleteRule {
+            let remaining: Int
+            switch layout.places[name] {
+            case .toMany(let index): remaining = members(layout.toMany[index]).filter { !$0.isDeleted }.count
+            case .slot(let index): remaining = toOne(layout.slots[index]).map { $0.isDeleted ? 0 : 1 } ?? 0
+            default: remaining = 0
+            }
+            guard remaining > 0 else { continue }
+            errors.append(
+                validationError(
+                    .validationRelationshipDeniedDelete,
+                    name,
+                    nil,
+                    "denies the deletion of \(objectID) as long as it has \(remaining) objects"
+                )
+            )
+        }
+        try ValidationErrors.throwIfAny(errors)
+    }
+}
+
+extension Slot {
+    /// Whether the model has predicates for the property.
+    fileprivate var hasRules: Bool { !property.validationPredicates.isEmpty }
+}

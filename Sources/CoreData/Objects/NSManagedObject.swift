@@ -1,0 +1,314 @@
+import Foundation
+import StrataPredicates
+
+/// One object of an entity: an ID, a row (or none: a fault), and changes.
+///
+/// Subclass it for typed properties:
+///
+///     @ManagedObject
+///     final class Venue: NSManagedObject {
+///         @Managed var name: String?
+///         @Managed var price: Int16
+///         @Managed var city: City?
+///     }
+///
+/// or use it as it is, through ``value(forKey:)`` and ``setValue(_:forKey:)``.
+///
+/// Confined to the queue of its context: every member but ``objectID``, ``entity`` and ``managedObjectContext`` may be
+/// used only inside a `perform` of that context. Debug builds stop at a violation; release builds do with
+/// `com.apple.CoreData.ConcurrencyDebug=1` in the environment.
+open class NSManagedObject: NSObject {
+    /// Alive for the life of the process.
+    unowned(unsafe) final let layout: EntityLayout
+    /// The context that registered the object.
+    ///
+    /// The context clears this before it goes away.
+    unowned(unsafe) final var context: NSManagedObjectContext?
+    /// What reads see; the object's own if `flags` has `ownsRow`, else shared; `nil` while nothing is known.
+    final var current: Row?
+    final var extras: ObjectExtras?
+    /// The ID, once somebody has asked for it.
+    private final var knownID: NSManagedObjectID?
+    /// The primary key, or the negative number of an unsaved object.
+    final var key: Int64
+    /// The position of the object's store in its coordinator; -1 while it has none.
+    final var storeSlot: Int32
+    final var flags: ObjectFlags
+
+    // MARK: - Making
+
+    /// Makes an object of `entity`, and inserts it into `context` if there is one.
+    ///
+    /// - Parameters:
+    ///   - entity: An entity of a model that is in use, and not abstract.
+    ///   - context: The context to insert into; the call must be made inside its scope.
+    public required init(entity: NSEntityDescription, insertInto context: NSManagedObjectContext?) {
+        layout = entity.layoutInUse(context)
+        key = 0
+        storeSlot = -1
+        flags = .detached
+        super.init()
+        context?.insert(self)
+    }
+
+    /// Makes an object of the entity that this class stands for in the context's model, and inserts it.
+    ///
+    /// The class is looked up in the model of the context's own coordinator, so several models may use one class.
+    /// Stops the program if the model has no such entity, or several.
+    public required convenience init(context: NSManagedObjectContext) {
+        self.init(entity: context.requiredEntity(for: Self.self), insertInto: context)
+    }
+
+    /// The entity that this class stands for, in the models in use; of several, that of the model put to use last.
+    ///
+    /// Where several models share a class, ask with a context, through ``NSEntityDescription/entity(forEntityName:in:)``.
+    /// Stops the program if no model in use has an entity of this class.
+    open class func entity() -> NSEntityDescription {
+        FrozenModels.entity(for: self)
+    }
+
+    /// A request for the objects of this class.
+    ///
+    /// The entity is found when the request is executed, in the context's model.
+    ///
+    /// A typed overload, which gives `NSFetchRequest<Venue>` for `Venue.fetchRequest()`, is preferred where the type fits.
+    @_disfavoredOverload
+    public class func fetchRequest() -> NSFetchRequest<NSFetchRequestResult> {
+        NSFetchRequest<NSFetchRequestResult>(managedClass: self)
+    }
+
+    /// The properties declared with `@Managed`, by which key paths find their names.
+    ///
+    /// The macro `@ManagedObject` overrides this.
+    open class var managedProperties: [ManagedPropertyInfo] { [] }
+
+    /// Whether a change of a property that the model does not know leaves the object unchanged.
+    ///
+    /// True unless overridden.
+    open class var contextShouldIgnoreUnmodeledPropertyChanges: Bool { true }
+
+    // MARK: - Identity
+
+    /// The entity.
+    ///
+    /// May be read on any thread.
+    public final var entity: NSEntityDescription { layout.entity }
+
+    /// The context that the object is registered with; `nil` after a reset, or when the context is gone.
+    ///
+    /// May be read on any thread.
+    public final var managedObjectContext: NSManagedObjectContext? { context }
+
+    /// The object's ID: temporary until the object is first saved.
+    ///
+    /// May be read on any thread that may hold the object.
+    public final var objectID: NSManagedObjectID {
+        if let knownID { return knownID }
+        let id = makeID()
+        knownID = id
+        return id
+    }
+
+    private func makeID() -> NSManagedObjectID {
+        if key < 0 { return TemporaryIDs.id(key: key, layout: layout) }
+        if key == 0 {
+            key = TemporaryIDs.nextKey()
+            return TemporaryIDs.id(key: key, layout: layout)
+        }
+        // The store may have been removed while its objects were in use.
+        guard let store = context?.openStore(at: storeSlot) else { return NSManagedObjectID.leadingNowhere(layout) }
+        return store.ids.id(key: key, layout: layout, store: store)
+    }
+
+    /// The ID, if somebody has asked for it.
+    final var idIfKnown: NSManagedObjectID? { knownID }
+
+    /// Drops the ID, before the object is inserted anew.
+    final func forgetID() { knownID = nil }
+
+    /// Takes over an ID that the caller already holds.
+    final func adopt(_ id: NSManagedObjectID) { knownID = id }
+
+    /// How relationships name the object.
+    ///
+    /// It has a key: only objects of a context take part in relationships.
+    final var reference: ObjectReference { ObjectReference(key: key, entity: layout.number) }
+
+    /// Whether `object` is this very object: managed objects are equal only to themselves.
+    public final override func isEqual(_ object: Any?) -> Bool {
+        (object as AnyObject?) === self
+    }
+
+    /// A hash of the object's identity.
+    public final override var hash: Int { Int(bitPattern: Unmanaged.passUnretained(self).toOpaque()) >> 4 }
+
+    // MARK: - State
+
+    /// Whether the next save inserts the object.
+    public final var isInserted: Bool { flags.contains(.inserted) }
+    /// Whether the object was stored before and has unsaved changes.
+    public final var isUpdated: Bool { flags.contains(.updated) }
+    /// Whether the next save deletes the object.
+    ///
+    /// False again after that save.
+    ///
+    /// True as well for a fault whose row has gone, if the context has ``NSManagedObjectContext/shouldDeleteInaccessibleFaults``.
+    public final var isDeleted: Bool { flags.contains(.deleted) }
+    /// Whether the object is inserted, updated or deleted.
+    public final var hasChanges: Bool { !flags.isDisjoint(with: .changed) }
+    /// Whether the object's values are not loaded.
+    ///
+    /// Asking does not load them.
+    public final var isFault: Bool { flags.contains(.fault) }
+    /// 0 if the values are loaded, 1 if the object is a fault.
+    public final var faultingState: Int { isFault ? 1 : 0 }
+
+    // MARK: - Hooks
+
+    /// Called once, when the object is first inserted into a context, with the model's default values in place.
+    ///
+    /// What you set here belongs to the insertion. Call `super` first.
+    open func awakeFromInsert() {}
+
+    /// Called each time a fault was realised.
+    ///
+    /// What you set here does not mark the object changed. Call `super` first.
+    open func awakeFromFetch() {}
+
+    /// Called after values were replaced by undo, redo, rollback, refresh or a merge.
+    open func awake(fromSnapshotEvents flags: NSSnapshotEventType) {}
+
+    /// Called when the object is about to be saved, deleted objects included; again as long as calls change something.
+    ///
+    /// Compare before you set a property here: each change causes another round.
+    open func willSave() {}
+
+    /// Called once after a save that wrote the object.
+    open func didSave() {}
+
+    /// Called when the object is deleted, while its relationships are still set.
+    open func prepareForDeletion() {}
+
+    /// Called before the values are let go of.
+    open func willTurnIntoFault() {}
+
+    /// Called after the values were let go of.
+    ///
+    /// Drop what you derived from them.
+    open func didTurnIntoFault() {}
+
+    /// Validates the object before its first save.
+    ///
+    /// Call `super`.
+    ///
+    /// - Throws: One `CocoaError` of the validation codes, or several in `validationMultipleErrors` (1560).
+    open func validateForInsert() throws { try validateProperties() }
+
+    /// Validates a changed object before a save.
+    ///
+    /// Call `super`.
+    ///
+    /// - Throws: As ``validateForInsert()``.
+    open func validateForUpdate() throws { try validateProperties() }
+
+    /// Validates the delete rules before a save that deletes the object.
+    ///
+    /// Call `super`.
+    ///
+    /// - Throws: `validationRelationshipDeniedDelete` (1600) for a relationship with the deny rule that is not empty.
+    open func validateForDelete() throws { try validateDeleteRules() }
+
+    /// Checks one value against the model's rules for a property and the class's own.
+    ///
+    /// - Throws: A `CocoaError` of the validation codes that names the object, key and value.
+    public final func validateValue(_ value: inout Any?, forKey key: String) throws {
+        try validateByModel(&value, forKey: key)
+        try Swift.type(of: self).propertyValidators[key]?(self, &value)
+    }
+
+    /// Rules of the class's own, by property.
+    ///
+    /// Default: none.
+    ///
+    /// On Apple's platforms the framework finds methods named `validate<Key>(_:)` through the Objective-C runtime, which Linux
+    /// lacks. Override this instead; every save calls the rules for each inserted and updated object.
+    open class var propertyValidators: [String: PropertyValidator] { [:] }
+
+    /// The value of a property.
+    ///
+    /// See ``setValue(_:forKey:)`` for the types.
+    ///
+    /// Stops the program if the entity has no such property, unless ``value(forUndefinedKey:)`` is overridden.
+    open func value(forKey key: String) -> Any? { anyValue(forKey: key) }
+
+    /// Sets a property and keeps its inverse relationship in step.
+    ///
+    /// Numbers may be any Swift number, `Bool` or `NSNumber`; a to-many takes a `Set`, an `Array`, an `NSSet` or an
+    /// `NSOrderedSet`. Stops the program for a value of another type, naming the property and both types.
+    open func setValue(_ value: Any?, forKey key: String) { setAnyValue(value, forKey: key) }
+
+    /// Called for a key that the entity lacks.
+    ///
+    /// Stops the program; an override may answer instead.
+    open func value(forUndefinedKey key: String) -> Any? {
+        fatalError(
+            "CoreData: entity \(entity.name ?? "") has no property \"\(key)\" (read through value(forKey:) on \(Swift.type(of: self)))"
+        )
+    }
+
+    /// Called for a key that the entity lacks.
+    ///
+    /// Stops the program; an override may take the value instead.
+    open func setValue(_ value: Any?, forUndefinedKey key: String) {
+        fatalError(
+            "CoreData: entity \(entity.name ?? "") has no property \"\(key)\" (set through setValue(_:forKey:) on \(Swift.type(of: self)))"
+        )
+    }
+
+    /// The entity, the ID and the values that are loaded.
+    open override var description: String {
+        let values = isFault ? "<fault>" : "\(describedValues)"
+        return "<\(Swift.type(of: self)): \(entity.name ?? "")> (id: \(objectID); data: \(values))"
+    }
+}
+
+extension NSManagedObject: TableElement {
+    final var tableKey: Int64 { key }
+}
+
+extension NSManagedObject: NSFetchRequestResult {}
+
+extension NSFetchRequestResult where Self: NSManagedObject {
+    /// A typed request for the objects of this class.
+    ///
+    /// The entity is found when the request is executed.
+    public static func fetchRequest() -> NSFetchRequest<Self> {
+        NSFetchRequest<Self>(managedClass: self)
+    }
+}
+
+/// Objects are passed between threads by reference, never used there: only ``NSManagedObject/objectID`` is safe.
+@available(*, unavailable, message: "Pass the objectID to the other context instead")
+extension NSManagedObject: Sendable {}
+
+/// Why an object's values were replaced, for ``NSManagedObject/awake(fromSnapshotEvents:)``.
+public struct NSSnapshotEventType: OptionSet, Sendable {
+    /// The bits.
+    public let rawValue: UInt
+
+    /// A set of events by its bits.
+    public init(rawValue: UInt) { self.rawValue = rawValue }
+
+    /// An insertion was undone.
+    public static let undoInsertion = NSSnapshotEventType(rawValue: 1 << 1)
+    /// A deletion was undone.
+    public static let undoDeletion = NSSnapshotEventType(rawValue: 1 << 2)
+    /// A change was undone.
+    public static let undoUpdate = NSSnapshotEventType(rawValue: 1 << 3)
+    /// The context was rolled back.
+    public static let rollback = NSSnapshotEventType(rawValue: 1 << 4)
+    /// The object was refreshed.
+    public static let refresh = NSSnapshotEventType(rawValue: 1 << 5)
+    /// A merge policy resolved a conflict.
+    public static let mergePolicy = NSSnapshotEventType(rawValue: 1 << 6)
+}

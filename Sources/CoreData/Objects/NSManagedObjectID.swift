@@ -1,0 +1,226 @@
+import Foundation
+import StrataPredicates
+import Synchronization
+
+/// Names one object, in every context on one coordinator and on every thread.
+///
+/// There is one instance for each object as long as anybody holds it, so two IDs of one coordinator are equal exactly if
+/// they are identical. The ID of an unsaved object is temporary; a save that reaches the store makes it permanent *in
+/// place*: an ID captured before the save still equals, and hashes like, the one read after it.
+///
+/// IDs of different coordinators are never equal; compare their ``uriRepresentation()``.
+///
+/// Any thread may use an ID.
+public final class NSManagedObjectID: NSObject, NSCopying, @unchecked Sendable {
+    // @unchecked Sendable: `place` is behind its mutex, and the layout is immutable and immortal.
+
+    private struct Place {
+        /// The primary key, or the negative number of an unsaved object.
+        var key: Int64
+        /// The store of the row; `nil` while the ID is temporary.
+        var store: OpenStore?
+    }
+
+    unowned(unsafe) let layout: EntityLayout
+    private let place: Mutex<Place>
+    /// The number that the temporary form had, for its URI; 0 if the ID was permanent from the start.
+    let temporaryKey: Int64
+    /// Under what key the table of permanent IDs files this ID.
+    ///
+    /// Written once, before it is filed.
+    private let filedKey: Atomic<Int64>
+
+    /// Makes the ID of a stored row.
+    ///
+    /// Only ``ObjectIDTable`` calls this.
+    init(layout: EntityLayout, key: Int64, store: OpenStore) {
+        self.layout = layout
+        place = Mutex(Place(key: key, store: store))
+        temporaryKey = 0
+        filedKey = Atomic(key)
+    }
+
+    /// Makes the ID of an unsaved object.
+    ///
+    /// Only ``TemporaryIDs`` and ``leadingNowhere(_:)`` call this.
+    init(layout: EntityLayout, temporaryKey: Int64) {
+        self.layout = layout
+        place = Mutex(Place(key: temporaryKey, store: nil))
+        self.temporaryKey = temporaryKey
+        filedKey = Atomic(temporaryKey)
+    }
+
+    /// The entity of the object.
+    public var entity: NSEntityDescription { layout.entity }
+
+    /// Whether the object has never been saved.
+    public var isTemporaryID: Bool { place.withLock { $0.store == nil } }
+
+    /// The store that holds the object; `nil` while the ID is temporary, or when the store was removed.
+    public weak var persistentStore: NSPersistentStore? {
+        let store = place.withLock { $0.store?.store }
+        return store?.persistentStoreCoordinator == nil ? nil : store
+    }
+
+    /// The ID as a URI: `x-coredata://STORE-UUID/Entity/p1`, or `x-coredata:///Entity/tUUID` while it is temporary.
+    ///
+    /// ``NSPersistentStoreCoordinator/managedObjectID(forURIRepresentation:)`` finds the ID again; the URI of a temporary
+    /// ID does too as long as the process runs, also after the object was saved.
+    public func uriRepresentation() -> URL {
+        if isTemporaryID { TemporaryIDs.remember(self) }
+        let text = uriText
+        // An entity's name that is no URL text is escaped; the rest is hexadecimal digits and slashes.
+        return URL(string: text)
+            ?? URL(string: text.addingPercentEncoding(withAllowedCharacters: .urlPathAllowed) ?? "x-coredata:")
+            ?? URL(fileURLWithPath: text)
+    }
+
+    private var uriText: String {
+        let (key, store) = current
+        let name = entity.name ?? ""
+        guard let store else { return "x-coredata:///\(name)/t\(TemporaryIDs.uuid(of: key).uuidString)" }
+        return "x-coredata://\(store.store.identifier ?? "")/\(name)/p\(key)"
+    }
+
+    /// The ID of an object whose store was removed before anybody asked for it.
+    static func leadingNowhere(_ layout: EntityLayout) -> NSManagedObjectID {
+        NSManagedObjectID(layout: layout, temporaryKey: TemporaryIDs.nextKey())
+    }
+
+    /// The key and the store as they are now.
+    var current: (key: Int64, store: OpenStore?) {
+        place.withLock { ($0.key, $0.store) }
+    }
+
+    var key: Int64 { place.withLock { $0.key } }
+
+    /// Turns the ID permanent.
+    ///
+    /// Called once, by the save that wrote the row, before anyone can look the row up.
+    func becomePermanent(key: Int64, store: OpenStore) {
+        filedKey.store(key, ordering: .releasing)
+        place.withLock { $0 = Place(key: key, store: store) }
+    }
+
+    /// Returns the ID itself, which never changes identity.
+    public func copy(with zone: NSZone? = nil) -> Any { self }
+
+    /// The entity and the key, for logs.
+    public override var description: String { "<\(uriText)>" }
+}
+
+extension NSManagedObjectID: TableElement {
+    var tableKey: Int64 { filedKey.load(ordering: .acquiring) }
+}
+
+extension NSManagedObjectID: NSFetchRequestResult {}
+
+/// The permanent IDs of one store that somebody holds, so that one row never has two.
+///
+/// Any thread may call any member.
+final class ObjectIDTable: Sendable {
+    fileprivate struct State: ~Copyable {
+        var tables: [Int: ObjectTable<NSManagedObjectID>] = [:]
+        var count = 0
+        var sweepAt = 4096
+    }
+
+    private let state = Mutex(State())
+
+    /// The ID of a row, made if nobody holds it.
+    ///
+    /// `layout`: The layout of the row's concrete entity.
+    func id(key: Int64, layout: EntityLayout, store: OpenStore) -> NSManagedObjectID {
+        state.withLock { state in
+            if let id = state.tables[layout.rootNumber]?[key] { return id }
+            let id = NSManagedObjectID(layout: layout, key: key, store: store)
+            state.file(id)
+            return id
+        }
+    }
+
+    /// Files an ID that was temporary until now.
+    func adopt(_ id: NSManagedObjectID, key: Int64, store: OpenStore) {
+        state.withLock { state in
+            id.becomePermanent(key: key, store: store)
+            state.file(id)
+        }
+    }
+}
+
+extension ObjectIDTable.State {
+    fileprivate mutating func file(_ id: NSManagedObjectID) {
+        let root = id.layout.rootNumber
+        if tables[root] == nil { tables[root] = ObjectTable() }
+        tables[root]?.insert(id)
+        count += 1
+        guard count >= sweepAt else { return }
+        for table in tables.values { count -= table.sweep { _ in true } }
+        sweepAt = max(4096, count * 2)
+    }
+}
+
+/// The IDs of unsaved objects that somebody holds, in the whole process.
+///
+/// A child and its parent may hold the same unsaved object, so its ID must be the same in both. Any thread may call any
+/// member.
+enum TemporaryIDs {
+    private struct State: ~Copyable {
+        let held = ObjectTable<NSManagedObjectID>()
+        /// IDs whose URI was asked for: it must find them for ever.
+        var remembered: [Int64: NSManagedObjectID] = [:]
+        var sweepAt = 4096
+    }
+
+    private static let state = Mutex(State())
+    private static let lastKey = Atomic<Int64>(0)
+    /// Eight bytes that tell this process's temporary URIs from those of others.
+    private static let processBits = UInt64.random(in: .min ... .max)
+
+    /// A number that no other unsaved object of the process has: -1, -2, and so on.
+    static func nextKey() -> Int64 { lastKey.subtract(1, ordering: .relaxed).newValue }
+
+    /// The ID of an unsaved object, made if nobody holds it.
+    static func id(key: Int64, layout: EntityLayout) -> NSManagedObjectID {
+        state.withLock { state in
+            if let id = state.held[key] { return id }
+            let id = NSManagedObjectID(layout: layout, temporaryKey: key)
+            state.held.insert(id)
+            if state.held.count >= state.sweepAt {
+                state.held.sweep { _ in true }
+                state.sweepAt = max(4096, state.held.count * 2)
+            }
+            return id
+        }
+    }
+
+    /// Takes out the ID of an object that has just become permanent, if anybody asked for it.
+    static func take(_ key: Int64) -> NSManagedObjectID? {
+        state.withLock { $0.held.remove(key) }
+    }
+
+    static func remember(_ id: NSManagedObjectID) {
+        state.withLock { $0.remembered[id.temporaryKey] = id }
+    }
+
+    /// The ID that a temporary URI of this process names.
+    static func id(uuid: UUID) -> NSManagedObjectID? {
+        guard let key = key(of: uuid) else { return nil }
+        return state.withLock { $0.remembered[key] ?? $0.held[key] }
+    }
+
+    static func uuid(of key: Int64) -> UUID {
+        var bytes = (processBits.bigEndian, UInt64(bitPattern: key).bigEndian)
+        return withUnsafeBytes(of: &bytes) { $0.loadUnaligned(as: UUID.self) }
+    }
+
+    private static func key(of uuid: UUID) -> Int64? {
+        let halves = withUnsafeBytes(of: uuid.uuid) { bytes in
+            (
+                UInt64(bigEndian: bytes.loadUnaligned(as: UInt64.self)),
+                Int64(bigEndian: bytes.loadUnaligned(fromByteOffset: 8, as: Int64.self))
+            )
+        }
+        return halves.0 == processBits ? halves.1 : nil
+    }
+}

@@ -1,0 +1,64 @@
+/// What only some managed objects need: an object that is merely read has none.
+///
+/// Confined to the queue of the object's context.
+final class ObjectExtras {
+    /// The row that the object's changes are made upon: what was last fetched or saved.
+    ///
+    /// `nil` if it has no changed row, or was never saved.
+    var base: Row?
+    /// The values at the start of the current event, for `changedValuesForCurrentEvent()` and undo; `nil` if the row
+    /// was not changed in it, or the object was inserted in it.
+    var eventBase: Row?
+    /// The to-many relationships that were touched, by their index in the layout.
+    var toMany: [ToManyState?]
+    /// The to-many relationships changed in the current event, as they were at its start.
+    var eventToMany: [Int: ToManyState] = [:]
+    /// Values of transient properties, by their index in the layout.
+    var transients: [Any?] = []
+    /// Values of transformable attributes that their transformer refused, by slot: the save fails and says so.
+    var refused: [Int: Any] = [:]
+    /// Values of transformable attributes, decoded from `decodedRow`, by slot.
+    private var decoded: [Int: Any] = [:]
+    /// The row that `decoded` belongs to: whoever gives the object another row need not know of it.
+    private var decodedRow: RowBuffer?
+
+    init(layout: EntityLayout) {
+        toMany = Array(repeating: nil, count: layout.toMany.count)
+    }
+
+    /// The decoded value of a transformable attribute, if it was decoded from `row`.
+    func decodedValue(_ slot: Int, in row: Row) -> Any? {
+        decodedRow === row.buffer ? decoded[slot] : nil
+    }
+
+    /// Remembers (or, with `nil`, forgets) what a transformable attribute of `row` holds.
+    func setDecoded(_ value: Any?, _ slot: Int, in row: Row) {
+        if decodedRow !== row.buffer {
+            decoded.removeAll()
+            decodedRow = row.buffer
+        }
+        decoded[slot] = value
+    }
+
+    /// Lets the decoded values belong to a copy of the row that they were decoded from.
+    func moveDecoded(from row: Row, to copy: Row) {
+        if decodedRow === row.buffer { decodedRow = copy.buffer }
+    }
+
+    /// Forgets all values of transformable attributes: they are read from the row again.
+    func forgetDecoded() {
+        decoded.removeAll()
+        decodedRow = nil
+        refused.removeAll()
+    }
+
+    /// Turns all to-many relationships into faults; their changes stay.
+    func reloadRelationships() {
+        for index in toMany.indices { toMany[index]?.turnIntoFault() }
+    }
+
+    /// Lets go of the collections handed out: they hold their members, and members may hold this object in theirs.
+    func forgetCollections() {
+        for index in toMany.indices where toMany[index]?.cached != nil { toMany[index]?.cached = nil }
+    }
+}

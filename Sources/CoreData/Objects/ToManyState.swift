@@ -1,0 +1,202 @@
+import Foundation
+
+/// What one object knows of one of its to-many relationships.
+///
+/// A to-many relationship is a fault of its own: as long as nobody reads it, only the changes made to it are kept, so
+/// that adding a million children to a parent never loads the others. Members are held by key, not by object, so that
+/// relationships keep no object alive and make no cycles.
+///
+/// Confined to the queue of the object's context.
+struct ToManyState {
+    let isOrdered: Bool
+    /// The members as they are now; `nil` while the relationship is a fault.
+    private(set) var content: [ObjectReference]?
+    /// Members that the store does not know of yet.
+    private(set) var added: Set<ObjectReference> = []
+    /// Members that the store still has.
+    private(set) var removed: Set<ObjectReference> = []
+    /// Whether the members' order, rather than only the membership, was changed.
+    private(set) var isReordered = false
+    /// The positions in `content` by key, made when a large unordered content is first searched.
+    private var positions: [Int64: Int]?
+    /// The order that was made here, kept while the relationship is a fault: it is put back on top of what is loaded.
+    private var wantedOrder: [ObjectReference]?
+    /// The collection last handed out, until something changes.
+    var cached: Any?
+    /// The context's count of lost objects when `content` was last known to name none of them.
+    var lossCount = 0
+
+    init(isOrdered: Bool) { self.isOrdered = isOrdered }
+
+    var isFault: Bool { content == nil }
+    var hasChanges: Bool { !added.isEmpty || !removed.isEmpty || isReordered }
+
+    /// Takes what the store (or the parent) holds, and puts the pending changes on top.
+    mutating func load(_ stored: [ObjectReference]) {
+        cached = nil
+        positions = nil
+        // Members that a save of somebody else has added or removed meanwhile are no changes of ours any more.
+        if !added.isEmpty || !removed.isEmpty {
+            let known = Set(stored)
+            added.subtract(known)
+            removed.formIntersection(known)
+        }
+        var result = removed.isEmpty ? stored : stored.filter { !removed.contains($0) }
+        // In the order of making (temporary keys count down), then of storing, so that a new list is stable.
+        result.append(contentsOf: added.sorted { $0.key < 0 && $1.key < 0 ? $0.key > $1.key : $0.key < $1.key })
+        content = result
+        guard let order = wantedOrder else { return }
+        wantedOrder = nil
+        let members = Set(result)
+        let known = Set(order)
+        isReordered = reorder(order.filter(members.contains) + result.filter { !known.contains($0) })
+    }
+
+    /// Forgets the members, but not the changes.
+    mutating func turnIntoFault() {
+        if isOrdered, hasChanges, let content { wantedOrder = content }
+        content = nil
+        positions = nil
+        cached = nil
+    }
+
+    /// Forgets the changes as well.
+    mutating func discardChanges() {
+        guard hasChanges else { return }
+        added.removeAll()
+        removed.removeAll()
+        isReordered = false
+        wantedOrder = nil
+        turnIntoFault()
+    }
+
+    /// The changes are what the store holds now.
+    mutating func commitChanges() {
+        added.removeAll()
+        removed.removeAll()
+        isReordered = false
+        wantedOrder = nil
+    }
+
+    mutating func contains(_ member: ObjectReference) -> Bool {
+        position(of: member) != nil
+    }
+
+    private mutating func position(of member: ObjectReference) -> Int? {
+        guard let content else { return nil }
+        if content.count <= 16 { return content.firstIndex(of: member) }
+        if positions == nil {
+            var found: [Int64: Int] = Dictionary(minimumCapacity: content.count)
+            for (index, reference) in content.enumerated() { found[reference.key] = index }
+            positions = found
+        }
+        return positions?[member.key]
+    }
+
+    /// Adds a member at the end, or at `index`.
+    ///
+    /// - Returns: Whether it was not a member before; always `true` for a fault that does not know better.
+    @discardableResult
+    mutating func add(_ member: ObjectReference, at index: Int? = nil) -> Bool {
+        if content != nil {
+            guard position(of: member) == nil else { return false }
+            if let index, let count = content?.count, index < count {
+                content?.insert(member, at: index)
+                positions = nil
+                isReordered = true
+            } else {
+                positions?[member.key] = content?.count
+                content?.append(member)
+            }
+        } else if added.contains(member) {
+            return false
+        }
+        cached = nil
+        // A member that comes back stands at the end.
+        if removed.remove(member) == nil {
+            added.insert(member)
+        } else if isOrdered, content != nil {
+            isReordered = true
+        }
+        return true
+    }
+
+    /// Takes a member out.
+    ///
+    /// - Returns: Whether it was a member before; always `true` for a fault that does not know better.
+    @discardableResult
+    mutating func remove(_ member: ObjectReference) -> Bool {
+        if content != nil {
+            guard let index = position(of: member), let last = content?.indices.last else { return false }
+            if index == last {
+                content?.removeLast()
+                positions?[member.key] = nil
+            } else if isOrdered {
+                content?.remove(at: index)
+                positions = nil
+            } else {
+                content?.swapAt(index, last)
+                content?.removeLast()
+                positions?[member.key] = nil
+                if let moved = content?[index] { positions?[moved.key] = index }
+            }
+        } else if removed.contains(member) {
+            return false
+        }
+        cached = nil
+        if added.remove(member) == nil { removed.insert(member) }
+        return true
+    }
+
+    /// Takes several members out of a loaded relationship.
+    ///
+    /// - Returns: Whether there was one.
+    /// - Complexity: O(number of members), however many go.
+    mutating func remove(_ members: Set<ObjectReference>) -> Bool {
+        let gone = content?.filter(members.contains) ?? []
+        guard !gone.isEmpty else { return false }
+        content?.removeAll(where: members.contains)
+        positions = nil
+        cached = nil
+        for member in gone where added.remove(member) == nil { removed.insert(member) }
+        return true
+    }
+
+    /// Drops members whose rows are gone: that is no change of this object's.
+    mutating func forget(where isLost: (ObjectReference) -> Bool) {
+        guard let old = content, old.contains(where: isLost) else { return }
+        content = old.filter { !isLost($0) }
+        added = added.filter { !isLost($0) }
+        removed = removed.filter { !isLost($0) }
+        positions = nil
+        cached = nil
+    }
+
+    /// Puts the members, which stay the same, in another order.
+    ///
+    /// - Returns: Whether their order was another one.
+    @discardableResult
+    mutating func reorder(_ members: [ObjectReference]) -> Bool {
+        guard content != members else { return false }
+        content = members
+        positions = nil
+        cached = nil
+        isReordered = true
+        return true
+    }
+
+    /// Replaces the keys of objects that a save has made permanent.
+    mutating func replaceKeys(_ permanent: KeyMap<Int64>) {
+        func replaced(_ reference: ObjectReference) -> ObjectReference {
+            guard reference.key < 0, let key = permanent[reference.key] else { return reference }
+            return ObjectReference(key: key, entity: reference.entity)
+        }
+        if let old = content, old.contains(where: { $0.key < 0 }) {
+            content = old.map(replaced)
+            positions = nil
+        }
+        wantedOrder = wantedOrder?.map(replaced)
+        if removed.contains(where: { $0.key < 0 }) { removed = Set(removed.map(replaced)) }
+        if added.contains(where: { $0.key < 0 }) { added = Set(added.map(replaced)) }
+    }
+}

@@ -1,0 +1,79 @@
+import Foundation
+import StrataPredicates
+
+/// Resolves fetch requests against a context's model: names become entities and slots, and what cannot be answered is
+/// refused before anything runs.
+struct FetchPlanner {
+    let model: FrozenModel
+
+    /// What a store has to answer.
+    ///
+    /// - Throws: `persistentStoreOperation` (134070) for an entity, a key path or a comparison that makes no sense, with a
+    ///   text that names it.
+    func plan(_ specification: FetchSpecification) throws -> FetchPlan {
+        let entity = try entity(of: specification)
+        let layout = entity.layout
+        guard specification.fetchLimit >= 0, specification.fetchOffset >= 0 else {
+            throw Self.refused("fetchLimit and fetchOffset of a fetch of \(entity.name ?? "") may not be negative.")
+        }
+        let subtree = entity.frozen.subtree
+        let numbers = specification.includesSubentities ? Array(subtree) : [entity.entityNumber]
+        return FetchPlan(
+            layout: layout,
+            entityNumbers: numbers,
+            coversHierarchy: specification.includesSubentities && entity.superentity == nil,
+            predicate: try resolvedPredicate(specification.predicate, entity),
+            sort: try resolvedSort(specification.sortDescriptors ?? [], entity),
+            limit: specification.fetchLimit,
+            offset: specification.fetchOffset
+        )
+    }
+
+    /// The entity that a request means, in this model.
+    func entity(of specification: FetchSpecification) throws -> NSEntityDescription {
+        if let type = specification.managedClass as? NSManagedObject.Type {
+            ManagedClasses.register(type)
+            if specification.entity == nil {
+                if let entity = model.entity(for: type) { return entity }
+                throw Self.refused("The model has no entity of class \(type). Check the class name in the model.")
+            }
+        }
+        guard let name = specification.entity?.name ?? specification.entityName else {
+            throw Self.refused("A fetch request needs an entity; set entity, or make it with init(entityName:).")
+        }
+        // An entity of another copy of the model stands for the one of its name.
+        guard let entity = model.entitiesByName[name] else {
+            throw Self.refused("The model has no entity \"\(name)\".")
+        }
+        return entity
+    }
+
+    private func resolvedPredicate(_ predicate: NSPredicate?, _ entity: NSEntityDescription) throws
+        -> ResolvedPredicate?
+    {
+        guard let predicate else { return nil }
+        do {
+            let resolved = try PredicateResolver.resolve(predicate, schema: entity.layout)
+            if case .constant(true) = resolved.condition { return nil }
+            return resolved
+        } catch let error as PredicateResolutionError {
+            throw Self.refused("A fetch of \(entity.name ?? "") cannot be answered: \(error)", error)
+        }
+    }
+
+    private func resolvedSort(_ descriptors: [NSSortDescriptor], _ entity: NSEntityDescription) throws -> ResolvedSort?
+    {
+        guard !descriptors.isEmpty else { return nil }
+        do {
+            return try ResolvedSort(descriptors, schema: entity.layout)
+        } catch let error as PredicateResolutionError {
+            throw Self.refused("A fetch of \(entity.name ?? "") cannot be sorted: \(error)", error)
+        }
+    }
+
+    static func refused(_ text: String, _ underlying: (any Error)? = nil) -> CocoaError {
+        var userInfo: [String: Any] = [NSLocalizedDescriptionKey: text]
+        userInfo[NSUnderlyingErrorKey] = underlying
+        return CocoaError(.persistentStoreOperation, userInfo: userInfo)
+    }
+}

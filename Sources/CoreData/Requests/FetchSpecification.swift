@@ -1,0 +1,41 @@
+import StrataPredicates
+
+/// All that a fetch request says, without the type of its results.
+///
+/// A plain value, so that code which is not generic can take a fetch request, keep it, and change its own copy.
+package struct FetchSpecification {
+    /// The entity to fetch, when it is known.
+    package var entity: NSEntityDescription?
+
+    /// The name of the entity, for a request that was made with a name only.
+    package var entityName: String?
+
+    /// The class whose entity is fetched, for a request that was made from a class only.
+    package var managedClass: AnyClass?
+
+    package var predicate: NSPredicate?
+    package var sortDescriptors: [NSSortDescriptor]?
+    package var fetchLimit = 0
+    package var fetchOffset = 0
+    package var fetchBatchSize = 0
+    package var resultType: NSFetchRequestResultType = .managedObjectResultType
+    package var includesSubentities = true
+    package var includesPropertyValues = true
+    package var includesPendingChanges = true
+    package var returnsObjectsAsFaults = true
+    package var returnsDistinctResults = false
+    package var shouldRefreshRefetchedObjects = false
+    package var relationshipKeyPathsForPrefetching: [String]?
+    package var propertiesToFetch: [Any]?
+    package var propertiesToGroupBy: [Any]?
+    package var havingPredicate: NSPredicate?
+
+    /// A specification of nothing in particular.
+    package init() {}
+}
+
+/// A fetch request whatever the type of its results.
+package protocol AnyFetchRequest: NSPersistentStoreRequest {
+    /// All that the request says.
+    var specification: FetchSpecification { get }
+}

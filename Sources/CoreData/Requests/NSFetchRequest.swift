@@ -1,0 +1,226 @@
+import StrataPredicates
+
+/// A query: which objects of an entity to find, in what order, and in what form to give them.
+///
+/// `ResultType` is what the fetch gives: a class of managed objects, `NSManagedObjectID`, `NSDictionary`, or `NSNumber`. It is
+/// not constrained, because `NSFetchRequest<NSFetchRequestResult>` must be possible too.
+///
+/// A request belongs to whoever made it; nothing in it is tied to a queue. A request that a model owns (a template, or that
+/// of a fetched property) cannot be changed once the model is in use: `copy()` it.
+open class NSFetchRequest<ResultType>: NSPersistentStoreRequest, AnyFetchRequest {
+    /// All that the request says.
+    package private(set) var specification = FetchSpecification()
+
+    private var isFrozen = false
+
+    /// Creates a request without an entity.
+    ///
+    /// Set ``entity`` before you execute it.
+    public required init() {
+        super.init()
+    }
+
+    /// Creates a request for the entity with a name, which is looked up when the request is executed.
+    public convenience init(entityName: String) {
+        self.init()
+        specification.entityName = entityName
+    }
+
+    /// Creates a request for the entity of a class of managed objects, which is looked up when the request is executed.
+    ///
+    /// `fetchRequest()` of a managed object class uses it, so that several models may have entities of one class.
+    public convenience init(managedClass: AnyClass) {
+        self.init()
+        specification.managedClass = managedClass
+    }
+
+    /// Creates a request that says what `specification` says.
+    package convenience init(specification: FetchSpecification) {
+        self.init()
+        self.specification = specification
+    }
+
+    /// Always ``NSPersistentStoreRequestType/fetchRequestType``.
+    open override var requestType: NSPersistentStoreRequestType { .fetchRequestType }
+
+    // MARK: - What to find
+
+    /// The entity to fetch.
+    ///
+    /// `nil` while a request that was made with a name or a class has not been executed.
+    open var entity: NSEntityDescription? {
+        get { specification.entity }
+        set { change { $0.entity = newValue } }
+    }
+
+    /// The name of the entity to fetch, when it is known.
+    open var entityName: String? { specification.entity?.name ?? specification.entityName }
+
+    /// What the objects must fulfil.
+    ///
+    /// Default `nil`, for all objects.
+    open var predicate: NSPredicate? {
+        get { specification.predicate }
+        set { change { $0.predicate = newValue } }
+    }
+
+    /// The order of the results.
+    ///
+    /// Default `nil`, for any order.
+    open var sortDescriptors: [NSSortDescriptor]? {
+        get { specification.sortDescriptors }
+        set { change { $0.sortDescriptors = newValue } }
+    }
+
+    /// The most results to give.
+    ///
+    /// Default 0, for no limit.
+    open var fetchLimit: Int {
+        get { specification.fetchLimit }
+        set { change { $0.fetchLimit = newValue } }
+    }
+
+    /// How many results to leave out at the start.
+    ///
+    /// Default 0.
+    open var fetchOffset: Int {
+        get { specification.fetchOffset }
+        set { change { $0.fetchOffset = newValue } }
+    }
+
+    /// Whether objects of sub-entities are found too.
+    ///
+    /// Default `true`.
+    open var includesSubentities: Bool {
+        get { specification.includesSubentities }
+        set { change { $0.includesSubentities = newValue } }
+    }
+
+    /// Whether unsaved changes of the context count.
+    ///
+    /// Default `true`. Without effect on dictionary results.
+    open var includesPendingChanges: Bool {
+        get { specification.includesPendingChanges }
+        set { change { $0.includesPendingChanges = newValue } }
+    }
+
+    // MARK: - In what form
+
+    /// The form of the results.
+    ///
+    /// Default ``NSFetchRequestResultType/managedObjectResultType``.
+    open var resultType: NSFetchRequestResultType {
+        get { specification.resultType }
+        set { change { $0.resultType = newValue } }
+    }
+
+    /// How many objects to read at a time.
+    ///
+    /// Default 0, for all at once; otherwise the array of results fills as it is read.
+    open var fetchBatchSize: Int {
+        get { specification.fetchBatchSize }
+        set { change { $0.fetchBatchSize = newValue } }
+    }
+
+    /// Whether the rows are read, and not only their IDs.
+    ///
+    /// Default `true`.
+    open var includesPropertyValues: Bool {
+        get { specification.includesPropertyValues }
+        set { change { $0.includesPropertyValues = newValue } }
+    }
+
+    /// Whether objects come as faults, to be filled when a property is first read.
+    ///
+    /// Default `true`.
+    open var returnsObjectsAsFaults: Bool {
+        get { specification.returnsObjectsAsFaults }
+        set { change { $0.returnsObjectsAsFaults = newValue } }
+    }
+
+    /// Whether objects that the context has already are brought up to date with the store.
+    ///
+    /// Default `false`.
+    open var shouldRefreshRefetchedObjects: Bool {
+        get { specification.shouldRefreshRefetchedObjects }
+        set { change { $0.shouldRefreshRefetchedObjects = newValue } }
+    }
+
+    /// The relationships, as key paths, whose objects are read along with the results.
+    ///
+    /// Default `nil`.
+    open var relationshipKeyPathsForPrefetching: [String]? {
+        get { specification.relationshipKeyPathsForPrefetching }
+        set { change { $0.relationshipKeyPathsForPrefetching = newValue } }
+    }
+
+    // MARK: - Dictionary results
+
+    /// What to fetch, as names or property descriptions.
+    ///
+    /// Default `nil`, for all attributes.
+    open var propertiesToFetch: [Any]? {
+        get { specification.propertiesToFetch }
+        set { change { $0.propertiesToFetch = newValue } }
+    }
+
+    /// Whether equal dictionaries are given once.
+    ///
+    /// Default `false`.
+    open var returnsDistinctResults: Bool {
+        get { specification.returnsDistinctResults }
+        set { change { $0.returnsDistinctResults = newValue } }
+    }
+
+    /// What to group by, as names or property descriptions.
+    ///
+    /// Default `nil`.
+    open var propertiesToGroupBy: [Any]? {
+        get { specification.propertiesToGroupBy }
+        set { change { $0.propertiesToGroupBy = newValue } }
+    }
+
+    /// What a group must fulfil.
+    ///
+    /// Default `nil`. Only with ``propertiesToGroupBy``.
+    open var havingPredicate: NSPredicate? {
+        get { specification.havingPredicate }
+        set { change { $0.havingPredicate = newValue } }
+    }
+
+    // MARK: - Copying and freezing
+
+    /// Takes over all that describes `other`.
+    package override func adopt(_ other: NSPersistentStoreRequest) {
+        super.adopt(other)
+        guard let other = other as? any AnyFetchRequest else { return }
+        specification = other.specification
+    }
+
+    /// A mutable copy, typed.
+    package func duplicate() -> NSFetchRequest<ResultType> {
+        let copy = Swift.type(of: self).init()
+        copy.adopt(self)
+        return copy
+    }
+
+    /// Makes the request immutable; its model does so when it is frozen.
+    func freeze() {
+        isFrozen = true
+    }
+
+    private func change(_ body: (inout FetchSpecification) -> Void, member: StaticString = #function) {
+        guard !isFrozen else {
+            fatalError(
+                "\(member) was set on a fetch request that belongs to a model in use; change a copy (`request.copy()`)."
+            )
+        }
+        body(&specification)
+    }
+
+    /// The request's entity and predicate.
+    open override var description: String {
+        let name = entityName ?? specification.managedClass.map { "\($0)" } ?? "no entity"
+        return "NSFetchRequest<\(ResultType.self)> (\(name)\(predicate.map { " where \($0)" } ?? ""))"
+    }
+}

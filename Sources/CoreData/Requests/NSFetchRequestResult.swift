@@ -1,0 +1,33 @@
+import StrataPredicates
+
+/// What a fetch may give: managed objects, their IDs, dictionaries, or a count.
+public protocol NSFetchRequestResult: NSObjectProtocol {}
+
+extension NSDictionary: NSFetchRequestResult {}
+
+extension NSNumber: NSFetchRequestResult {}
+
+/// The form in which a fetch gives its results.
+public struct NSFetchRequestResultType: OptionSet, Hashable, Sendable {
+    /// The bits.
+    public let rawValue: UInt
+
+    /// Wraps the bits.
+    public init(rawValue: UInt) {
+        self.rawValue = rawValue
+    }
+
+    /// Managed objects.
+    ///
+    /// This is the empty set.
+    public static let managedObjectResultType: NSFetchRequestResultType = []
+
+    /// The IDs of the objects.
+    public static let managedObjectIDResultType = NSFetchRequestResultType(rawValue: 1)
+
+    /// Dictionaries with the values of ``NSFetchRequest/propertiesToFetch``.
+    public static let dictionaryResultType = NSFetchRequestResultType(rawValue: 2)
+
+    /// One number: how many objects match.
+    public static let countResultType = NSFetchRequestResultType(rawValue: 4)
+}

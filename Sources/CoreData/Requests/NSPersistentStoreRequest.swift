@@ -1,0 +1,55 @@
+import StrataPredicates
+
+/// What a request asks of a store.
+public enum NSPersistentStoreRequestType: UInt, Sendable {
+    /// Read objects, IDs, values or a count: ``NSFetchRequest``.
+    case fetchRequestType = 1
+
+    /// Write what a context has changed.
+    case saveRequestType = 2
+
+    /// Insert many rows without objects.
+    case batchInsertRequestType = 5
+
+    /// Change many rows without objects.
+    case batchUpdateRequestType = 6
+
+    /// Delete many rows without objects.
+    case batchDeleteRequestType = 7
+}
+
+/// Something that a context asks of its stores.
+///
+/// Use one of the subclasses.
+///
+/// A request is plain data and belongs to whoever made it; nothing in it is tied to a queue.
+open class NSPersistentStoreRequest: NSObject, NSCopying {
+    /// Creates a request.
+    public required override init() {
+        super.init()
+    }
+
+    /// The stores to ask.
+    ///
+    /// Default `nil`, for all stores that hold the entity.
+    open var affectedStores: [NSPersistentStore]?
+
+    /// What the request asks for.
+    ///
+    /// Every subclass overrides it.
+    open var requestType: NSPersistentStoreRequestType {
+        fatalError("\(type(of: self)) does not say what it requests; override `requestType`.")
+    }
+
+    /// Returns a copy that can be changed.
+    open func copy(with zone: NSZone? = nil) -> Any {
+        let copy = type(of: self).init()
+        copy.adopt(self)
+        return copy
+    }
+
+    /// Takes over all that describes `other`.
+    package func adopt(_ other: NSPersistentStoreRequest) {
+        affectedStores = other.affectedStores
+    }
+}

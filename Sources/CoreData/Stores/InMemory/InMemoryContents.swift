@@ -1,0 +1,240 @@
+import Foundation
+
+/// The rows and memberships of an in-memory store: a value, so that a reader keeps what it began with and a failed save
+/// throws its copy away.
+///
+/// Copying it costs nothing that grows with the number of rows.
+struct InMemoryContents: Sendable {
+    /// Rows by the number of the root entity and by key.
+    private(set) var rows: [Int: PersistentMap<Row>] = [:]
+    private var lastKeys: [Int: Int64] = [:]
+    /// For each to-one relationship that has a to-many inverse: which rows point at a key.
+    private var pointing: [RelationshipKey: PersistentMap<PersistentMap<Void>>] = [:]
+    /// For each relationship whose members no row's column tells (many-to-many, or without an inverse): the members by
+    /// owner, each with the number of its entity.
+    private var memberships: [RelationshipKey: PersistentMap<PersistentMap<Int>>] = [:]
+    /// For each to-many relationship without an inverse: the owner by member.
+    ///
+    /// There is one at most, as in a table whose rows hold the owner's key.
+    private var owners: [RelationshipKey: PersistentMap<Int64>] = [:]
+    /// For each ordered relationship: the keys of the members by owner, in order.
+    private var orders: [RelationshipKey: PersistentMap<[Int64]>] = [:]
+    /// Who has which values of the constrained attributes.
+    private var uniques: UniqueIndexes
+
+    /// A relationship by the number of the entity that declares it, and its name.
+    private struct RelationshipKey: Hashable {
+        let entity: Int
+        let name: String
+        /// The number of the root entity of the members.
+        let destinationRoot: Int
+
+        init(_ relationship: NSRelationshipDescription) {
+            destinationRoot = relationship.destinationEntity?.rootEntity.entityNumber ?? 0
+            entity = relationship.entity.entityNumber
+            name = relationship.name
+        }
+    }
+
+    /// Nothing, of a store with these entities.
+    init(model: FrozenModel?) {
+        uniques = UniqueIndexes(model)
+    }
+
+    mutating func reserve(_ count: Int, _ root: Int) -> Range<Int64> {
+        let first = lastKeys[root, default: 0] + 1
+        lastKeys[root] = first + Int64(count) - 1
+        return first..<(first + Int64(count))
+    }
+
+    // MARK: - Relationships
+
+    /// The members of a to-many relationship: by key, or in their order if it is ordered.
+    func members(of slot: ToManySlot, ownedBy owner: Int64) -> [ObjectReference] {
+        let relationship = slot.relationship
+        guard slot.isOrdered, let order = orders[RelationshipKey(relationship)]?[owner] else {
+            return unorderedMembers(of: relationship, ownedBy: owner)
+        }
+        // Others tell who is a member, the order only in which place.
+        var places = Dictionary(order.enumerated().map { ($1, $0) }, uniquingKeysWith: { first, _ in first })
+        let members = unorderedMembers(of: relationship, ownedBy: owner)
+        for member in members where places[member.key] == nil { places[member.key] = places.count + order.count }
+        return members.sorted { places[$0.key, default: 0] < places[$1.key, default: 0] }
+    }
+
+    private func unorderedMembers(
+        of relationship: NSRelationshipDescription,
+        ownedBy owner: Int64
+    ) -> [ObjectReference] {
+        if let inverse = relationship.inverseRelationship, !inverse.isToMany {
+            let root = relationship.destinationEntity?.rootEntity.entityNumber ?? 0
+            guard let keys = pointing[RelationshipKey(inverse)]?[owner], let table = rows[root] else { return [] }
+            return keys.sortedKeys.compactMap { key in
+                table[key].map { ObjectReference(key: key, entity: $0.layout.number) }
+            }
+        }
+        guard let members = memberships[RelationshipKey(relationship)]?[owner] else { return [] }
+        return members.sortedKeys.compactMap { key in
+            members[key].map { ObjectReference(key: key, entity: $0) }
+        }
+    }
+
+    private mutating func point(_ row: Row, _ key: Int64, _ isThere: Bool, _ permanent: KeyMap<Int64>) {
+        for slot in row.layout.referenceSlots {
+            guard let relationship = slot.relationship, relationship.inverseRelationship?.isToMany == true,
+                let reference = row.reference(slot)
+            else { continue }
+            let target = reference.key < 0 ? permanent[reference.key] ?? reference.key : reference.key
+            let name = RelationshipKey(relationship)
+            // Taken out while it is changed, so that nothing is copied that only this map has.
+            var map = pointing.removeValue(forKey: name) ?? PersistentMap()
+            var keys = map.remove(target) ?? PersistentMap()
+            if isThere { keys.insert(key) } else { keys.remove(key) }
+            if !keys.isEmpty { map.set(keys, for: target) }
+            pointing[name] = map
+        }
+    }
+
+    private mutating func put(_ row: Row, _ key: Int64, _ permanent: KeyMap<Int64>) {
+        let root = row.layout.rootNumber
+        var table = rows.removeValue(forKey: root) ?? PersistentMap()
+        let old = table[key]
+        table.set(row, for: key)
+        rows[root] = table
+        if let old {
+            point(old, key, false, permanent)
+            uniques.remove(old, key)
+        }
+        point(row, key, true, permanent)
+        uniques.insert(row, key)
+    }
+
+    private mutating func apply(
+        _ change: ToManyChange,
+        _ owner: Int64,
+        _ resolved: (ObjectReference) -> ObjectReference
+    ) {
+        let relationship = change.relationship.relationship
+        let inverse = relationship.inverseRelationship
+        if inverse == nil || inverse?.isToMany == true {
+            let ownerReference = ObjectReference(key: owner, entity: change.owner.entity)
+            for member in change.removed.map(resolved) {
+                link(relationship, owner, member, false)
+                if let inverse { link(inverse, member.key, ownerReference, false) }
+            }
+            for member in change.added.map(resolved) {
+                link(relationship, owner, member, true)
+                if let inverse { link(inverse, member.key, ownerReference, true) }
+            }
+        }
+        guard let order = change.order else { return }
+        let name = RelationshipKey(relationship)
+        var map = orders.removeValue(forKey: name) ?? PersistentMap()
+        map.set(order.map { resolved($0).key }, for: owner)
+        orders[name] = map
+    }
+
+    private mutating func link(
+        _ relationship: NSRelationshipDescription,
+        _ owner: Int64,
+        _ member: ObjectReference,
+        _ isThere: Bool
+    ) {
+        let name = RelationshipKey(relationship)
+        // Nobody has told the relationship that the same save deletes the member.
+        if isThere, relationship.inverseRelationship == nil, rows[name.destinationRoot]?[member.key] == nil { return }
+        var map = memberships.removeValue(forKey: name) ?? PersistentMap()
+        var members = map.remove(owner) ?? PersistentMap()
+        members[member.key] = isThere ? member.entity : nil
+        if !members.isEmpty { map.set(members, for: owner) }
+        memberships[name] = map
+        if relationship.inverseRelationship == nil { own(name, owner, member.key, isThere) }
+    }
+
+    /// Notes who owns a member of a relationship without an inverse; who took it last has it.
+    private mutating func own(_ name: RelationshipKey, _ owner: Int64, _ member: Int64, _ isThere: Bool) {
+        var map = owners.removeValue(forKey: name) ?? PersistentMap()
+        let known = map[member]
+        if isThere {
+            if let known, known != owner { memberships[name]?[known]?.remove(member) }
+            map.set(owner, for: member)
+        } else if known == owner {
+            map.remove(member)
+        }
+        owners[name] = map
+    }
+
+    private mutating func removeRow(_ key: Int64, _ layout: EntityLayout) {
+        guard let old = rows[layout.rootNumber]?[key] else { return }
+        rows[layout.rootNumber]?.remove(key)
+        point(old, key, false, KeyMap())
+        uniques.remove(old, key)
+        for name in owners.keys where name.destinationRoot == layout.rootNumber {
+            guard let owner = owners[name]?.remove(key) else { continue }
+            memberships[name]?[owner]?.remove(key)
+        }
+        for slot in old.layout.toMany {
+            let relationship = slot.relationship
+            let name = RelationshipKey(relationship)
+            orders[name]?.remove(key)
+            guard let members = memberships[name]?.remove(key) else { continue }
+            guard let inverse = relationship.inverseRelationship else {
+                members.forEach { member, _ in owners[name]?.remove(member) }
+                continue
+            }
+            let owner = ObjectReference(key: key, entity: old.layout.number)
+            members.forEach { member, _ in link(inverse, member, owner, false) }
+        }
+    }
+
+    // MARK: - Saving
+
+    /// The rows that somebody else has changed or deleted.
+    func findVersionConflicts(_ changes: StoreChanges) -> [StoreConflict] {
+        var conflicts: [StoreConflict] = []
+        func check(_ layout: EntityLayout, _ key: Int64, _ version: Int64) {
+            let stored = rows[layout.rootNumber]?[key]
+            guard stored?.version != version else { return }
+            conflicts.append(.version(layout: layout, key: key, baseVersion: version, persisted: stored))
+        }
+        for update in changes.updated { check(update.row.layout, update.row.key, update.baseVersion) }
+        for deletion in changes.deleted { check(deletion.layout, deletion.key, deletion.baseVersion) }
+        for lock in changes.locked { check(lock.layout, lock.key, lock.baseVersion) }
+        return conflicts
+    }
+
+    /// Makes all changes, with the very rows that were handed over.
+    ///
+    /// Their keys, versions and references are still those of the context: ``StoreChanges/settle(_:)`` sets them once the
+    /// save is accepted.
+    mutating func apply(_ changes: StoreChanges) -> StoreSaveResult {
+        var result = StoreSaveResult()
+        var permanent = KeyMap<Int64>()
+        for row in changes.inserted {
+            let key = row.key > 0 ? row.key : reserve(1, row.layout.rootNumber).lowerBound
+            if row.key < 0 { permanent.set(key, for: row.key) }
+            result.insertedKeys.append(key)
+        }
+        for deletion in changes.deleted { removeRow(deletion.key, deletion.layout) }
+        for update in changes.updated { put(update.row, update.row.key, permanent) }
+        for (row, key) in zip(changes.inserted, result.insertedKeys) { put(row, key, permanent) }
+        func resolved(_ reference: ObjectReference) -> ObjectReference {
+            ObjectReference(key: permanent[reference.key] ?? reference.key, entity: reference.entity)
+        }
+        for change in changes.toMany { apply(change, resolved(change.owner).key, resolved) }
+        return result
+    }
+
+    /// The uniqueness constraints that the saved rows break, after they were applied.
+    func findConstraintConflicts(_ changes: StoreChanges, _ insertedKeys: [Int64]) -> [StoreConflict] {
+        // By hierarchy: the keys of the saved rows, and those that they were handed over with.
+        var handedOver: [Int: [Int64: Int64]] = [:]
+        for (row, key) in zip(changes.inserted, insertedKeys) where uniques.cover(row.layout) {
+            handedOver[row.layout.rootNumber, default: [:]][key] = row.key
+        }
+        for row in changes.updated.map(\.row) where uniques.cover(row.layout) {
+            handedOver[row.layout.rootNumber, default: [:]][row.key] = row.key
+        }
+        return handedOver.flatMap { root, keys in uniques.conflicts(in: rows[root] ?? PersistentMap(), keys) }
+    }
+}

@@ -1,0 +1,86 @@
+import Foundation
+import StrataPredicates
+
+/// One fetch over the contents of an in-memory store, which no save can change any more.
+struct InMemoryFetch {
+    private let plan: FetchPlan
+    private let reader: RowReader
+
+    init(_ plan: FetchPlan, _ contents: InMemoryContents) {
+        self.plan = plan
+        reader = RowReader(contents, plan.storeNumber)
+    }
+
+    /// The matching rows, in order, within the plan's window.
+    func rows() throws -> [Row] {
+        // In the order of insertion, as a table without an index gives them, also among equals.
+        var found = try matching().sorted { $0.header.key < $1.header.key }
+        if let sort = plan.sort { found = try sort.sorted(found, reader: reader) }
+        return plan.window(found).map { Row(shared: $0) }
+    }
+
+    func count() throws -> Int { plan.window(try matching()).count }
+
+    private func matching() throws -> [RowBuffer] {
+        let numbers = Set(plan.entityNumbers)
+        var evaluator = plan.predicate.map { ResolvedEvaluator($0, reader: reader) }
+        var result: [RowBuffer] = []
+        try reader.contents.rows[plan.layout.rootNumber]?.forEach { _, row in
+            guard plan.coversHierarchy || numbers.contains(row.layout.number) else { return }
+            if try evaluator?.evaluate(row.buffer) ?? true { result.append(row.buffer) }
+        }
+        return result
+    }
+}
+
+/// Reads the rows of an in-memory store for resolved predicates.
+///
+/// The contents cannot change any more.
+private final class RowReader: PredicateReader {
+    let contents: InMemoryContents
+    private let storeNumber: Int
+
+    init(_ contents: InMemoryContents, _ storeNumber: Int) {
+        self.contents = contents
+        self.storeNumber = storeNumber
+    }
+
+    private func row(_ subject: AnyObject) -> Row {
+        // Only row buffers are handed to the evaluator with this reader.
+        Row(shared: unsafeDowncast(subject, to: RowBuffer.self))
+    }
+
+    func identity(of subject: AnyObject) -> PredicateIdentity {
+        let row = row(subject)
+        return PredicateIdentity(store: storeNumber, entity: row.layout.rootNumber, key: row.key)
+    }
+
+    func value(of attribute: PredicateAttribute, in subject: AnyObject) -> PredicateValue {
+        row(subject).predicateValue(of: attribute)
+    }
+
+    func identity(of relationship: PredicateRelationship, in subject: AnyObject) -> PredicateIdentity? {
+        row(subject).reference(of: relationship).map {
+            PredicateIdentity(store: storeNumber, entity: relationship.rootNumber, key: $0.key)
+        }
+    }
+
+    func subject(of relationship: PredicateRelationship, in subject: AnyObject) -> AnyObject? {
+        row(subject).reference(of: relationship).flatMap { find($0, relationship) }
+    }
+
+    func subjects(of relationship: PredicateRelationship, in subject: AnyObject) -> [AnyObject] {
+        let row = row(subject)
+        return contents.members(of: row.layout.toMany[relationship.slot], ownedBy: row.key)
+            .compactMap { find($0, relationship) }
+    }
+
+    func count(of relationship: PredicateRelationship, in subject: AnyObject) -> Int {
+        let row = row(subject)
+        return contents.members(of: row.layout.toMany[relationship.slot], ownedBy: row.key).count
+    }
+
+    private func find(_ reference: ObjectReference, _ relationship: PredicateRelationship) -> AnyObject? {
+        contents.rows[relationship.rootNumber]?[reference.key]?.buffer
+    }
+}

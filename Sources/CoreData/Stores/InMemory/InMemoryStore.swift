@@ -1,0 +1,89 @@
+import Foundation
+import StrataPredicates
+import Synchronization
+
+/// A store that keeps its rows in memory, with the same behaviour as a SQLite store towards contexts: versions, unique
+/// constraints, all-or-nothing saves.
+///
+/// Gone when it is removed from its coordinator. Any thread may use it; reads copy what they need under a mutex and
+/// evaluate predicates outside it.
+final class InMemoryStore: NSPersistentStore, RowStore, @unchecked Sendable {
+    // @unchecked Sendable: all state of its own is in `contents` behind its mutex.
+
+    private let contents = Mutex(InMemoryContents(model: nil))
+
+    override var type: String { NSInMemoryStoreType }
+
+    override func loadMetadata() throws {
+        guard let model = persistentStoreCoordinator?.managedObjectModel else { return }
+        contents.withLock { $0 = InMemoryContents(model: model.frozen) }
+        metadata = [
+            NSStoreTypeKey: NSInMemoryStoreType,
+            NSStoreUUIDKey: identifier ?? "",
+            NSStoreModelVersionHashesKey: model.entityVersionHashesByName,
+            NSStoreModelVersionIdentifiersKey: model.versionIdentifiers.compactMap { $0 as? String }.sorted(),
+        ]
+    }
+
+    override class func metadataForPersistentStore(with url: URL) throws -> [String: Any] {
+        throw CocoaError(
+            .persistentStoreOpen,
+            userInfo: [NSLocalizedDescriptionKey: "A store in memory has no metadata before it is added."]
+        )
+    }
+
+    // MARK: - Reading
+
+    /// A copy of the contents, which shares everything with them until they change.
+    private var snapshot: InMemoryContents { contents.withLock { $0 } }
+
+    func rows(for plan: FetchPlan) throws -> [Row] { try InMemoryFetch(plan, snapshot).rows() }
+
+    func references(for plan: FetchPlan) throws -> [ObjectReference] {
+        try InMemoryFetch(plan, snapshot).rows().map { ObjectReference(key: $0.key, entity: $0.layout.number) }
+    }
+
+    func count(for plan: FetchPlan) throws -> Int { try InMemoryFetch(plan, snapshot).count() }
+
+    func row(forKey key: Int64, in layout: EntityLayout) throws -> Row? {
+        contents.withLock { $0.rows[layout.rootNumber]?[key] }
+    }
+
+    func rows(forKeys keys: [Int64], in layout: EntityLayout) throws -> [Row] {
+        contents.withLock { contents in keys.compactMap { contents.rows[layout.rootNumber]?[$0] } }
+    }
+
+    func members(of relationship: ToManySlot, ownedBy owner: ObjectReference) throws -> [ObjectReference] {
+        contents.withLock { $0.members(of: relationship, ownedBy: owner.key) }
+    }
+
+    // MARK: - Writing
+
+    func reserveKeys(_ counts: [Int: Int]) throws -> [Int: Range<Int64>] {
+        contents.withLock { contents in
+            var result: [Int: Range<Int64>] = [:]
+            for (root, count) in counts { result[root] = contents.reserve(count, root) }
+            return result
+        }
+    }
+
+    func save(_ changes: StoreChanges, didCommit: (StoreSaveResult) -> Void) throws -> [StoreConflict] {
+        contents.withLock { contents in
+            // The new contents are made beside the old ones, so a refused save leaves nothing behind.
+            var next = contents
+            let conflicts = next.findVersionConflicts(changes)
+            guard conflicts.isEmpty else { return conflicts }
+            let result = next.apply(changes)
+            let broken = next.findConstraintConflicts(changes, result.insertedKeys)
+            guard broken.isEmpty else { return broken }
+            // The rows are the context's own until here; from now on nobody changes them.
+            didCommit(result)
+            contents = next
+            return []
+        }
+    }
+
+    func saveMetadata() throws {}
+
+    func close() { contents.withLock { $0 = InMemoryContents(model: nil) } }
+}

@@ -1,0 +1,111 @@
+import Foundation
+
+/// The uniqueness constraints of a model, each with an index over the rows of its entity and sub-entities, as the unique
+/// indexes of a table would be.
+///
+/// A value, like the contents that it belongs to.
+struct UniqueIndexes: Sendable {
+    /// One constraint.
+    private struct Constraint: Sendable {
+        unowned(unsafe) let layout: EntityLayout
+        let slots: [Slot]
+    }
+
+    private let constraints: [Constraint]
+    /// The positions of the constraints that apply to an entity, by its number.
+    private let byEntity: [[Int]]
+    /// For each constraint: the keys of the rows, by the hash of their values.
+    private var holders: [PersistentMap<[Int64]>]
+
+    /// Empty indexes for the constraints of a model.
+    init(_ model: FrozenModel?) {
+        var constraints: [Constraint] = []
+        var byEntity: [[Int]] = Array(repeating: [], count: (model?.entities.count ?? 0) + 1)
+        for entity in model?.entities ?? [] {
+            for names in entity.uniquenessConstraintNames {
+                let slots = names.compactMap { entity.layout.slot(named: $0) }
+                guard !slots.isEmpty, slots.count == names.count else { continue }
+                for number in entity.frozen.subtree { byEntity[number].append(constraints.count) }
+                constraints.append(Constraint(layout: entity.layout, slots: slots))
+            }
+        }
+        self.constraints = constraints
+        self.byEntity = byEntity
+        holders = Array(repeating: PersistentMap(), count: constraints.count)
+    }
+
+    /// Whether an entity has constraints.
+    func cover(_ layout: EntityLayout) -> Bool { !byEntity[layout.number].isEmpty }
+
+    mutating func insert(_ row: Row, _ key: Int64) {
+        for index in byEntity[row.layout.number] {
+            guard let hash = hash(row, constraints[index]) else { continue }
+            holders[index].set((holders[index][hash] ?? []) + [key], for: hash)
+        }
+    }
+
+    mutating func remove(_ row: Row, _ key: Int64) {
+        for index in byEntity[row.layout.number] {
+            guard let hash = hash(row, constraints[index]), let keys = holders[index][hash] else { continue }
+            let rest = keys.filter { $0 != key }
+            holders[index][hash] = rest.isEmpty ? nil : rest
+        }
+    }
+
+    /// The groups of rows with equal values that a save has made.
+    ///
+    /// What is passed:
+    ///   - rows: All rows of one hierarchy, the save's applied.
+    ///   - saved: The keys of the save's rows of that hierarchy, and the keys they were handed over with.
+    func conflicts(in rows: PersistentMap<Row>, _ saved: [Int64: Int64]) -> [StoreConflict] {
+        var conflicts: [StoreConflict] = []
+        for (index, constraint) in constraints.enumerated() {
+            var seen: Set<Int64> = []
+            for key in saved.keys.sorted() where !seen.contains(key) {
+                guard let row = rows[key], byEntity[row.layout.number].contains(index), let hash = hash(row, constraint)
+                else { continue }
+                let same = (holders[index][hash] ?? []).filter { other in
+                    rows[other].map { hasSameValues($0, row, constraint) } ?? false
+                }
+                guard same.count > 1 else { continue }
+                seen.formUnion(same)
+                let own = same.filter { saved[$0] != nil }.sorted()
+                let stored = same.first { saved[$0] == nil }
+                conflicts.append(
+                    .constraint(
+                        entity: constraint.layout,
+                        attributes: constraint.slots.map(\.name),
+                        keys: own.compactMap { saved[$0] },
+                        persisted: stored.flatMap { rows[$0] }
+                    )
+                )
+            }
+        }
+        return conflicts
+    }
+
+    // MARK: - Values
+
+    /// The hash of the constrained values; `nil` where one is null, since nulls are never equal.
+    private func hash(_ row: Row, _ constraint: Constraint) -> Int64? {
+        var hasher = Hasher()
+        for slot in constraint.slots {
+            guard !row.isNull(slot.index) else { return nil }
+            switch slot.kind {
+            case .int: hasher.combine(row.int(slot.word))
+            // A reference may still be to a temporary key, so it takes no part.
+            case .reference: break
+            case .double: hasher.combine(row.double(slot.word))
+            case .string: hasher.combine(row.string(slot.word))
+            case .data: hasher.combine(row.data(slot.word))
+            case .uuid: hasher.combine(row.uuid(slot.word))
+            case .decimal: hasher.combine(row.decimal(slot.word))
+            }
+        }
+        return Int64(hasher.finalize())
+    }
+
+    private func hasSameValues(_ left: Row, _ right: Row, _ constraint: Constraint) -> Bool {
+        constraint.slots.allSatisfy { left.hasSameValue(as: right, in: $0) }
+    }
+}

@@ -1,0 +1,182 @@
+import Foundation
+import Synchronization
+
+/// A store of objects: a SQLite file, or memory.
+///
+/// The base class of all stores. You do not make one; you ask a coordinator to add it
+/// (``NSPersistentStoreCoordinator/addPersistentStore(type:configuration:at:options:)``).
+///
+/// Any thread may read the properties.
+open class NSPersistentStore: NSObject, @unchecked Sendable {
+    // @unchecked Sendable: `state` is behind its mutex and the rest is constant. A subclass answers for its own state.
+
+    private struct State {
+        weak var coordinator: NSPersistentStoreCoordinator?
+        var identifier: String
+        var isReadOnly: Bool
+        var url: URL?
+        /// Values of a metadata dictionary are property-list values, which nobody mutates in place.
+        nonisolated(unsafe) var metadata: [String: Any]
+    }
+
+    private let state: Mutex<State>
+
+    /// The options that the store was added with.
+    nonisolated(unsafe) public let options: [AnyHashable: Any]?
+    // `options` is a constant of property-list values.
+
+    /// The configuration of the model whose entities the store holds; `"PF_DEFAULT_CONFIGURATION_NAME"` for all.
+    public let configurationName: String
+
+    /// Makes a store for a coordinator, which calls this and then ``loadMetadata()``.
+    ///
+    /// - Parameters:
+    ///   - root: The coordinator that the store is for.
+    ///   - name: A configuration of the coordinator's model, or `nil` for all its entities.
+    ///   - url: Where the store lies.
+    ///   - options: Options, by the keys of the coordinator.
+    public required init(
+        persistentStoreCoordinator root: NSPersistentStoreCoordinator?,
+        configurationName name: String?,
+        at url: URL,
+        options: [AnyHashable: Any]? = nil
+    ) {
+        self.options = options
+        configurationName = name ?? defaultConfigurationName
+        state = Mutex(
+            State(
+                coordinator: root,
+                identifier: UUID().uuidString,
+                isReadOnly: (options?[NSReadOnlyPersistentStoreOption] as? Bool) ?? false,
+                url: url,
+                metadata: [:]
+            )
+        )
+        super.init()
+    }
+
+    /// Reads the store's metadata, which must hold `NSStoreUUIDKey` and `NSStoreTypeKey`.
+    ///
+    /// The coordinator calls this once, before the store is used.
+    ///
+    /// - Throws: A `CocoaError` when the store cannot be opened, which keeps it from being added.
+    open func loadMetadata() throws {
+        throw CocoaError(
+            .persistentStoreInvalidType,
+            userInfo: [
+                NSLocalizedDescriptionKey:
+                    "\(Swift.type(of: self)) does not override loadMetadata(), so it is no store."
+            ]
+        )
+    }
+
+    /// The coordinator that the store was added to; `nil` once it was removed.
+    public weak var persistentStoreCoordinator: NSPersistentStoreCoordinator? {
+        get { state.withLock { $0.coordinator } }
+        set { state.withLock { $0.coordinator = newValue } }
+    }
+
+    /// The type of the store, such as `NSSQLiteStoreType`.
+    open var type: String { metadata[NSStoreTypeKey] as? String ?? "" }
+
+    /// The store's UUID text, which the URIs of its objects' IDs contain.
+    open var identifier: String! {
+        get { state.withLock { $0.identifier } }
+        set { state.withLock { $0.identifier = newValue } }
+    }
+
+    /// Whether saves into the store are refused.
+    open var isReadOnly: Bool {
+        get { state.withLock { $0.isReadOnly } }
+        set { state.withLock { $0.isReadOnly = newValue } }
+    }
+
+    /// Where the store lies.
+    open var url: URL? {
+        get { state.withLock { $0.url } }
+        set { state.withLock { $0.url = newValue } }
+    }
+
+    /// What the store says of itself: its type, its UUID, the version hashes of its model, and an application's own keys.
+    open var metadata: [String: Any]! {
+        get { state.withLock { UncheckedBox($0.metadata) }.value }
+        set {
+            let box = UncheckedBox(newValue ?? [:])
+            state.withLock { $0.metadata = box.value }
+        }
+    }
+
+    /// Called after the store was added to a coordinator.
+    ///
+    /// Does nothing.
+    open func didAdd(to coordinator: NSPersistentStoreCoordinator) {}
+
+    /// Called before the store is removed from its coordinator, which is `nil` when that is going away.
+    ///
+    /// Does nothing.
+    open func willRemove(from coordinator: NSPersistentStoreCoordinator?) {}
+
+    /// Reads the metadata of a store that is not open.
+    ///
+    /// - Throws: `persistentStoreInvalidType` (134000) unless a subclass overrides it.
+    open class func metadataForPersistentStore(with url: URL) throws -> [String: Any] {
+        throw CocoaError(
+            .persistentStoreInvalidType,
+            userInfo: [NSLocalizedDescriptionKey: "\(self) cannot read metadata without opening the store."]
+        )
+    }
+
+    /// Rewrites the metadata of a store that is not open.
+    ///
+    /// - Throws: `persistentStoreInvalidType` (134000) unless a subclass overrides it.
+    open class func setMetadata(_ metadata: [String: Any]?, forPersistentStoreAt url: URL) throws {
+        throw CocoaError(
+            .persistentStoreInvalidType,
+            userInfo: [NSLocalizedDescriptionKey: "\(self) cannot write metadata without opening the store."]
+        )
+    }
+}
+
+/// Carries a value across a closure that the compiler takes for another isolation domain.
+///
+/// For values that are immutable, or that only one side still uses.
+struct UncheckedBox<Value>: @unchecked Sendable {
+    let value: Value
+    init(_ value: Value) { self.value = value }
+}
+
+/// The name of the configuration that holds all entities.
+let defaultConfigurationName = "PF_DEFAULT_CONFIGURATION_NAME"
+
+extension NSPersistentStore {
+    /// A kind of store.
+    public struct StoreType: RawRepresentable, Hashable, Sendable {
+        /// The text that Apple's older API and a store's metadata use.
+        public var rawValue: String
+
+        /// A store type by its text.
+        public init(rawValue: String) { self.rawValue = rawValue }
+
+        /// A SQLite file in Apple's layout, shared by many readers and one writer.
+        public static let sqlite = StoreType(rawValue: "SQLite")
+        /// Objects in memory, gone with the coordinator.
+        public static let inMemory = StoreType(rawValue: "InMemory")
+        /// A binary file.
+        ///
+        /// Declared for source compatibility: there is no such store on Linux, and adding one throws 134000.
+        public static let binary = StoreType(rawValue: "Binary")
+        /// An XML file.
+        ///
+        /// Declared for source compatibility: there is no such store on Linux, and adding one throws 134000.
+        public static let xml = StoreType(rawValue: "XML")
+    }
+}
+
+/// The text of ``NSPersistentStore/StoreType/sqlite``.
+public let NSSQLiteStoreType = "SQLite"
+/// The text of ``NSPersistentStore/StoreType/inMemory``.
+public let NSInMemoryStoreType = "InMemory"
+/// The text of ``NSPersistentStore/StoreType/binary``.
+public let NSBinaryStoreType = "Binary"
+/// The text of ``NSPersistentStore/StoreType/xml``.
+public let NSXMLStoreType = "XML"

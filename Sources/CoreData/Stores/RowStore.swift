@@ -1,0 +1,151 @@
+import Foundation
+import StrataPredicates
+
+/// What the coordinator asks of a store: rows, keys and change sets, never contexts or live objects.
+///
+/// Every member may be called on any thread, and several at once: reads do not wait for one another nor for a save.
+protocol RowStore: NSPersistentStore {
+    /// Answers a fetch with whole rows, in the order asked for.
+    ///
+    /// - Throws: A `CocoaError` of the store's own (134180 for SQLite), or one that names what the store cannot do.
+    func rows(for plan: FetchPlan) throws -> [Row]
+
+    /// Answers a fetch with the references of the matching rows only.
+    func references(for plan: FetchPlan) throws -> [ObjectReference]
+
+    /// Counts what a fetch would return, limit and offset applied.
+    func count(for plan: FetchPlan) throws -> Int
+
+    /// Reads one row.
+    ///
+    /// `layout`: A layout of the key's hierarchy. The row that comes back has the layout of its own entity.
+    /// Gives: `nil` if there is no such row.
+    func row(forKey key: Int64, in layout: EntityLayout) throws -> Row?
+
+    /// Reads many rows of one hierarchy; those that are missing are left out, and the order is not said.
+    func rows(forKeys keys: [Int64], in layout: EntityLayout) throws -> [Row]
+
+    /// Reads the destinations of a to-many relationship, in their order if it is ordered.
+    func members(of relationship: ToManySlot, ownedBy owner: ObjectReference) throws -> [ObjectReference]
+
+    /// Reserves keys that no other row has had or will have.
+    ///
+    /// `counts`: How many, by the number of the root entity.
+    func reserveKeys(_ counts: [Int: Int]) throws -> [Int: Range<Int64>]
+
+    /// Writes all of `changes` in one transaction, or nothing.
+    ///
+    /// The store checks each base version in the very statement that writes, so no other writer can slip between. A row
+    /// is written with the version after its base version; a new row with the version after its own, which is 1 unless
+    /// the row was there before.
+    ///
+    /// `didCommit`: Called once the transaction is durable and before the next writer may begin, so that caches
+    ///   see commits in their order. Enters keys and versions into the rows (``StoreChanges/settle(_:)``). Runs no user code.
+    /// Gives: What was refused; nothing was written then. Empty when all is saved.
+    func save(_ changes: StoreChanges, didCommit: (StoreSaveResult) -> Void) throws -> [StoreConflict]
+
+    /// Writes the store's metadata when it has changed since it was read, without a save.
+    func saveMetadata() throws
+
+    /// Lets go of everything, after the last request. No other member is called afterwards.
+    func close()
+}
+
+/// The unsaved work of one context on one store, with no reference to a live object.
+struct StoreChanges {
+    /// New rows.
+    ///
+    /// A negative key asks the store for a permanent one; a positive key was reserved before.
+    var inserted: [Row] = []
+    var updated: [RowUpdate] = []
+    var deleted: [RowDeletion] = []
+    /// Rows that are not written but must not have changed: from `detectConflicts(for:)`.
+    var locked: [RowDeletion] = []
+    /// Changes of to-many relationships that columns of changed rows do not hold: many-to-many memberships (told once,
+    /// from the canonical side), relationships without an inverse, and the order of ordered ones.
+    var toMany: [ToManyChange] = []
+    /// Who saves, for history.
+    var author: String?
+    var contextName: String?
+
+    var isEmpty: Bool {
+        inserted.isEmpty && updated.isEmpty && deleted.isEmpty && locked.isEmpty && toMany.isEmpty
+    }
+}
+
+/// A row that is to replace the one of its key, if that still has the base version.
+struct RowUpdate {
+    /// The values after the change.
+    ///
+    /// References may hold negative keys of rows inserted by the same save.
+    let row: Row
+    /// The version that the change was made upon.
+    let baseVersion: Int64
+    /// The slots that differ from the base row; empty when only the version has to advance.
+    let changed: SlotSet
+}
+
+/// A row that is to go, or to be checked, if it still has the base version.
+struct RowDeletion {
+    let layout: EntityLayout
+    let key: Int64
+    let baseVersion: Int64
+}
+
+/// How one object's to-many relationship changed.
+struct ToManyChange {
+    let relationship: ToManySlot
+    let owner: ObjectReference
+    var added: [ObjectReference]
+    var removed: [ObjectReference]
+    /// The whole content in its new order, for an ordered relationship whose order or membership changed.
+    var order: [ObjectReference]?
+}
+
+/// What a store tells after it has committed.
+struct StoreSaveResult {
+    /// The permanent key of each inserted row, in the order of `inserted`.
+    var insertedKeys: [Int64] = []
+    /// Rows whose stored values differ from what was handed over (derived attributes, decimals that the store rounds,
+    /// rows that triggers touched), as they are now.
+    var reread: [Row] = []
+}
+
+/// Why a store refused a save: all conflicts of the save are told, not only the first.
+enum StoreConflict {
+    /// A changed or deleted row no longer has the base version. `persisted` is the row as stored, `nil` if it is gone.
+    case version(layout: EntityLayout, key: Int64, baseVersion: Int64, persisted: Row?)
+    /// Rows that break a uniqueness constraint: the keys of the save's own rows (as handed over), and the stored row
+    /// that they collide with, if the collision is not among themselves only.
+    case constraint(entity: EntityLayout, attributes: [String], keys: [Int64], persisted: Row?)
+}
+
+/// A set of slot positions, without allocation for entities of up to 64 slots.
+struct SlotSet: Sendable, Hashable {
+    private var low: UInt64 = 0
+    private var high: Set<Int> = []
+
+    init() {}
+
+    var isEmpty: Bool { low == 0 && high.isEmpty }
+
+    @inline(__always)
+    func contains(_ slot: Int) -> Bool {
+        slot < 64 ? low & (1 << UInt64(slot)) != 0 : high.contains(slot)
+    }
+
+    @inline(__always)
+    mutating func insert(_ slot: Int) {
+        if slot < 64 { low |= 1 << UInt64(slot) } else { high.insert(slot) }
+    }
+
+    mutating func remove(_ slot: Int) {
+        if slot < 64 { low &= ~(1 << UInt64(slot)) } else { high.remove(slot) }
+    }
+
+    mutating func formUnion(_ other: SlotSet) {
+        low |= other.low
+        high.formUnion(other.high)
+    }
+
+}

@@ -1,0 +1,39 @@
+/// The rows that one variable of a predicate stands for, and what hangs on them: a part of a FROM clause in the making.
+struct QueryScope {
+    /// The mapping of the variable's entity.
+    let mapping: EntityMapping
+    /// The name of the entity's table in the statement.
+    let alias: String
+    /// The primary key of the row.
+    let key: String
+    /// Whether the row itself is needed, and not only its key, which a join table has as well.
+    var needsRow: Bool
+    /// Tables along to-one relationships, each joined once.
+    private(set) var joins = ""
+    private var aliases: [Step: String] = [:]
+
+    /// A to-one relationship from one of the scope's tables.
+    private struct Step: Hashable {
+        let alias: String
+        let column: SQLName
+    }
+
+    init(mapping: EntityMapping, alias: String, key: String? = nil) {
+        self.mapping = mapping
+        self.alias = alias
+        self.key = key ?? alias + ".Z_PK"
+        needsRow = key == nil
+    }
+
+    /// The table that a key column of another leads to.
+    ///
+    /// The join brings at most one row, and nulls where there is none, so that it can serve any number of conditions.
+    mutating func join(_ table: SQLName, from alias: String, _ column: SQLName, newAlias: () -> String) -> String {
+        let step = Step(alias: alias, column: column)
+        if let known = aliases[step] { return known }
+        let alias = newAlias()
+        aliases[step] = alias
+        joins += " LEFT JOIN \(table) \(alias) ON \(alias).Z_PK = \(step.alias).\(column)"
+        return alias
+    }
+}

@@ -1,0 +1,305 @@
+import Foundation
+
+/// Works out a ``SQLMapping``: numbers first, then columns hierarchy by hierarchy, then join tables, then all of it by entity.
+struct MappingBuilder {
+    private let model: FrozenModel
+    private let catalog: SQLCatalog?
+    /// In the order of their numbers in the store.
+    private let members: [NSEntityDescription]
+    /// Numbers in the store by numbers in the model; 0 for an entity that the store does not hold.
+    private let storeNumbers: [Int]
+
+    private var slotColumns: [[SlotColumn]]
+    private var hierarchies: [Hierarchy] = []
+    private var toManyMappings: [ObjectIdentifier: ToManyMapping] = [:]
+
+    private(set) var mappings: [EntityMapping] = []
+    private(set) var mappingsByModelNumber: [EntityMapping?]
+    private(set) var tables: [SQLTable] = []
+    private(set) var joinTables: [SQLJoinTable] = []
+
+    /// The entities of one hierarchy and the columns of their table.
+    private struct Hierarchy {
+        let table: SQLName
+        let entities: [NSEntityDescription]
+        var names = UniqueNames(taken: ["Z_PK", "Z_ENT", "Z_OPT"])
+        var inverselessKeys: [SQLName] = []
+        var orders: [SQLName] = []
+    }
+
+    init(_ model: FrozenModel, configuration: String?, catalog: SQLCatalog?) {
+        self.model = model
+        self.catalog = catalog
+        let all = model.entities
+        let chosen = all.first?.managedObjectModel.entities(forConfigurationName: configuration) ?? []
+        // A hierarchy has one table and one counter of keys, so it comes with its super-entities.
+        let closed = Set((chosen + chosen.flatMap(\.ancestors)).map(ObjectIdentifier.init))
+        members = EntityNumbering.order(all.filter { closed.contains(ObjectIdentifier($0)) })
+        var numbers = [Int](repeating: 0, count: all.count + 1)
+        for (index, entity) in members.enumerated() { numbers[entity.entityNumber] = index + 1 }
+        storeNumbers = numbers
+        slotColumns = Array(repeating: [], count: all.count + 1)
+        mappingsByModelNumber = Array(repeating: nil, count: all.count + 1)
+    }
+
+    private func number(_ entity: NSEntityDescription?) -> Int { entity.map { storeNumbers[$0.entityNumber] } ?? 0 }
+
+    mutating func build() throws {
+        hierarchies = members.filter { $0.superentity == nil }.map { root in
+            Hierarchy(
+                table: SQLName("Z" + (root.name ?? "").uppercased()),
+                entities: members.filter { $0.rootEntity === root }
+            )
+        }
+        for index in hierarchies.indices { nameSlots(of: index) }
+        for index in hierarchies.indices { mapOwnedToMany(of: index) }
+        try mapJoins()
+        for hierarchy in hierarchies { makeMappings(hierarchy) }
+        tables = hierarchies.map { hierarchy in
+            let mappings = hierarchy.entities.compactMap { mappingsByModelNumber[$0.entityNumber] }
+            return SQLTable(
+                name: hierarchy.table,
+                entities: mappings,
+                columns: declaredColumns(hierarchy, mappings),
+                inverselessKeys: hierarchy.inverselessKeys,
+                constraints: constraints(mappings)
+            )
+        }
+        try requireDistinctTables()
+    }
+
+    private func requireDistinctTables() throws {
+        var seen: Set<String> = []
+        for name in tables.map(\.name) + joinTables.map(\.name) where !seen.insert(name.raw.uppercased()).inserted {
+            throw CocoaError(
+                .persistentStoreIncompatibleSchema,
+                userInfo: [
+                    NSLocalizedDescriptionKey:
+                        "Two entities or relationships of the model would both be kept in table \(name.raw). Rename one: SQL does not tell upper from lower case."
+                ]
+            )
+        }
+    }
+
+    // MARK: - Columns of slots
+
+    /// The slots that an entity declares itself.
+    private func ownSlots(_ entity: NSEntityDescription) -> ArraySlice<Slot> {
+        entity.layout.slots.dropFirst(entity.superentity?.layout.slots.count ?? 0)
+    }
+
+    private func ownToMany(_ entity: NSEntityDescription) -> ArraySlice<ToManySlot> {
+        entity.layout.toMany.dropFirst(entity.superentity?.layout.toMany.count ?? 0)
+    }
+
+    private mutating func nameSlots(of index: Int) {
+        for entity in hierarchies[index].entities {
+            var columns = entity.superentity.map { slotColumns[$0.entityNumber] } ?? []
+            for slot in ownSlots(entity) { columns.append(column(of: slot, &hierarchies[index])) }
+            slotColumns[entity.entityNumber] = columns
+        }
+    }
+
+    private func column(of slot: Slot, _ hierarchy: inout Hierarchy) -> SlotColumn {
+        // The leaf of a composite attribute has a path for a name.
+        let base = slot.name.replacing(".", with: "_").uppercased()
+        guard let relationship = slot.relationship else {
+            var column = SlotColumn(name: hierarchy.names.name("Z" + base))
+            column.isDerived = slot.property is NSDerivedAttributeDescription
+            column.isTagged = slot.kind == .data && slot.attribute?.allowsExternalBinaryDataStorage == true
+            return column
+        }
+        let destination = number(relationship.destinationEntity)
+        guard destination > 0 else { return SlotColumn(name: nil) }
+        let suffix = hierarchy.names.suffix(for: "Z" + base)
+        var column = SlotColumn(name: SQLName("Z" + base + suffix))
+        if hasSubentities(relationship.destinationEntity) {
+            column.entity = hierarchy.names.name("Z\(destination)_" + base + suffix)
+        }
+        if let inverse = relationship.inverseRelationship, inverse.isToMany, inverse.isOrdered, !inverse.isTransient {
+            let order = hierarchy.names.name("Z_FOK_" + base + suffix)
+            column.order = order
+            hierarchy.orders.append(order)
+        }
+        return column
+    }
+
+    private func hasSubentities(_ entity: NSEntityDescription?) -> Bool {
+        entity?.subentities.contains { number($0) > 0 } ?? false
+    }
+
+    // MARK: - To-many relationships kept in the members' rows
+
+    private mutating func mapOwnedToMany(of index: Int) {
+        for entity in hierarchies[index].entities {
+            for slot in ownToMany(entity) where !slot.isTransient {
+                let relationship = slot.relationship
+                guard let destination = relationship.destinationEntity, number(destination) > 0,
+                    let target = hierarchies.firstIndex(where: { $0.entities[0] === destination.rootEntity })
+                else { continue }
+                if let inverse = relationship.inverseRelationship {
+                    guard !inverse.isToMany, !inverse.isTransient,
+                        let position = inverse.entity.layout.slot(named: inverse.name)?.index
+                    else { continue }
+                    let column = slotColumns[inverse.entity.entityNumber][position]
+                    guard let name = column.name else { continue }
+                    toManyMappings[ObjectIdentifier(relationship)] = .key(
+                        .init(
+                            table: hierarchies[target].table,
+                            column: name,
+                            order: relationship.isOrdered ? column.order : nil,
+                            isWithoutInverse: false
+                        )
+                    )
+                } else {
+                    let base = "\(number(entity))" + relationship.name.uppercased()
+                    let column = hierarchies[target].names.name("Z" + base)
+                    var order: SQLName?
+                    if relationship.isOrdered {
+                        let name = hierarchies[target].names.name("Z_FOK_" + base)
+                        hierarchies[target].orders.append(name)
+                        order = name
+                    }
+                    hierarchies[target].inverselessKeys.append(column)
+                    toManyMappings[ObjectIdentifier(relationship)] = .key(
+                        .init(
+                            table: hierarchies[target].table,
+                            column: column,
+                            order: order,
+                            isWithoutInverse: true
+                        )
+                    )
+                }
+            }
+        }
+    }
+
+    // MARK: - Join tables
+
+    private mutating func mapJoins() throws {
+        let namer = JoinNamer(members: members, storeNumbers: storeNumbers, catalog: catalog)
+        for join in namer.joins() {
+            let tables = (table(of: join.owning.entity), table(of: join.inverse.entity))
+            joinTables.append(
+                SQLJoinTable(
+                    name: join.table,
+                    ownerNumber: number(join.owning.entity),
+                    first: join.first,
+                    second: join.second,
+                    orders: [join.firstOrder, join.secondOrder].compactMap { $0 },
+                    firstTable: tables.0,
+                    secondTable: tables.1,
+                    isSymmetric: join.isSymmetric
+                )
+            )
+            // A column that is named after a relationship holds what the relationship points at.
+            toManyMappings[ObjectIdentifier(join.owning)] = .join(
+                .init(
+                    table: join.table,
+                    owner: join.first,
+                    member: join.second,
+                    order: join.secondOrder,
+                    inverseOrder: join.firstOrder,
+                    memberTable: tables.1,
+                    isSymmetric: join.isSymmetric
+                )
+            )
+            guard !join.isSymmetric else { continue }
+            toManyMappings[ObjectIdentifier(join.inverse)] = .join(
+                .init(
+                    table: join.table,
+                    owner: join.second,
+                    member: join.first,
+                    order: join.firstOrder,
+                    inverseOrder: join.secondOrder,
+                    memberTable: tables.0,
+                    isSymmetric: false
+                )
+            )
+        }
+    }
+
+    private func table(of entity: NSEntityDescription) -> SQLName {
+        SQLName("Z" + (entity.rootEntity.name ?? "").uppercased())
+    }
+
+    // MARK: - By entity
+
+    private mutating func makeMappings(_ hierarchy: Hierarchy) {
+        for entity in hierarchy.entities {
+            let own = number(entity)
+            let last = hierarchy.entities.last { $0.isKindOf(entity: entity) } ?? entity
+            let mapping = EntityMapping(
+                layout: entity.layout,
+                number: own,
+                rootNumber: number(hierarchy.entities[0]),
+                table: hierarchy.table,
+                subtree: own...number(last),
+                isShared: hierarchy.entities.count > 1,
+                columns: slotColumns[entity.entityNumber],
+                toMany: entity.layout.toMany.map { toManyMappings[ObjectIdentifier($0.relationship)] ?? .absent }
+            )
+            mappings.append(mapping)
+            mappingsByModelNumber[entity.entityNumber] = mapping
+        }
+    }
+
+    private func constraints(_ mappings: [EntityMapping]) -> [SQLConstraint] {
+        mappings.flatMap { mapping in
+            mapping.layout.entity.uniquenessConstraintNames.compactMap { names -> SQLConstraint? in
+                let slots = names.compactMap { mapping.layout.slot(named: $0) }
+                let columns = slots.compactMap { mapping.columns[$0.index].name }
+                guard !names.isEmpty, columns.count == names.count else { return nil }
+                let entity = mapping.layout.entity.name ?? ""
+                return SQLConstraint(
+                    layout: mapping.layout,
+                    slots: slots,
+                    columns: columns,
+                    index: SQLName("Z_\(entity)_UNIQUE_" + names.joined(separator: "_"))
+                )
+            }
+        }
+    }
+
+    // MARK: - Order of columns
+
+    /// Integers and relationships entity by entity, then keys of owners and positions, then the other types, each for
+    /// all entities.
+    private func declaredColumns(_ hierarchy: Hierarchy, _ mappings: [EntityMapping]) -> [SQLColumn] {
+        var result: [SQLColumn] = []
+        func add(_ mapping: EntityMapping, _ isIncluded: (Slot) -> Bool) {
+            for slot in ownSlots(mapping.layout.entity) where isIncluded(slot) {
+                let column = mapping.columns[slot.index]
+                if let name = column.name { result.append(SQLColumn(name: name, type: Self.declaredType(slot))) }
+                if let name = column.entity { result.append(SQLColumn(name: name, type: "INTEGER")) }
+            }
+        }
+        for mapping in mappings {
+            add(mapping) { $0.kind == .int }
+            add(mapping) { $0.kind == .reference }
+        }
+        for name in hierarchy.inverselessKeys + hierarchy.orders {
+            result.append(SQLColumn(name: name, type: "INTEGER"))
+        }
+        for group in Self.groups {
+            for mapping in mappings { add(mapping) { group.contains($0.type) } }
+        }
+        return result
+    }
+
+    private static let groups: [[NSAttributeType]] = [
+        [.doubleAttributeType, .floatAttributeType, .dateAttributeType], [.decimalAttributeType],
+        [.stringAttributeType], [.URIAttributeType], [.UUIDAttributeType], [.transformableAttributeType],
+        [.binaryDataAttributeType, .objectIDAttributeType],
+    ]
+
+    private static func declaredType(_ slot: Slot) -> String {
+        switch slot.type {
+        case .doubleAttributeType, .floatAttributeType: "FLOAT"
+        case .dateAttributeType: "TIMESTAMP"
+        case .decimalAttributeType: "DECIMAL"
+        case .stringAttributeType, .URIAttributeType: "VARCHAR"
+        default: slot.kind == .int || slot.kind == .reference ? "INTEGER" : "BLOB"
+        }
+    }
+}

@@ -1,0 +1,87 @@
+import Foundation
+
+/// How a model, or one configuration of it, is laid out in the tables of a SQL store.
+///
+/// The names are those of Apple's framework, worked out from the model alone; where Apple's rule leaves a choice, the
+/// tables that a file really has decide. Made once when a store is opened; immutable.
+package final class SQLMapping: Sendable {
+    let model: FrozenModel
+    /// By the number in this store, from 1 at index 0.
+    let entities: [EntityMapping]
+    /// By hierarchy, in the order of the entities' numbers.
+    let tables: [SQLTable]
+    let joinTables: [SQLJoinTable]
+    private let byModelNumber: [EntityMapping?]
+
+    /// Maps a model.
+    ///
+    /// - Parameters:
+    ///   - model: The model, in use.
+    ///   - configuration: The configuration whose entities the store holds, or `nil` for all.
+    ///   - catalog: What a file has, to choose from where a name is not certain.
+    /// - Throws: `persistentStoreIncompatibleSchema` (134020) for a model whose tables would have one name.
+    init(_ model: FrozenModel, configuration: String? = nil, catalog: SQLCatalog? = nil) throws {
+        var builder = MappingBuilder(model, configuration: configuration, catalog: catalog)
+        try builder.build()
+        self.model = model
+        entities = builder.mappings
+        tables = builder.tables
+        joinTables = builder.joinTables
+        byModelNumber = builder.mappingsByModelNumber
+    }
+
+    /// The mapping of an entity by its layout; `nil` if the store does not hold the entity.
+    func entity(_ layout: EntityLayout) -> EntityMapping? { byModelNumber[layout.number] }
+
+    /// The mapping of an entity by its number in the model; `nil` if the store does not hold it.
+    func entity(modelNumber: Int) -> EntityMapping? {
+        byModelNumber.indices.contains(modelNumber) ? byModelNumber[modelNumber] : nil
+    }
+
+    /// The mapping of an entity by its number in the store; `nil` for a number that no entity has.
+    @inline(__always)
+    func entity(storeNumber: Int64) -> EntityMapping? {
+        storeNumber > 0 && storeNumber <= entities.count ? entities[Int(storeNumber) - 1] : nil
+    }
+
+    /// The table of an entity's hierarchy.
+    func table(of mapping: EntityMapping) -> SQLTable? { tables.first { $0.name == mapping.table } }
+
+    /// What the mapping needs and a file lacks: `ZTABLE` or `ZTABLE.ZCOLUMN`.
+    func missing(in catalog: SQLCatalog) -> [String] {
+        var missing: [String] = []
+        func require(_ columns: [SQLName], of table: SQLName) {
+            guard catalog.hasTable(table.raw) else { return missing.append(table.raw) }
+            for column in columns where !catalog.hasColumn(column.raw, in: table.raw) {
+                missing.append("\(table.raw).\(column.raw)")
+            }
+        }
+        for table in tables { require([.key, .entity, .version] + table.columns.map(\.name), of: table.name) }
+        for join in joinTables { require([join.first, join.second] + join.orders, of: join.name) }
+        return missing
+    }
+}
+
+/// The tables and columns that a file has.
+///
+/// Names are compared without regard to case, as SQLite does.
+struct SQLCatalog: Sendable {
+    private let columns: [String: [String]]
+
+    /// - Parameter columns: The columns by table.
+    init(_ columns: [String: [String]]) {
+        self.columns = Dictionary(columns.map { ($0.key.uppercased(), $0.value) }, uniquingKeysWith: +)
+    }
+
+    var isEmpty: Bool { columns.isEmpty }
+    var tables: [String] { columns.keys.sorted() }
+
+    func hasTable(_ name: String) -> Bool { columns[name.uppercased()] != nil }
+
+    func hasColumn(_ name: String, in table: String) -> Bool {
+        let name = name.uppercased()
+        return columns[table.uppercased()]?.contains { $0.uppercased() == name } ?? false
+    }
+
+    func columns(of table: String) -> [String] { columns[table.uppercased()] ?? [] }
+}

@@ -1,0 +1,59 @@
+/// The name of a table, column, index or trigger.
+///
+/// In a text it stands as SQL needs it: in quotes unless it is plain.
+///
+/// Names come from a model, never from data.
+struct SQLName: Sendable, Hashable, CustomStringConvertible {
+    /// The name itself.
+    let raw: String
+    /// The name as it is written in a statement.
+    let description: String
+
+    init(_ raw: String) {
+        self.raw = raw
+        description = Self.isPlain(raw) ? raw : "\"" + raw.replacing("\"", with: "\"\"") + "\""
+    }
+
+    static func == (left: SQLName, right: SQLName) -> Bool { left.raw == right.raw }
+    func hash(into hasher: inout Hasher) { hasher.combine(raw) }
+
+    /// Letters, digits and underscores.
+    ///
+    /// All our names start with a Z, so none is a reserved word.
+    private static func isPlain(_ name: String) -> Bool {
+        guard let first = name.utf8.first, !(0x30...0x39).contains(first) else { return false }
+        return name.utf8.allSatisfy { byte in
+            switch byte {
+            case 0x30...0x39, 0x41...0x5A, 0x5F, 0x61...0x7A: true
+            default: false
+            }
+        }
+    }
+}
+
+extension SQLName {
+    static let key = SQLName("Z_PK")
+    static let entity = SQLName("Z_ENT")
+    static let version = SQLName("Z_OPT")
+}
+
+/// Hands out names that are unique in one table: a name that is taken gets `1` appended, then `2`, and so on.
+struct UniqueNames {
+    // SQLite compares names without regard to case.
+    private var taken: Set<String> = []
+
+    init(taken: [String] = []) { self.taken = Set(taken.map { $0.uppercased() }) }
+
+    /// The suffix with which `name` is not taken yet; the name is taken then.
+    mutating func suffix(for name: String) -> String {
+        var suffix = ""
+        var number = 0
+        while !taken.insert((name + suffix).uppercased()).inserted {
+            number += 1
+            suffix = String(number)
+        }
+        return suffix
+    }
+
+    mutating func name(_ name: String) -> SQLName { SQLName(name + suffix(for: name)) }
+}

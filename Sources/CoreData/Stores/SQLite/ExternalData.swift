@@ -1,0 +1,101 @@
+import Foundation
+import StrataSQLite
+
+/// Binary data that is kept in files beside the store, or in the row behind a tag.
+///
+/// A tagged value is `01` and the bytes, or `02`, the name of a file (a UUID of 36 characters) and a zero. The model, not the
+/// value, tells whether an attribute is tagged. Files are never changed: a new value is a new file, so that a reader
+/// with an older row still finds its own.
+struct ExternalData: Sendable {
+    /// What a tagged value holds.
+    enum Content {
+        case inline(Data)
+        case file(String)
+        case malformed
+    }
+
+    /// The folder of the files; `nil` for a store in memory, which keeps all data in its rows.
+    let folder: URL?
+    /// Whether a file is to survive a loss of power before its row is committed.
+    let isFullySynchronous: Bool
+
+    /// Data of more bytes goes to a file.
+    static let threshold = 128 * 1024
+
+    init(storePath: String?, isFullySynchronous: Bool) {
+        folder = storePath.map {
+            Self.supportFolder(of: URL(fileURLWithPath: $0)).appendingPathComponent("_EXTERNAL_DATA")
+        }
+        self.isFullySynchronous = isFullySynchronous
+    }
+
+    /// The hidden folder beside a store.
+    static func supportFolder(of store: URL) -> URL {
+        let name = store.deletingPathExtension().lastPathComponent
+        return store.deletingLastPathComponent().appendingPathComponent(".\(name)_SUPPORT")
+    }
+
+    // MARK: - Reading
+
+    static func content(_ bytes: UnsafeRawBufferPointer) -> Content {
+        switch bytes.first {
+        case 1: return .inline(Data(bytes.dropFirst()))
+        case 2:
+            guard bytes.count >= 37 else { return .malformed }
+            let name = String(decoding: bytes[1..<37], as: UTF8.self)
+            // Nothing but a UUID, so that no row can lead out of the folder.
+            return UUID(uuidString: name) == nil ? .malformed : .file(name)
+        case nil: return .inline(Data())
+        default: return .malformed
+        }
+    }
+
+    /// The data of a file, mapped rather than read; `nil` if it is missing.
+    func read(_ name: String) -> Data? {
+        folder.flatMap { try? Data(contentsOf: $0.appendingPathComponent(name), options: .mappedIfSafe) }
+    }
+
+    // MARK: - Writing
+
+    func isKeptOutside(_ data: Data) -> Bool { folder != nil && data.count > Self.threshold }
+
+    /// Writes a new file.
+    ///
+    /// - Returns: Its name.
+    /// - Throws: `CocoaError` of writing: no space, no permission.
+    func write(_ data: Data) throws -> String {
+        guard let folder else { throw CocoaError(.fileWriteUnknown) }
+        let name = UUID().uuidString
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        let url = folder.appendingPathComponent(name)
+        do {
+            try data.write(to: url, options: .withoutOverwriting)
+            if isFullySynchronous {
+                let handle = try FileHandle(forWritingTo: url)
+                defer { try? handle.close() }
+                try handle.synchronize()
+            }
+        } catch {
+            remove(name)
+            throw error
+        }
+        return name
+    }
+
+    /// The tagged value for data that stays in the row.
+    static func tagged(_ data: Data) -> Data { Data([1]) + data }
+
+    /// The tagged value for a file.
+    static func tagged(file name: String) -> Data { Data([2]) + Data(name.utf8) + Data([0]) }
+
+    /// Removes a file; that it is gone already does not matter.
+    func remove(_ name: String) {
+        guard let folder else { return }
+        try? FileManager.default.removeItem(at: folder.appendingPathComponent(name))
+    }
+
+    /// The names of all files.
+    func names() -> [String] {
+        folder.flatMap { try? FileManager.default.contentsOfDirectory(atPath: $0.path) } ?? []
+    }
+}

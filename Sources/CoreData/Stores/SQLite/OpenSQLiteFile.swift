@@ -1,0 +1,206 @@
+import Foundation
+import StrataSQLite
+
+/// What a SQLite store has while it is open.
+final class OpenSQLiteFile: Sendable {
+    let url: URL
+    let database: SQLiteDatabase
+    let mapping: SQLMapping
+    let queries: RowQueries
+    let writing: WriteShapes
+    let external: ExternalData
+    /// What the metadata was on opening.
+    nonisolated(unsafe) let metadata: StoreMetadata
+    // `metadata` is a constant of property-list values.
+
+    var pool: ConnectionPool { database.pool }
+
+    private init(
+        _ url: URL,
+        _ database: SQLiteDatabase,
+        _ mapping: SQLMapping,
+        _ metadata: StoreMetadata,
+        _ options: SQLiteOptions
+    ) {
+        self.url = url
+        self.database = database
+        self.mapping = mapping
+        self.metadata = metadata
+        var path: String?
+        if case .file(let file) = options.place { path = file }
+        external = ExternalData(storePath: path, isFullySynchronous: options.isFullySynchronous)
+        queries = RowQueries(mapping, external, path == nil ? nil : url)
+        writing = WriteShapes(mapping)
+    }
+
+    // MARK: - Opening
+
+    /// What a store is opened with.
+    struct Request {
+        let url: URL
+        let model: FrozenModel
+        let configuration: String?
+        let options: SQLiteOptions
+        /// The UUID of the store if it has to be made.
+        let newUUID: String
+
+        var managedObjectModel: NSManagedObjectModel? { model.entities.first?.managedObjectModel }
+    }
+
+    /// Opens a store, or makes it if there is none.
+    ///
+    /// A file that is there is looked at through a connection that cannot write, so that one that will not do is not touched.
+    ///
+    /// - Throws: What ``NSPersistentStoreCoordinator/addPersistentStore(type:configuration:at:options:)`` says.
+    static func open(_ request: Request) throws -> OpenSQLiteFile {
+        let options = request.options
+        let file: OpenSQLiteFile
+        switch options.place {
+        case .privateMemory:
+            let database = try SQLiteDatabase(.memory, options.pool, access: .readWriteCreate)
+            file = try openOrCreate(request, database)
+        case .sharedMemory(let name):
+            let database = try SQLiteDatabase.shared(named: name, options.pool)
+            file = try openOrCreate(request, database)
+        case .file(let path):
+            file = try openFile(request, path)
+        }
+        if !options.isReadOnly {
+            if options.vacuums { try file.pool.writeWithoutTransaction { try $0.run("VACUUM") } }
+            if options.analyzes { try file.pool.write { try $0.run("ANALYZE") } }
+        }
+        return file
+    }
+
+    private static func openFile(_ request: Request, _ path: String) throws -> OpenSQLiteFile {
+        let options = request.options
+        var isDirectory: ObjCBool = false
+        let exists = FileManager.default.fileExists(atPath: path, isDirectory: &isDirectory)
+        if isDirectory.boolValue {
+            throw CocoaError(
+                .persistentStoreOpen,
+                userInfo: [NSLocalizedDescriptionKey: "The store \(path) cannot be opened: it is a folder."]
+            )
+        }
+        if exists, try size(of: path) > 0 || options.isReadOnly {
+            let reader = try SQLiteDatabase(.file(path), options.pool, access: .readOnly)
+            let found = try existing(request, reader)
+            if options.isReadOnly {
+                guard let found else {
+                    throw CocoaError(
+                        .persistentStoreOpen,
+                        userInfo: [NSLocalizedDescriptionKey: "The store \(path) cannot be opened: it is empty."]
+                    )
+                }
+                return found
+            }
+            try reader.pool.close()
+        }
+        let access: Connection.Access = options.isReadOnly ? .readOnly : exists ? .readWrite : .readWriteCreate
+        return try openOrCreate(request, SQLiteDatabase(.file(path), options.pool, access: access))
+    }
+
+    private static func size(of path: String) throws -> Int {
+        try FileManager.default.attributesOfItem(atPath: path)[.size] as? Int ?? 0
+    }
+
+    private static func openOrCreate(_ request: Request, _ database: SQLiteDatabase) throws -> OpenSQLiteFile {
+        if let found = try existing(request, database) { return found }
+        try database.pool.write { connection in
+            // Somebody else may have been first.
+            guard try SQLCatalog(connection).isEmpty else { return }
+            let mapping = try SQLMapping(request.model, configuration: request.configuration)
+            for statement in SQLiteSchema(mapping).statements { try connection.execute(statement) }
+            try fillPrimaryKeys(mapping, connection)
+            if let model = request.managedObjectModel {
+                let metadata = StoreMetadata(
+                    uuid: request.newUUID,
+                    model: model,
+                    configuration: request.configuration
+                )
+                try metadata.write(connection)
+            }
+        }
+        guard let made = try existing(request, database) else {
+            throw SQLiteBoundary.damaged(request.url, "it is empty after its tables were made.")
+        }
+        return made
+    }
+
+    private static func fillPrimaryKeys(_ mapping: SQLMapping, _ connection: Connection) throws {
+        let statement = try connection.statement(
+            "INSERT INTO Z_PRIMARYKEY (Z_ENT, Z_NAME, Z_SUPER, Z_MAX) VALUES (?, ?, ?, 0)"
+        )
+        for entity in mapping.entities {
+            let parent = entity.layout.entity.superentity.flatMap { mapping.entity(modelNumber: $0.entityNumber) }
+            try statement.bind(entity.number, at: 1)
+            try statement.bind(entity.layout.entity.name ?? "", at: 2)
+            try statement.bind(parent?.number ?? 0, at: 3)
+            try statement.run()
+        }
+    }
+
+    /// The store that is in the database; `nil` if that is empty.
+    private static func existing(_ request: Request, _ database: SQLiteDatabase) throws -> OpenSQLiteFile? {
+        try database.pool.read(isSnapshot: true) { connection in
+            let catalog = try SQLCatalog(connection)
+            guard !catalog.isEmpty else { return nil }
+            let (url, configuration) = (request.url, request.configuration)
+            guard let metadata = try StoreMetadata(connection, catalog, url) else {
+                throw mismatch(url, "it is a SQLite database, but no store of this framework or of Apple's.")
+            }
+            if let type = metadata.values[NSStoreTypeKey] as? String, type != NSSQLiteStoreType {
+                throw mismatch(url, "it says that it is a store of type \(type).")
+            }
+            if !request.options.ignoresVersions { try requireVersion(request, metadata) }
+            let mapping = try SQLMapping(request.model, configuration: configuration, catalog: catalog)
+            let bookkeeping = ["Z_PRIMARYKEY"].filter { !catalog.hasTable($0) }
+            let missing = bookkeeping + mapping.missing(in: catalog)
+            guard missing.isEmpty else {
+                let names = missing.prefix(8).joined(separator: ", ") + (missing.count > 8 ? " …" : "")
+                throw CocoaError(
+                    .persistentStoreIncompatibleSchema,
+                    userInfo: [
+                        NSLocalizedDescriptionKey: "The store \(url.path) cannot be opened: it lacks \(names).",
+                        NSFilePathErrorKey: url.path,
+                    ]
+                )
+            }
+            return OpenSQLiteFile(url, database, mapping, metadata, request.options)
+        }
+    }
+
+    private static func mismatch(_ url: URL, _ reason: String) -> CocoaError {
+        CocoaError(
+            .persistentStoreTypeMismatch,
+            userInfo: [
+                NSLocalizedDescriptionKey: "The store \(url.path) cannot be opened: \(reason)",
+                NSFilePathErrorKey: url.path,
+            ]
+        )
+    }
+
+    private static func requireVersion(_ request: Request, _ metadata: StoreMetadata) throws {
+        guard let model = request.managedObjectModel,
+            !model.isConfiguration(withName: request.configuration, compatibleWithStoreMetadata: metadata.values)
+        else { return }
+        let names = model.entitiesThatDiffer(
+            fromStoreMetadata: metadata.values,
+            configuration: request.configuration
+        )
+        throw CocoaError(
+            .persistentStoreIncompatibleVersionHash,
+            userInfo: [
+                NSLocalizedDescriptionKey:
+                    "The store \(request.url.path) was made with another version of the model. Entities that differ: \(names.joined(separator: ", ")).",
+                NSFilePathErrorKey: request.url.path,
+                "metadata": metadata.dictionary,
+                "reason": "The model used to open the store is incompatible with the one used to create the store",
+                incompatibleEntitiesErrorKey: names,
+            ]
+        )
+    }
+}
+
+/// User info: the names of the entities in which a store differs from the model.
+let incompatibleEntitiesErrorKey = "NSEntitiesThatDiffer"

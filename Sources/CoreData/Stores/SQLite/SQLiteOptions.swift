@@ -1,0 +1,94 @@
+import Foundation
+import StrataSQLite
+
+/// What a store's options come to.
+struct SQLiteOptions {
+    /// Where the database is.
+    enum Place: Equatable {
+        case file(String)
+        /// `/dev/null`: a database in memory that nobody else sees.
+        case privateMemory
+        /// `/dev/null/NAME`: a database in memory that all stores of this process with that URL share.
+        case sharedMemory(String)
+    }
+
+    let place: Place
+    let isReadOnly: Bool
+    let ignoresVersions: Bool
+    let vacuums: Bool
+    let analyzes: Bool
+    /// Whether a commit is to survive a loss of power, so that external files have to as well.
+    let isFullySynchronous: Bool
+    private(set) var pool = PoolOptions()
+
+    /// - Throws: `persistentStoreOpen` (134080) for a URL that is no file's, and for pragmas that are no texts or numbers.
+    init(url: URL, _ options: [AnyHashable: Any]?) throws {
+        let options = options ?? [:]
+        guard url.isFileURL else {
+            throw CocoaError(
+                .persistentStoreOpen,
+                userInfo: [
+                    NSLocalizedDescriptionKey: "A SQLite store needs the URL of a file, not \(url.absoluteString)."
+                ]
+            )
+        }
+        let path = url.path
+        if path == "/dev/null" {
+            place = .privateMemory
+        } else if path.hasPrefix("/dev/null/") {
+            place = .sharedMemory(String(path.dropFirst("/dev/null/".count)))
+        } else {
+            place = .file(path)
+        }
+        func flag(_ key: String) -> Bool { Self.flag(options[key]) }
+        isReadOnly = flag(NSReadOnlyPersistentStoreOption)
+        ignoresVersions = flag(NSIgnorePersistentStoreVersioningOption)
+        vacuums = flag(NSSQLiteManualVacuumOption)
+        analyzes = flag(NSSQLiteAnalyzeOption)
+
+        pool.pragmas = try Self.pragmas(options[NSSQLitePragmasOption])
+        if let seconds = Self.number(options[NSPersistentStoreTimeoutOption]), seconds >= 0 { pool.timeout = seconds }
+        if let size = Self.number(options[NSPersistentStoreConnectionPoolMaxSizeKey]), size >= 1 {
+            pool.maximumReaders = Int(min(size, 1024))
+        }
+        let synchronous = pool.pragmas.first { $0.key.lowercased() == "synchronous" }?.value.uppercased() ?? ""
+        isFullySynchronous = ["FULL", "EXTRA", "2", "3"].contains(synchronous)
+    }
+
+    static func flag(_ value: Any?) -> Bool {
+        (value as? Bool) ?? (value as? NSNumber)?.boolValue
+            ?? ((value as? String).map { ["YES", "true", "1"].contains($0) } ?? false)
+    }
+
+    private static func number(_ value: Any?) -> Double? {
+        (value as? Double) ?? (value as? Int).map(Double.init) ?? (value as? NSNumber)?.doubleValue
+            ?? (value as? String).flatMap(Double.init)
+    }
+
+    private static func pragmas(_ value: Any?) throws -> [String: String] {
+        guard let value else { return [:] }
+        guard let dictionary = value as? [AnyHashable: Any] else { throw badPragmas("\(value)") }
+        var pragmas: [String: String] = [:]
+        for (name, value) in dictionary {
+            guard let name = name as? String else { throw badPragmas("\(name)") }
+            switch value {
+            case let text as String: pragmas[name] = text
+            case let flag as Bool: pragmas[name] = flag ? "1" : "0"
+            case let number as any BinaryInteger: pragmas[name] = "\(number)"
+            case let number as NSNumber: pragmas[name] = number.stringValue
+            default: throw badPragmas("\(name) = \(value)")
+            }
+        }
+        return pragmas
+    }
+
+    private static func badPragmas(_ text: String) -> CocoaError {
+        CocoaError(
+            .persistentStoreOpen,
+            userInfo: [
+                NSLocalizedDescriptionKey:
+                    "NSSQLitePragmasOption must be a dictionary of names and texts or numbers; \(text) is not."
+            ]
+        )
+    }
+}

@@ -1,0 +1,238 @@
+import Foundation
+import StrataPredicates
+import StrataSQLite
+import Synchronization
+
+/// A store in a SQLite file, in the layout of Apple's framework.
+///
+/// Any thread may use it. Reads run on connections of their own and wait for nobody; saves wait for one another, in the
+/// order in which they come.
+class SQLiteStore: NSPersistentStore, RowStore, @unchecked Sendable {
+    // @unchecked Sendable: `file` is behind its mutex, `hasNewMetadata` is atomic; the rest is the superclass's.
+
+    private let file = Mutex<OpenSQLiteFile?>(nil)
+    /// Whether the metadata has to be written with the next save.
+    private let hasNewMetadata = Atomic(false)
+
+    // MARK: - Opening and closing
+
+    override func loadMetadata() throws {
+        guard let url, let model = persistentStoreCoordinator?.frozenModel else {
+            throw CocoaError(
+                .persistentStoreOpen,
+                userInfo: [NSLocalizedDescriptionKey: "A store needs a URL and a coordinator."]
+            )
+        }
+        let opened = try SQLiteBoundary.run(.opening, url) {
+            try OpenSQLiteFile.open(
+                OpenSQLiteFile.Request(
+                    url: url,
+                    model: model,
+                    configuration: configuration,
+                    options: SQLiteOptions(url: url, options),
+                    newUUID: identifier
+                )
+            )
+        }
+        adopt(opened)
+    }
+
+    private var configuration: String? { configurationName == defaultConfigurationName ? nil : configurationName }
+
+    private func adopt(_ opened: OpenSQLiteFile) {
+        super.identifier = opened.metadata.uuid
+        super.metadata = opened.metadata.dictionary
+        file.withLock { $0 = opened }
+    }
+
+    func close() {
+        let file = file.withLock { file in
+            defer { file = nil }
+            return file
+        }
+        // A database in memory may have other stores; it goes with the last.
+        guard let file, case .file = file.pool.location else { return }
+        // A write under way for a minute keeps the file open until it ends; nothing is lost by that.
+        try? file.pool.close()
+    }
+
+    /// The open file.
+    ///
+    /// - Throws: `persistentStoreOperation` (134070) once the store was removed.
+    func openFile() throws -> OpenSQLiteFile {
+        if let file = file.withLock({ $0 }) { return file }
+        throw CocoaError(
+            .persistentStoreOperation,
+            userInfo: [
+                NSLocalizedDescriptionKey:
+                    "The store \(url?.path ?? "") is closed: it was removed from its coordinator."
+            ]
+        )
+    }
+
+    /// Uses another file from now on, which must be the same store.
+    ///
+    /// - Returns: Whether it does.
+    func move(to url: URL) -> Bool {
+        guard let old = try? openFile(),
+            let options = try? SQLiteOptions(url: url, options),
+            let new = try? OpenSQLiteFile.open(
+                OpenSQLiteFile.Request(
+                    url: url,
+                    model: old.mapping.model,
+                    configuration: configuration,
+                    options: options,
+                    newUUID: old.metadata.uuid
+                )
+            )
+        else { return false }
+        guard new.metadata.uuid == identifier else {
+            try? new.pool.close()
+            return false
+        }
+        file.withLock { $0 = new }
+        self.url = url
+        try? old.pool.close()
+        return true
+    }
+
+    // MARK: - Metadata
+
+    override var type: String { NSSQLiteStoreType }
+
+    /// The UUID; a new one is written with the next save.
+    override var identifier: String! {
+        get { super.identifier }
+        set {
+            super.identifier = newValue
+            super.metadata[NSStoreUUIDKey] = newValue
+            hasNewMetadata.store(true, ordering: .releasing)
+        }
+    }
+
+    /// The metadata; written with the next save.
+    ///
+    /// The framework's own keys stay as they are.
+    override var metadata: [String: Any]! {
+        get { super.metadata }
+        set {
+            let own = (super.metadata ?? [:]).filter { StoreMetadata.ownKeys.contains($0.key) }
+            super.metadata = (newValue ?? [:]).merging(own) { $1 }
+            hasNewMetadata.store(true, ordering: .releasing)
+        }
+    }
+
+    private var currentMetadata: StoreMetadata { StoreMetadata(dictionary: metadata ?? [:], uuid: identifier ?? "") }
+
+    func saveMetadata() throws {
+        guard hasNewMetadata.load(ordering: .acquiring) else { return }
+        let file = try openFile()
+        try SQLiteBoundary.run(.saving, url) { try file.pool.write { try self.writeMetadata($0) } }
+    }
+
+    /// Writes the metadata if it has changed, in the transaction that is open.
+    private func writeMetadata(_ connection: Connection) throws {
+        guard hasNewMetadata.exchange(false, ordering: .acquiringAndReleasing) else { return }
+        do {
+            try currentMetadata.write(connection)
+        } catch {
+            hasNewMetadata.store(true, ordering: .releasing)
+            throw error
+        }
+    }
+
+    override class func metadataForPersistentStore(with url: URL) throws -> [String: Any] { try metadata(at: url) }
+
+    override class func setMetadata(_ metadata: [String: Any]?, forPersistentStoreAt url: URL) throws {
+        try rewriteMetadata(metadata, at: url)
+    }
+
+    // MARK: - Reading
+
+    func rows(for plan: FetchPlan) throws -> [Row] {
+        try read(plan.layout) { try $0.rows(plan, $1, $2) } ?? []
+    }
+
+    func references(for plan: FetchPlan) throws -> [ObjectReference] {
+        try read(plan.layout) { try $0.references(plan, $1, $2) } ?? []
+    }
+
+    func count(for plan: FetchPlan) throws -> Int {
+        try read(plan.layout) { try $0.count(plan, $1, $2) } ?? 0
+    }
+
+    func row(forKey key: Int64, in layout: EntityLayout) throws -> Row? {
+        try read(layout) { try $0.row(key, $1, $2, stamp: CoarseClock.now) } ?? nil
+    }
+
+    func rows(forKeys keys: [Int64], in layout: EntityLayout) throws -> [Row] {
+        // In one transaction: the rows are of one commit, and SQLite takes its locks once.
+        try read(layout, isSnapshot: keys.count > 1) { try $0.rows(keys, $1, $2, stamp: CoarseClock.now) } ?? []
+    }
+
+    func members(of relationship: ToManySlot, ownedBy owner: ObjectReference) throws -> [ObjectReference] {
+        let file = try openFile()
+        guard let entity = file.mapping.entity(modelNumber: owner.entity) else { return [] }
+        return try SQLiteBoundary.run(.reading, url) {
+            try file.pool.read { try file.queries.members(relationship, entity, of: owner.key, $0) }
+        }
+    }
+
+    /// Reads rows of an entity; `nil` if the store does not hold it.
+    @inline(__always)
+    private func read<R>(
+        _ layout: EntityLayout,
+        isSnapshot: Bool = false,
+        _ body: (RowQueries, EntityMapping, Connection) throws -> R
+    ) throws -> R? {
+        let file = try openFile()
+        guard let entity = file.mapping.entity(layout) else { return nil }
+        return try SQLiteBoundary.run(.reading, url) {
+            let missed = file.queries.missedFiles.load(ordering: .relaxed)
+            let result = try file.pool.read(isSnapshot: isSnapshot) { try body(file.queries, entity, $0) }
+            // A save may have replaced an external file between row and file; the row of now names the new one.
+            guard file.queries.missedFiles.load(ordering: .relaxed) != missed else { return result }
+            return try file.pool.read(isSnapshot: isSnapshot) { try body(file.queries, entity, $0) }
+        }
+    }
+
+    // MARK: - Writing
+
+    func reserveKeys(_ counts: [Int: Int]) throws -> [Int: Range<Int64>] {
+        let file = try openFile()
+        return try SQLiteBoundary.run(.saving, url) {
+            try file.pool.write { try KeyAllocation(file.mapping).reserve(counts, $0) }
+        }
+    }
+
+    func save(_ changes: StoreChanges, didCommit: (StoreSaveResult) -> Void) throws -> [StoreConflict] {
+        let file = try openFile()
+        guard !isReadOnly else {
+            throw CocoaError(
+                .persistentStoreSave,
+                userInfo: [NSLocalizedDescriptionKey: "The store \(file.url.path) is read-only."]
+            )
+        }
+        return try SQLiteBoundary.run(.saving, url) {
+            let lease = try file.pool.writer()
+            let transaction = SaveTransaction(changes, file, lease.connection)
+            let writesMetadata = hasNewMetadata.load(ordering: .acquiring)
+            do {
+                let conflicts = try transaction.run()
+                guard conflicts.isEmpty else {
+                    transaction.discardFiles()
+                    return conflicts
+                }
+                try writeMetadata(lease.connection)
+                let result = transaction.result
+                try lease.commit { didCommit(result) }
+            } catch {
+                if writesMetadata { hasNewMetadata.store(true, ordering: .releasing) }
+                transaction.discardFiles()
+                throw error
+            }
+            transaction.removeObsoleteFiles()
+            return []
+        }
+    }
+}

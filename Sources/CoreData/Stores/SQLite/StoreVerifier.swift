@@ -1,0 +1,113 @@
+import Foundation
+import StrataSQLite
+
+/// Checks a store's file against a model and against itself, without changing it.
+package struct StoreVerifier {
+    private let url: URL
+    private let model: FrozenModel
+    private let database: SQLiteDatabase
+    private let external: ExternalData
+
+    /// Opens a file for checking.
+    ///
+    /// - Parameters:
+    ///   - storeURL: The file.
+    ///   - model: The model it should fit, which is put to use by that.
+    /// - Throws: What is wrong with the model, and `CocoaError`s for a file that cannot be read at all.
+    package init(storeURL: URL, model: NSManagedObjectModel) throws {
+        try model.tryFreeze()
+        url = storeURL
+        self.model = model.frozen
+        let options = try SQLiteOptions(url: storeURL, [NSReadOnlyPersistentStoreOption: true])
+        guard case .file(let path) = options.place else {
+            throw CocoaError(
+                .persistentStoreOpen,
+                userInfo: [NSLocalizedDescriptionKey: "A store in memory cannot be checked: \(storeURL.path)."]
+            )
+        }
+        external = ExternalData(storePath: path, isFullySynchronous: false)
+        database = try SQLiteBoundary.run(.opening, storeURL) {
+            try SQLiteDatabase(.file(path), options.pool, access: .readOnly)
+        }
+    }
+
+    /// What is wrong, a line a problem; empty for a store that is sound.
+    ///
+    /// Reads the whole file.
+    ///
+    /// - Throws: `CocoaError`s of reading, other than for damage that SQLite's own check has found.
+    package func problems() throws -> [String] {
+        try SQLiteBoundary.run(.reading, url) {
+            try database.pool.read(isSnapshot: true) { connection in
+                var report = VerificationReport()
+                for fault in try connection.integrityFaults() { report.add("integrity: \(fault)") }
+                // A damaged file answers no further question reliably.
+                guard report.lines.isEmpty else { return report.lines }
+                let catalog = try SQLCatalog(connection)
+                guard let metadata = try metadata(connection, catalog, &report) else { return report.lines }
+                check(metadata, &report)
+                let mapping = try SQLMapping(model, catalog: catalog)
+                let missing = mapping.missing(in: catalog)
+                for name in missing { report.add("schema: \(name) is missing") }
+                guard missing.isEmpty else { return report.lines }
+                try RowVerification(mapping, external, connection).run(&report)
+                return report.lines
+            }
+        }
+    }
+
+    private func metadata(
+        _ connection: Connection,
+        _ catalog: SQLCatalog,
+        _ report: inout VerificationReport
+    ) throws -> StoreMetadata? {
+        do {
+            if let metadata = try StoreMetadata(connection, catalog, url) { return metadata }
+            report.add("metadata: the file is a SQLite database, but no store")
+        } catch let error as CocoaError {
+            report.add("metadata: \(error.localizedDescription)")
+        }
+        return nil
+    }
+
+    private func check(_ metadata: StoreMetadata, _ report: inout VerificationReport) {
+        if UUID(uuidString: metadata.uuid) == nil { report.add("metadata: \(metadata.uuid) is no UUID") }
+        let type = metadata.values[NSStoreTypeKey] as? String
+        if type != NSSQLiteStoreType { report.add("metadata: the store's type is \(type ?? "missing")") }
+        guard let hashes = metadata.values[NSStoreModelVersionHashesKey] as? [String: Data] else {
+            return report.add("metadata: the version hashes are missing")
+        }
+        if let digest = metadata.values["NSStoreModelVersionHashesDigest"] as? String,
+            digest != VersionHash.digest(of: hashes)
+        {
+            report.add("metadata: the digest is not that of the version hashes")
+        }
+        if let checksum = metadata.values[NSPersistentStoreModelVersionChecksumKey] as? String,
+            checksum != VersionHash.checksum(of: hashes)
+        {
+            report.add("metadata: the checksum is not that of the version hashes")
+        }
+        let names = model.entities.first?.managedObjectModel.entitiesThatDiffer(
+            fromStoreMetadata: metadata.values,
+            configuration: nil
+        )
+        for name in names ?? [] { report.add("model: entity \(name) differs from the model's") }
+    }
+}
+
+/// The problems that a check has found so far.
+struct VerificationReport {
+    private(set) var lines: [String] = []
+    /// How many rows are named for one kind of problem.
+    private static let namedRows = 5
+
+    mutating func add(_ line: String) { lines.append(line) }
+
+    /// Adds one line for all rows with the same problem.
+    mutating func add(_ subject: String, rows: [String], _ problem: String) {
+        guard !rows.isEmpty else { return }
+        let named = rows.prefix(Self.namedRows).joined(separator: ", ")
+        let more = rows.count > Self.namedRows ? " and \(rows.count - Self.namedRows) more" : ""
+        add("\(subject): row\(rows.count == 1 ? "" : "s") \(named)\(more) \(problem)")
+    }
+}

@@ -1,0 +1,117 @@
+import Foundation
+
+#if canImport(Glibc)
+import Glibc
+#endif
+
+/// Which contexts the current thread may touch: those in whose `perform` it is.
+///
+/// Confinement is judged by scope, not by thread: the blocks of one context may run on many threads, one after the
+/// other, and a block that waits for its parent's block is inside both scopes at once. The scopes of a thread form a
+/// stack, kept in the frames of the calls themselves, so entering costs no allocation and asking costs a few nanoseconds.
+enum ConfinementScope {
+    fileprivate struct Frame {
+        unowned(unsafe) let owner: AnyObject
+        let outer: UnsafeMutablePointer<Frame>?
+    }
+
+    private static let key: pthread_key_t = {
+        var key = pthread_key_t()
+        let status = pthread_key_create(&key, nil)
+        precondition(status == 0, "CoreData needs a thread-local key, and the process has used up all \(status)")
+        return key
+    }()
+
+    private static var top: UnsafeMutablePointer<Frame>? {
+        @inline(__always) get {
+            pthread_getspecific(key)?.assumingMemoryBound(to: Frame.self)
+        }
+    }
+
+    /// The scopes that the current thread is in, to be taken along by a block that it waits for.
+    ///
+    /// Valid as long as the call that asked for it has not returned.
+    struct Stack: @unchecked Sendable {
+        // @unchecked Sendable: the frames are constant, and the thread they belong to waits while they are used.
+        fileprivate let top: UnsafeMutablePointer<Frame>?
+    }
+
+    /// The scopes of the current thread.
+    static var stack: Stack { Stack(top: top) }
+
+    /// Runs `body` inside the scope of `owner`.
+    ///
+    /// The caller has made sure that nobody else is in that scope.
+    @inline(__always)
+    static func enter<T>(_ owner: AnyObject, _ body: () throws -> T) rethrows -> T {
+        try enter(owner, within: stack, body)
+    }
+
+    /// Runs `body` inside the scope of `owner` and the scopes of the thread that waits for it.
+    ///
+    /// Blocks of the main queue run on the main thread whoever waits for them, so the scopes of the waiting thread have to
+    /// be handed over.
+    static func enter<T>(_ owner: AnyObject, within stack: Stack, _ body: () throws -> T) rethrows -> T {
+        let before = top
+        var frame = Frame(owner: owner, outer: stack.top)
+        return try withUnsafeMutablePointer(to: &frame) { pointer in
+            pthread_setspecific(key, pointer)
+            defer { pthread_setspecific(key, before) }
+            return try body()
+        }
+    }
+
+    /// Whether the current thread is inside the scope of `owner`.
+    @inline(__always)
+    static func contains(_ owner: AnyObject) -> Bool {
+        var frame = top
+        while let current = frame {
+            if current.pointee.owner === owner { return true }
+            frame = current.pointee.outer
+        }
+        return false
+    }
+
+    /// The innermost scope of the current thread.
+    static var innermost: AnyObject? { top?.pointee.owner }
+
+    /// Whether accesses are checked: always in debug builds, elsewhere by `com.apple.CoreData.ConcurrencyDebug` in the
+    /// environment or among the arguments.
+    static let isChecked: Bool = {
+        #if DEBUG
+        return true
+        #else
+        let name = "com.apple.CoreData.ConcurrencyDebug"
+        if let value = ProcessInfo.processInfo.environment[name] { return (Int(value) ?? 0) > 0 }
+        let arguments = ProcessInfo.processInfo.arguments
+        guard let index = arguments.firstIndex(of: "-" + name), index + 1 < arguments.count else { return false }
+        return (Int(arguments[index + 1]) ?? 0) > 0
+        #endif
+    }()
+}
+
+/// Tells whether code runs on the main queue, whatever thread drains that queue.
+enum MainQueue {
+    private final class Token: Sendable {}
+
+    /// Stands for the main queue in the stack of scopes, while a block on another queue is waited for from there.
+    private static let token = Token()
+
+    private static let key: DispatchSpecificKey<Bool> = {
+        let key = DispatchSpecificKey<Bool>()
+        DispatchQueue.main.setSpecific(key: key, value: true)
+        return key
+    }()
+
+    /// Whether the current code runs on the main queue, or is waited for by code that does.
+    static var isCurrent: Bool { DispatchQueue.getSpecific(key: key) == true || ConfinementScope.contains(token) }
+
+    /// Runs `body`, which waits for a block on another queue, so that the block still counts as running on the main queue.
+    ///
+    /// Dispatch itself forgets all queues but the innermost.
+    @inline(__always)
+    static func keepingTrack<T>(_ body: () throws -> T) rethrows -> T {
+        guard DispatchQueue.getSpecific(key: key) == true else { return try body() }
+        return try ConfinementScope.enter(token, body)
+    }
+}

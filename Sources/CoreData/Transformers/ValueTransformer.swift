@@ -1,0 +1,172 @@
+import StrataPredicates
+import Synchronization
+
+/// The name under which a ``ValueTransformer`` is registered.
+public struct NSValueTransformerName: RawRepresentable, Hashable, Sendable {
+    /// The name as text, as an attribute's `valueTransformerName` has it.
+    public var rawValue: String
+
+    /// Wraps a text.
+    public init(rawValue: String) {
+        self.rawValue = rawValue
+    }
+
+    /// Wraps a text.
+    public init(_ rawValue: String) {
+        self.rawValue = rawValue
+    }
+
+    /// Archived data to the object in it, of the property-list classes only: ``NSSecureUnarchiveFromDataTransformer``.
+    public static let secureUnarchiveFromDataTransformerName =
+        NSValueTransformerName(rawValue: "NSSecureUnarchiveFromData")
+
+    /// Archived data to the object in it, of any class that the program has.
+    ///
+    /// For old models; it is not secure.
+    public static let keyedUnarchiveFromDataTransformerName =
+        NSValueTransformerName(rawValue: "NSKeyedUnarchiveFromData")
+
+    /// Archived data to the object in it, of any class that the program has.
+    ///
+    /// For old models; it is not secure.
+    public static let unarchiveFromDataTransformerName = NSValueTransformerName(rawValue: "NSUnarchiveFromData")
+}
+
+/// Turns values of one class into values of another, and perhaps back.
+///
+/// For a transformable attribute, subclass it so that ``transformedValue(_:)`` turns the object into `Data` and
+/// ``reverseTransformedValue(_:)`` turns the data back, and register an instance before the first store is loaded:
+///
+/// ```swift
+/// ValueTransformer.setValueTransformer(ColorTransformer(), forName: NSValueTransformerName("ColorTransformer"))
+/// ```
+///
+/// One instance serves all contexts at once, so both methods must be safe to call from any thread. The registry is.
+open class ValueTransformer: NSObject {
+    /// Creates a transformer.
+    public required override init() {
+        super.init()
+    }
+
+    // MARK: - To override
+
+    /// The class of the results of ``transformedValue(_:)``.
+    ///
+    /// Default `NSObject`.
+    open class func transformedValueClass() -> AnyClass { NSObject.self }
+
+    /// Whether there is a way back.
+    ///
+    /// Default `true`. It must be `true` for a transformable attribute.
+    open class func allowsReverseTransformation() -> Bool { true }
+
+    /// The transformed value; `nil` when there is none.
+    ///
+    /// By default the value itself.
+    open func transformedValue(_ value: Any?) -> Any? { value }
+
+    /// The value that ``transformedValue(_:)`` made `value` from.
+    ///
+    /// By default the transformed value.
+    ///
+    /// Stops the program when the class does not allow it.
+    open func reverseTransformedValue(_ value: Any?) -> Any? {
+        precondition(
+            Self.allowsReverseTransformation(),
+            "\(Self.self) does not allow reverse transformations; override reverseTransformedValue(_:) and "
+                + "allowsReverseTransformation()."
+        )
+        return transformedValue(value)
+    }
+
+    // MARK: - Registry
+
+    /// Registers a transformer under a name, replaces the one with that name, or (with `nil`) removes it.
+    ///
+    /// From any thread.
+    public class func setValueTransformer(_ transformer: ValueTransformer?, forName name: NSValueTransformerName) {
+        TransformerRegistry.shared.set(transformer, name)
+    }
+
+    /// The names of all registered transformers, in no order.
+    ///
+    /// From any thread.
+    public class func valueTransformerNames() -> [NSValueTransformerName] {
+        TransformerRegistry.shared.names
+    }
+}
+
+/// The door through which `ValueTransformer(forName:)` returns the registered instance instead of a new one.
+public protocol ValueTransformerLookup {}
+
+extension ValueTransformer: ValueTransformerLookup {}
+
+extension ValueTransformerLookup where Self: ValueTransformer {
+    /// The transformer that is registered under a name.
+    ///
+    /// When there is none, but `name` is the name of a subclass (qualified with its module, unless the main program or this
+    /// module has it), an instance of it is made and registered.
+    ///
+    /// - Returns: `nil` when there is neither, or when it is not of the class that is asked.
+    public init?(forName name: NSValueTransformerName) {
+        guard let transformer = TransformerRegistry.shared.transformer(name) as? Self else { return nil }
+        self = transformer
+    }
+}
+
+/// The registered transformers.
+///
+/// Any thread may call any member.
+private final class TransformerRegistry: Sendable {
+    static let shared = TransformerRegistry()
+
+    /// A transformer, to cross threads.
+    private struct Entry: @unchecked Sendable {
+        // @unchecked Sendable: users' subclasses promise that instances may be used from any thread, see ValueTransformer.
+        let transformer: ValueTransformer
+    }
+
+    private let entries: Mutex<[NSValueTransformerName: Entry]>
+
+    private init() {
+        let secure = Entry(transformer: NSSecureUnarchiveFromDataTransformer())
+        let loose = Entry(transformer: AnyClassUnarchiveTransformer())
+        entries = Mutex([
+            .secureUnarchiveFromDataTransformerName: secure,
+            .keyedUnarchiveFromDataTransformerName: loose,
+            .unarchiveFromDataTransformerName: loose,
+        ])
+    }
+
+    var names: [NSValueTransformerName] { entries.withLock { Array($0.keys) } }
+
+    func set(_ transformer: ValueTransformer?, _ name: NSValueTransformerName) {
+        let entry = transformer.map(Entry.init)
+        entries.withLock { $0[name] = entry }
+    }
+
+    func transformer(_ name: NSValueTransformerName) -> ValueTransformer? {
+        if let known = entries.withLock({ $0[name] }) { return known.transformer }
+        guard let found = Self.classNamed(name.rawValue) else { return nil }
+        // Made outside the lock, for it is the user's code; of two threads that make one, the first wins.
+        let made = Entry(transformer: found.init())
+        return entries.withLock { entries in
+            if let known = entries[name] { return known }
+            entries[name] = made
+            return made
+        }.transformer
+    }
+
+    private static func classNamed(_ name: String) -> ValueTransformer.Type? {
+        if name == "NSSecureUnarchiveFromDataTransformer" { return NSSecureUnarchiveFromDataTransformer.self }
+        let bare = name.hasPrefix(".") ? String(name.dropFirst()) : name
+        let candidates = bare.contains(".") ? [bare] : ["\(mainModule).\(bare)", bare]
+        return candidates.lazy.compactMap { NSClassFromString($0) as? ValueTransformer.Type }.first
+    }
+
+    /// The module of the main program, where bare names are looked up.
+    private static let mainModule: String = {
+        let name = Bundle.main.executableURL?.lastPathComponent ?? ""
+        return String(name.map { $0.isLetter || $0.isNumber ? $0 : "_" })
+    }()
+}

@@ -1,0 +1,175 @@
+import CoreData
+
+/// The questions that the program asks of its store.
+///
+/// Each question runs on a background context of its own and returns values: managed objects stay with their context.
+struct Answers: Sendable {
+    let container: NSPersistentContainer
+    /// Rows in each answer.
+    let limit: Int
+
+    struct Totals: Sendable, Equatable {
+        let packages: Int
+        let names: Int
+        let sections: Int
+        let maintainers: Int
+    }
+
+    func totals() async throws -> Totals {
+        try await onContext { context in
+            Totals(
+                packages: try context.count(for: NSFetchRequest<Package>(entityName: "Package")),
+                names: try context.count(for: NSFetchRequest<PackageName>(entityName: "PackageName")),
+                sections: try context.count(for: NSFetchRequest<Section>(entityName: "Section")),
+                maintainers: try context.count(for: NSFetchRequest<Maintainer>(entityName: "Maintainer"))
+            )
+        }
+    }
+
+    /// The sections whose packages take the most room.
+    func largestSections() async throws -> TextTable {
+        try await onContext { context in
+            let sections = try context.fetch(NSFetchRequest<Section>(entityName: "Section"))
+            var sums: [NSManagedObjectID: (packages: Int, size: Int64)] = [:]
+            for package in try context.fetch(NSFetchRequest<Package>(entityName: "Package")) {
+                // The ID of the section is known without reading the section.
+                guard let id = package.section?.objectID else { continue }
+                sums[id, default: (0, 0)].packages += 1
+                sums[id, default: (0, 0)].size += package.installedSize
+            }
+
+            let rows = sections.map { (name: $0.name, sum: sums[$0.objectID] ?? (0, 0)) }
+                .sorted { ($1.sum.size, $0.name) < ($0.sum.size, $1.name) }
+            var table = TextTable(.left("Section"), .right("Packages"), .right("Installed"))
+            for row in rows.prefix(limit) {
+                table.append(row.name, row.sum.packages.grouped, row.sum.size.asByteCount)
+            }
+            return table
+        }
+    }
+
+    /// The packages that take the most room.
+    func biggestPackages() async throws -> TextTable {
+        try await onContext { context in
+            let request = NSFetchRequest<Package>(entityName: "Package")
+            request.sortDescriptors = [
+                NSSortDescriptor(key: "installedSize", ascending: false),
+                NSSortDescriptor(key: "name", ascending: true),
+            ]
+            request.fetchLimit = limit
+
+            var table = TextTable(
+                .left("Package"),
+                .left("Version"),
+                .left("Section"),
+                .right("Installed"),
+                .right("Download")
+            )
+            for package in try context.fetch(request) {
+                table.append(
+                    package.name,
+                    package.version,
+                    package.section?.name ?? "",
+                    package.installedSize.asByteCount,
+                    package.downloadSize == 0 ? "" : package.downloadSize.asByteCount
+                )
+            }
+            return table
+        }
+    }
+
+    /// The packages that match `text` in their name or summary, and how many there are in all.
+    func search(_ text: String) async throws -> (table: TextTable, total: Int) {
+        try await onContext { context in
+            let request = NSFetchRequest<Package>(entityName: "Package")
+            request.predicate = NSPredicate(format: "name CONTAINS[cd] %@ OR summary CONTAINS[cd] %@", text, text)
+            let total = try context.count(for: request)
+
+            request.sortDescriptors = [NSSortDescriptor(key: "name", ascending: true)]
+            request.fetchLimit = limit
+            var table = TextTable(.left("Package"), .left("Section"), .left("Maintainer"), .left("Summary"))
+            for package in try context.fetch(request) {
+                table.append(package.name, package.section?.name ?? "", package.maintainer?.name ?? "", package.summary)
+            }
+            return (table, total)
+        }
+    }
+
+    // MARK: - Dependencies
+
+    private struct Demand: Sendable {
+        let id: NSManagedObjectID
+        let name: String
+        let dependents: Int
+    }
+
+    private static let namesPerTurn = 1000
+
+    /// The names that most packages depend on, on `contexts` contexts at once.
+    func mostDependedUpon(contexts: Int) async throws -> TextTable {
+        let names = try await onContext { try $0.count(for: NSFetchRequest<PackageName>(entityName: "PackageName")) }
+        let turns = stride(from: 0, to: names, by: Self.namesPerTurn)
+
+        var best: [Demand] = []
+        try await withThrowingTaskGroup(of: [Demand].self) { group in
+            var waiting = turns.makeIterator()
+            for _ in 0..<max(1, contexts) {
+                guard let offset = waiting.next() else { break }
+                group.addTask { try await demand(from: offset) }
+            }
+            while let found = try await group.next() {
+                best = Array((best + found).sorted(by: Self.isMoreWanted).prefix(limit))
+                if let offset = waiting.next() {
+                    group.addTask { try await demand(from: offset) }
+                }
+            }
+        }
+        return try await table(of: best)
+    }
+
+    /// The most wanted of the names from `offset` on.
+    private func demand(from offset: Int) async throws -> [Demand] {
+        try await onContext { context in
+            let request = NSFetchRequest<PackageName>(entityName: "PackageName")
+            request.sortDescriptors = [NSSortDescriptor(key: "name", ascending: true)]
+            request.fetchOffset = offset
+            request.fetchLimit = Self.namesPerTurn
+            let demands = try context.fetch(request).map {
+                Demand(id: $0.objectID, name: $0.name, dependents: $0.dependents.count)
+            }
+            return Array(demands.sorted(by: Self.isMoreWanted).prefix(limit))
+        }
+    }
+
+    private static func isMoreWanted(_ first: Demand, _ second: Demand) -> Bool {
+        (second.dependents, first.name) < (first.dependents, second.name)
+    }
+
+    private func table(of demands: [Demand]) async throws -> TextTable {
+        try await onContext { context in
+            var table = TextTable(.left("Name"), .right("Dependents"), .right("Recommenders"), .left("In the index"))
+            for demand in demands where demand.dependents > 0 {
+                let request = NSFetchRequest<Package>(entityName: "Package")
+                request.predicate = NSPredicate(format: "name == %@", demand.name)
+                request.sortDescriptors = [NSSortDescriptor(key: "version", ascending: false)]
+                let packages = try context.fetch(request)
+                let name = try context.existingObject(with: demand.id) as? PackageName
+                table.append(
+                    demand.name,
+                    demand.dependents.grouped,
+                    (name?.recommenders.count ?? 0).grouped,
+                    packages.first.map { "version \($0.version)" } ?? "virtual"
+                )
+            }
+            return table
+        }
+    }
+
+    private func onContext<Result: Sendable>(
+        _ question: @escaping @Sendable (NSManagedObjectContext) throws -> Result
+    ) async throws -> Result {
+        let context = container.newBackgroundContext()
+        context.name = "answers"
+        return try await context.perform { try question(context) }
+    }
+}

@@ -1,0 +1,94 @@
+import CoreData
+
+/// The program: survey the indexes, import them, answer.
+@main
+enum DebianIndexCommand {
+    static func main() async {
+        do {
+            try await run(try Options.parse(CommandLine.arguments.dropFirst()))
+        } catch let error as UsageError {
+            report("\(error). --help lists the options.")
+            exit(2)
+        } catch let error as IndexError {
+            report("\(error)")
+            exit(1)
+        } catch {
+            report(error.localizedDescription)
+            exit(1)
+        }
+    }
+
+    static func run(_ options: Options) async throws {
+        guard !options.showsHelp else {
+            print(Options.help)
+            return
+        }
+        let clock = ContinuousClock()
+        let start = clock.now
+        let files = try options.index.map { [try IndexFile(path: $0)] } ?? IndexFile.onThisMachine()
+        let survey = try Survey(of: files)
+        describe(survey, files)
+
+        let container = try PackageStore.open(at: URL(fileURLWithPath: options.store))
+        let retrying = Retrying()
+        let tables = try await LookupTables.complete(
+            for: survey,
+            in: container.newBackgroundContext(),
+            retrying: retrying
+        )
+
+        let bar = ProgressBar("Importing", total: survey.packages)
+        let importer = Importer(container: container, tables: tables, retrying: retrying)
+        let outcome = try await importer.run(files, contexts: options.contexts) { bar.advance(by: $0) }
+        bar.finish()
+        report(summary(of: outcome, retries: retrying.count, contexts: options.contexts, took: clock.now - start))
+
+        try await answer(options, container)
+    }
+
+    private static func answer(_ options: Options, _ container: NSPersistentContainer) async throws {
+        let answers = Answers(container: container, limit: options.limit)
+        let totals = try await answers.totals()
+        print(
+            "\(totals.packages.grouped) packages in \(totals.sections.grouped) sections, by "
+                + "\(totals.maintainers.grouped) maintainers, depending on \(totals.names.grouped) names"
+        )
+        show("Largest sections", try await answers.largestSections())
+        show("Most depended-upon packages", try await answers.mostDependedUpon(contexts: options.contexts))
+        show("Biggest packages", try await answers.biggestPackages())
+        if let text = options.search {
+            let (table, total) = try await answers.search(text)
+            show("\(total.grouped) packages match “\(text)”", table)
+        }
+    }
+
+    // MARK: - Output
+
+    private static func describe(_ survey: Survey, _ files: [IndexFile]) {
+        for file in files { report("Reading \(file.path)") }
+        for complaint in survey.complaints { report("Skipping \(complaint)") }
+        let unnamed = survey.malformed - survey.complaints.count
+        if unnamed > 0 { report("Skipping \(unnamed.grouped) more malformed stanzas") }
+        if survey.packages == 0 { report("There is no package in it: is this a package index?") }
+    }
+
+    /// One line on what an import did, and how fast.
+    static func summary(of outcome: Importer.Outcome, retries: Int, contexts: Int, took: Duration) -> String {
+        let seconds = max(0.001, Double(took.components.seconds) + Double(took.components.attoseconds) / 1e18)
+        let rate = Int(Double(outcome.imported + outcome.present) / seconds)
+        return "\(outcome.imported.grouped) imported, \(outcome.present.grouped) already there, "
+            + "\(retries.grouped) retries after a conflict; "
+            + String(format: "%.2f s on \(contexts) context\(contexts == 1 ? "" : "s"), ", seconds)
+            + "\(rate.grouped) packages/s"
+    }
+
+    private static func show(_ title: String, _ table: TextTable) {
+        print("\n\(title)\n")
+        for line in table.lines() { print("  " + line) }
+    }
+
+    /// Writes to standard error, so that standard output holds the answers only.
+    private static func report(_ message: String) {
+        FileHandle.standardError.write(Data((message + "\n").utf8))
+    }
+}

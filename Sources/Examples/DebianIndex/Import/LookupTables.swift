@@ -1,0 +1,77 @@
+import CoreData
+
+/// Where to find the objects that packages point at: IDs by what makes each of them unique.
+///
+/// Those tables are small, so one context completes them before the packages come. After that the importing contexts
+/// only ever point at them, and cannot make the same section twice.
+struct LookupTables: Sendable {
+    let sections: [String: NSManagedObjectID]
+    let maintainers: [String: NSManagedObjectID]
+    let names: [String: NSManagedObjectID]
+
+    private static let rowsPerSave = 2000
+
+    /// Adds to the store what `survey` found and the store lacks, and returns the IDs of everything.
+    static func complete(
+        for survey: Survey,
+        in context: NSManagedObjectContext,
+        retrying: Retrying
+    ) async throws -> LookupTables {
+        LookupTables(
+            sections: try await retrying {
+                try await complete(Section.self, \.name, survey.sections, in: context) { section, name in
+                    section.name = name
+                }
+            },
+            maintainers: try await retrying {
+                try await complete(Maintainer.self, \.email, survey.maintainers.keys, in: context) {
+                    maintainer,
+                    email in
+                    maintainer.email = email
+                    maintainer.name = survey.maintainers[email] ?? email
+                }
+            },
+            names: try await retrying {
+                try await complete(PackageName.self, \.name, survey.names, in: context) { packageName, name in
+                    packageName.name = name
+                }
+            }
+        )
+    }
+
+    private static func complete<Object: NSManagedObject & SendableMetatype>(
+        _ type: Object.Type,
+        _ key: KeyPath<Object, String> & Sendable,
+        _ keys: some Collection<String> & Sendable,
+        in context: NSManagedObjectContext,
+        fill: @escaping @Sendable (Object, String) -> Void
+    ) async throws -> [String: NSManagedObjectID] {
+        try await context.perform {
+            defer { context.reset() }
+            context.reset()
+            let known = try ids(of: type, by: key, in: context)
+            // In order, so that two runs over one index give the same keys to the same rows.
+            let missing = keys.filter { known[$0] == nil }.sorted()
+            guard !missing.isEmpty else { return known }
+
+            for start in stride(from: 0, to: missing.count, by: rowsPerSave) {
+                for value in missing[start..<min(start + rowsPerSave, missing.count)] {
+                    fill(Object(context: context), value)
+                }
+                try context.save()
+                context.reset()
+            }
+            return try ids(of: type, by: key, in: context)
+        }
+    }
+
+    private static func ids<Object: NSManagedObject & SendableMetatype>(
+        of type: Object.Type,
+        by key: KeyPath<Object, String>,
+        in context: NSManagedObjectContext
+    ) throws -> [String: NSManagedObjectID] {
+        let request = NSFetchRequest<Object>(entityName: String(describing: type))
+        let objects = try context.fetch(request)
+        return Dictionary(objects.map { ($0[keyPath: key], $0.objectID) }) { first, _ in first }
+    }
+}

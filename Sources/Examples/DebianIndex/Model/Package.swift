@@ -1,0 +1,66 @@
+import CoreData
+
+/// One version of a package, for one architecture.
+///
+/// Name, version and architecture together are unique.
+@ManagedObject
+final class Package: NSManagedObject {
+    @Managed var name: String
+    @Managed var version: String
+    @Managed var architecture: String
+    @Managed var summary: String
+    @Managed var homepage: URL?
+    @Managed var priority: Priority?
+    /// In bytes; 0 when the index does not say.
+    @Managed var installedSize: Int64
+    /// In bytes; 0 when the index does not say.
+    @Managed var downloadSize: Int64
+    @Managed var fileName: String?
+    @Managed var sha256: String?
+    @Managed var status: String?
+    /// When the index that this came from was written.
+    @Managed var indexedAt: Date
+    @Managed var importedAt: Date
+
+    @Managed var section: Section?
+    @Managed var maintainer: Maintainer?
+    /// What this package needs.
+    ///
+    /// A dependency is on a name, which any package may provide.
+    @Managed var dependencies: Set<PackageName>
+    @Managed var recommendations: Set<PackageName>
+}
+
+/// How much a system needs a package, as Debian's policy ranks it.
+enum Priority: String, Sendable {
+    case required
+    case important
+    case standard
+    case optional
+    case extra
+}
+
+/// A name that packages depend on: of a package in the index, or of none, as a virtual package has.
+@ManagedObject
+final class PackageName: NSManagedObject {
+    @Managed var name: String
+    @Managed var dependents: Set<Package>
+    @Managed var recommenders: Set<Package>
+}
+
+/// A part of the archive, such as `games` or `non-free/libs`.
+@ManagedObject
+final class Section: NSManagedObject {
+    @Managed var name: String
+    @Managed var packages: Set<Package>
+}
+
+/// Who looks after packages.
+///
+/// The address is unique; names are spelt in several ways.
+@ManagedObject
+final class Maintainer: NSManagedObject {
+    @Managed var name: String
+    @Managed var email: String
+    @Managed var packages: Set<Package>
+}

@@ -1,0 +1,77 @@
+import Foundation
+
+/// What the command line asks for.
+struct Options: Equatable {
+    /// The index to read; `nil` for those of this machine.
+    var index: String?
+    var store = "debian-index.sqlite"
+    var contexts = ProcessInfo.processInfo.activeProcessorCount
+    var limit = 10
+    var search: String?
+    var showsHelp = false
+
+    static let help = """
+        Imports a Debian package index into a Core Data store, on several contexts at once, and answers
+        questions about it.
+
+        Usage: DebianIndex [options]
+
+          --index FILE     the index to read, plain or compressed
+                           (default: apt's package lists, or /var/lib/dpkg/status when there are none)
+          --store FILE     the SQLite store (default: debian-index.sqlite in the current folder)
+          --contexts N     how many contexts import in parallel (default: the number of cores)
+          --limit N        rows in each answer (default: 10)
+          --search TEXT    also list the packages that have TEXT in their name or summary
+          --help           this text
+
+        Running it again imports what is new and leaves the rest alone, and completes an import that was
+        stopped half-way.
+        """
+
+    /// Reads the arguments that follow the program's name.
+    ///
+    /// An option and its value are two arguments, or one with `=` between them.
+    ///
+    /// - Throws: ``UsageError``.
+    static func parse(_ arguments: some Sequence<String>) throws -> Options {
+        var options = Options()
+        var rest = Array(arguments)[...]
+        while let argument = rest.popFirst() {
+            let parts = argument.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
+            let name = parts[0]
+            func value() throws -> String {
+                if parts.count == 2 { return parts[1] }
+                guard let value = rest.popFirst() else { throw UsageError("\(name) needs a value") }
+                return value
+            }
+            func number(in range: ClosedRange<Int>) throws -> Int {
+                let text = try value()
+                guard let number = Int(text), range.contains(number) else {
+                    throw UsageError(
+                        "\(name) takes a number from \(range.lowerBound) to \(range.upperBound), not “\(text)”"
+                    )
+                }
+                return number
+            }
+            switch name {
+            case "--index": options.index = try value()
+            case "--store": options.store = try value()
+            case "--contexts": options.contexts = try number(in: 1...256)
+            case "--limit": options.limit = try number(in: 1...1000)
+            case "--search": options.search = try value()
+            case "--help", "-h": options.showsHelp = true
+            default: throw UsageError("“\(argument)” is not an option")
+            }
+        }
+        return options
+    }
+}
+
+/// A command line that makes no sense.
+struct UsageError: Error, Equatable, CustomStringConvertible {
+    let description: String
+
+    init(_ description: String) {
+        self.description = description
+    }
+}

@@ -1,0 +1,43 @@
+/// An error at a place of the declaration that a macro was asked to expand.
+struct Diagnostic: Error, Equatable {
+    /// What is wrong and what to do about it.
+    let message: String
+    /// The bytes of the declaration's source that it is about.
+    let range: Range<Int>
+    /// A change that mends it.
+    var fixIt: FixIt?
+
+    /// A change of source text that the compiler offers.
+    struct FixIt: Equatable {
+        let message: String
+        let range: Range<Int>
+        let replacement: String
+    }
+
+    init(_ message: String, at range: Range<Int>, fixIt: FixIt? = nil) {
+        self.message = message
+        self.range = range
+        self.fixIt = fixIt
+    }
+
+    /// The diagnostic as the plugin protocol has it, for a declaration that begins at `location`.
+    func encoded(at location: SourceLocation) -> String {
+        let file = JSON.quoted(location.file)
+
+        func encoded(_ range: Range<Int>) -> String {
+            let start = location.offset + range.lowerBound
+            let end = location.offset + range.upperBound
+            return #"{"fileName":\#(file),"startOffset":\#(start),"endOffset":\#(end)}"#
+        }
+
+        let position = #"{"fileName":\#(file),"offset":\#(location.offset + range.lowerBound)}"#
+        let highlights = range.isEmpty ? "" : encoded(range)
+        let fixIts =
+            fixIt.map { fixIt in
+                let change = #"{"range":\#(encoded(fixIt.range)),"newText":\#(JSON.quoted(fixIt.replacement))}"#
+                return #"{"message":\#(JSON.quoted(fixIt.message)),"changes":[\#(change)]}"#
+            } ?? ""
+        return #"{"message":\#(JSON.quoted(message)),"severity":"error","position":\#(position),"#
+            + #""highlights":[\#(highlights)],"notes":[],"fixIts":[\#(fixIts)]}"#
+    }
+}

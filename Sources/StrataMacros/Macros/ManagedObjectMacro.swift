@@ -1,0 +1,43 @@
+/// `@ManagedObject`: the table of a class's managed properties.
+///
+/// The table is an override that adds to the superclass's, so that a subclass of a class with a table needs no
+/// conformance of its own and lists what it inherits too.
+enum ManagedObjectMacro {
+    static func expand(_ request: ExpansionRequest) -> Expansion {
+        do throws(Diagnostic) {
+            let declaration = try ClassDeclaration(reading: request.declaration)
+            guard request.role == "member" else {
+                throw Diagnostic("@ManagedObject cannot be expanded as '\(request.role)'.", at: 0..<0)
+            }
+            return Expansion(source: table(of: declaration))
+        } catch {
+            return Expansion(diagnostics: [error])
+        }
+    }
+
+    /// One statement a property: the type checker's work grows with each statement's size, not with the class's.
+    private static func table(of declaration: ClassDeclaration) -> String {
+        let properties = declaration.properties
+        guard !properties.isEmpty else { return "" }
+        // `public` is cut down to the class's own access, whatever that is; only `open` must be asked for.
+        let access = declaration.isOpen ? "open" : "public"
+        var lines = [
+            "\(access) override class var managedProperties: [CoreData.ManagedPropertyInfo] {",
+            "    var properties = super.managedProperties",
+            "    properties.reserveCapacity(properties.count + \(properties.count))",
+        ]
+        for member in declaration.members {
+            switch member {
+            case .condition(let line): lines.append("    \(line)")
+            case .property(let property):
+                let keyPath = "\\\(declaration.name).\(property.name)"
+                lines.append(
+                    "    properties.append(CoreData.ManagedPropertyInfo("
+                        + "name: \(property.modelName), keyPath: \(keyPath), type: \(property.type.metatype)))"
+                )
+            }
+        }
+        lines += ["    return properties", "}"]
+        return lines.joined(separator: "\n")
+    }
+}

@@ -1,0 +1,102 @@
+/// A class that `@ManagedObject` stands on, with the `@Managed` properties of its body.
+struct ClassDeclaration: Equatable {
+    /// The name as it is spelled, with back-ticks if it has them.
+    let name: String
+    let isOpen: Bool
+    let members: [Member]
+
+    /// A property, or a line of conditional compilation (`#if`, `#elseif`, `#else`, `#endif`) around properties.
+    enum Member: Equatable {
+        case property(PropertyDeclaration)
+        case condition(String)
+    }
+
+    var properties: [PropertyDeclaration] {
+        members.compactMap { if case .property(let property) = $0 { property } else { nil } }
+    }
+
+    /// Reads a class.
+    ///
+    /// - Throws: What keeps it from being a managed object's class. Properties that are wrong in themselves are left out:
+    ///   their own `@Managed` reports them.
+    init(reading source: String) throws(Diagnostic) {
+        var cursor = Cursor(source)
+        guard let header = cursor.readHeader() else {
+            throw Diagnostic("@ManagedObject does not understand this declaration.", at: cursor.range)
+        }
+        guard header.keyword.text == "class" else {
+            throw Diagnostic(
+                "@ManagedObject can only stand on a class, a subclass of NSManagedObject.",
+                at: header.keyword.range
+            )
+        }
+        guard let name = header.name else {
+            throw Diagnostic("@ManagedObject does not understand the name of this class.", at: cursor.range)
+        }
+        guard !header.isGeneric else {
+            throw Diagnostic(
+                "@ManagedObject cannot stand on a generic class: an entity has one class.",
+                at: cursor.range
+            )
+        }
+        guard cursor.isAt(":") else {
+            throw Diagnostic("@ManagedObject needs a subclass of NSManagedObject.", at: name.range)
+        }
+        while let token = cursor.current, token.text != "{" { cursor.skipBalanced() }
+        cursor.advance()
+        self.name = name.text
+        isOpen = header.modifiers.contains { $0.text == "open" }
+        members = Self.readMembers(&cursor)
+    }
+
+    /// Reads the body behind its brace.
+    ///
+    /// Only attributes, conditions and brackets matter; the rest is passed over.
+    private static func readMembers(_ cursor: inout Cursor) -> [Member] {
+        var members: [Member] = []
+        var openConditions: [Int] = []
+        while let token = cursor.current, token.text != "}" {
+            if token.text == "@" {
+                let start = cursor.index
+                if let attribute = cursor.readAttribute(), attribute.name == "Managed" {
+                    cursor.move(to: start)
+                    if let property = try? PropertyDeclaration(reading: &cursor) {
+                        members.append(.property(property))
+                    } else {
+                        cursor.move(to: start + 1)
+                    }
+                }
+            } else if token.text == "#", let directive = readCondition(&cursor) {
+                switch directive.keyword {
+                case "if":
+                    openConditions.append(members.count)
+                    members.append(.condition(directive.line))
+                case "endif":
+                    let start = openConditions.popLast() ?? members.count
+                    let isNeeded = members[start...].contains { if case .property = $0 { true } else { false } }
+                    if isNeeded {
+                        members.append(.condition(directive.line))
+                    } else {
+                        members.removeSubrange(start...)
+                    }
+                default: members.append(.condition(directive.line))
+                }
+            } else {
+                cursor.skipBalanced()
+            }
+        }
+        return members
+    }
+
+    /// Steps over a line such as `#if os(Linux)`; `nil`, behind the `#`, when it is none of the four.
+    private static func readCondition(_ cursor: inout Cursor) -> (keyword: String, line: String)? {
+        let start = cursor.index
+        cursor.advance()
+        guard let keyword = cursor.current?.text, ["if", "elseif", "else", "endif"].contains(keyword) else {
+            return nil
+        }
+        cursor.advance()
+        while let token = cursor.current, !token.startsLine { cursor.skipBalanced() }
+        return (keyword, cursor.text(from: start, to: cursor.index))
+    }
+}

@@ -1,0 +1,18 @@
+// The compiler starts this program once a compilation and asks it to expand `@Managed` and `@ManagedObject`.
+// Only the C library is linked, not Foundation: starting up is paid by every client's every build.
+
+#if canImport(Darwin)
+import Darwin
+#elseif canImport(Musl)
+import Musl
+#else
+import Glibc
+#endif
+
+do {
+    try PluginServer(transport: Transport(input: STDIN_FILENO, output: STDOUT_FILENO)).run()
+} catch {
+    let line = "StrataMacros: \(error)\n"
+    _ = line.utf8CString.withUnsafeBytes { write(STDERR_FILENO, $0.baseAddress, $0.count - 1) }
+    exit(EXIT_FAILURE)
+}

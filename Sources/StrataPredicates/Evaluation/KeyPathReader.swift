@@ -1,0 +1,88 @@
+/// Reads values by key path from any object: managed objects, dictionaries, collections, other Swift values.
+enum KeyPathReader {
+    /// The value at a key path.
+    ///
+    /// A nil on the way makes the whole path nil, a collection on the way makes it the array of its members' values, and a
+    /// collection operator (`@count`, `@sum`, …) boils the collection to its left down to one value.
+    ///
+    /// - Throws: ``PredicateEvaluationError`` for a key that the object does not have.
+    static func value(of object: Any?, path: String) throws -> Any? {
+        if !path.utf8.contains(UInt8(ascii: ".")), path.utf8.first != UInt8(ascii: "@") {
+            return try value(of: object, key: path)
+        }
+        return try value(of: object, keys: path.split(separator: ".", omittingEmptySubsequences: false)[...])
+    }
+
+    private static func value(of object: Any?, keys: ArraySlice<Substring>) throws -> Any? {
+        guard let key = keys.first else { return object }
+        let rest = keys.dropFirst()
+        if key.first == "@" {
+            return try CollectionOperator.value(named: key, of: object) { try value(of: $0, keys: rest) }
+        }
+        guard let object = nullToNil(object) else {
+            // A count further on is a number all the same: nothing has no members.
+            guard let position = rest.firstIndex(where: { $0.first == "@" }) else { return nil }
+            return try value(of: nil, keys: rest[position...])
+        }
+        if key.lowercased() == "self" { return try value(of: object, keys: rest) }
+        if !(object is any KeyedValues), let members = collectionMembers(of: object) {
+            guard let position = keys.firstIndex(where: { $0.first == "@" }) else {
+                return try members.map { try value(of: $0, keys: keys) as Any? ?? NSNull() }
+            }
+            let values = try members.map { try value(of: $0, keys: keys[..<position]) }
+            return try value(of: values.map { $0 ?? NSNull() }, keys: keys[position...])
+        }
+        return try value(of: try value(of: object, key: String(key)), keys: rest)
+    }
+
+    /// The value of one key.
+    private static func value(of object: Any?, key: String) throws -> Any? {
+        guard let object = nullToNil(object) else { return nil }
+        if key.lowercased() == "self" { return object }
+        switch object {
+        case let coding as any KeyValueCoding: return nullToNil(coding.value(forKey: key))
+        case let dictionary as any KeyedValues: return nullToNil(dictionary.keyedValue(key))
+        case let expression as NSExpression: throw PredicateEvaluationError("\(expression) has no key \(key)")
+        default: break
+        }
+        if let members = collectionMembers(of: object) {
+            return try members.map { try value(of: $0, key: key) ?? NSNull() }
+        }
+        // The one key of texts and data that models use: `length` in the validation of an attribute.
+        if key == "length" {
+            if let text = object as? String { return text.utf16.count }
+            if let data = object as? Data { return data.count }
+        }
+        return try reflected(object, key)
+    }
+
+    /// The stored property of a Swift value, its own or inherited.
+    private static func reflected(_ object: Any, _ key: String) throws -> Any? {
+        var mirror: Mirror? = Mirror(reflecting: object)
+        while let level = mirror {
+            if let child = level.children.first(where: { $0.label == key }) { return nullToNil(child.value) }
+            mirror = level.superclassMirror
+        }
+        throw PredicateEvaluationError("an object of type \(type(of: object)) has no value for the key \"\(key)\"")
+    }
+}
+
+/// Dictionaries, whose keys are key path steps.
+///
+/// The values of missing keys are nil.
+private protocol KeyedValues {
+    func keyedValue(_ key: String) -> Any?
+}
+
+extension Dictionary: KeyedValues where Key: Hashable {
+    fileprivate func keyedValue(_ key: String) -> Any? {
+        guard let key = key as? Key ?? (AnyHashable(key) as? Key) else { return nil }
+        return self[key]
+    }
+}
+
+extension NSDictionary: KeyedValues {
+    fileprivate func keyedValue(_ key: String) -> Any? {
+        object(forKey: key)
+    }
+}

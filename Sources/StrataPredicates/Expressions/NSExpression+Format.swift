@@ -1,0 +1,35 @@
+extension NSExpression {
+    /// An expression from text in the format language, such as `price * 1.2` or `sum({1, 2})`.
+    ///
+    /// - Parameters:
+    ///   - expressionFormat: The text. One that does not parse is a programmer's error and stops the program with the
+    ///     position and what was expected there. For text that comes from outside use ``init(validating:arguments:)``.
+    ///   - arguments: One value for each placeholder, in order.
+    public convenience init(format expressionFormat: String, _ arguments: Any?...) {
+        self.init(trusted: expressionFormat, arguments: arguments)
+    }
+
+    /// An expression from text in the format language, with its arguments as an array.
+    ///
+    /// - Parameters:
+    ///   - expressionFormat: The text. One that does not parse is a programmer's error and stops the program.
+    ///   - arguments: One value for each placeholder, in order; `NSNull` stands for nil.
+    public convenience init(format expressionFormat: String, argumentArray arguments: [Any]) {
+        self.init(trusted: expressionFormat, arguments: arguments)
+    }
+
+    /// An expression from text that is not under your control.
+    ///
+    /// - Throws: ``PredicateFormatError`` with the position of the problem and what was expected there.
+    public convenience init(validating text: String, arguments: [Any?] = []) throws {
+        self.init(kind: try FormatParser.expression(text, arguments: arguments, rejectsUnusedArguments: true).kind)
+    }
+
+    private convenience init(trusted text: String, arguments: [Any?]) {
+        do {
+            self.init(kind: try FormatParser.expression(text, arguments: arguments).kind)
+        } catch {
+            preconditionFailure("\(error)")
+        }
+    }
+}

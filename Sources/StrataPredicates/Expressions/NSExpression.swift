@@ -1,0 +1,224 @@
+/// One operand of a comparison: a constant, a key path, a variable, a function call, a collection, a subquery.
+///
+/// Expressions are immutable and compare structurally: two expressions are equal when they would print the same text and
+/// hold equal constants. An expression of a kind that has no text (a block) equals only itself.
+///
+/// Foundation on Linux declares a type of the same name with every initialiser unavailable. A file that imports
+/// Foundation beside this module can call `NSExpression(forKeyPath:)` as it is, and needs
+/// `typealias NSExpression = CoreData.NSExpression` only where it writes the type's name in an annotation.
+///
+/// Any thread may use an expression, as long as the constants that it holds may be used there.
+open class NSExpression: NSObject, NSCopying {
+    /// The code of a block expression: the evaluated object, the values of the arguments and the context.
+    public typealias Block = (Any?, [Any], NSMutableDictionary?) -> Any
+
+    /// What an expression is made of.
+    package indirect enum Kind {
+        case constant(Any?)
+        case evaluatedObject
+        case variable(String)
+        case keyPath(String)
+        case function(name: String, target: NSExpression?, arguments: [NSExpression])
+        case setOperation(SetOperation, NSExpression, NSExpression)
+        case subquery(NSExpression, variable: String, NSPredicate)
+        case aggregate([NSExpression])
+        case anyKey
+        case block(Block, [NSExpression])
+        case conditional(NSPredicate, NSExpression, NSExpression)
+        /// Made by a subclass, which evaluates itself.
+        case custom(ExpressionType)
+    }
+
+    package let kind: Kind
+
+    package init(kind: Kind) {
+        self.kind = kind
+        super.init()
+    }
+
+    // MARK: - Making expressions
+
+    /// The initialiser for subclasses, which override ``expressionValue(with:context:)`` and the accessors of their kind.
+    public init(expressionType type: ExpressionType) {
+        kind = .custom(type)
+        super.init()
+    }
+
+    /// An expression with a fixed value, `nil` for the nil constant.
+    public convenience init(forConstantValue value: Any?) {
+        self.init(kind: .constant(flattenOptional(value)))
+    }
+
+    /// The value at a key path of the evaluated object, such as `owner.name` or `items.@sum.price`.
+    public convenience init(forKeyPath keyPath: String) {
+        self.init(kind: .keyPath(keyPath))
+    }
+
+    /// The value that the context or a substitution binds to a name, written without its dollar sign.
+    public convenience init(forVariable string: String) {
+        self.init(kind: .variable(string))
+    }
+
+    /// A collection of expressions; its value is the array of their values.
+    public convenience init(forAggregate subexpressions: [NSExpression]) {
+        self.init(kind: .aggregate(subexpressions))
+    }
+
+    /// A call of a predefined function, by its name with colons, such as `sum:` or `add:to:`.
+    ///
+    /// A name that is not in the function table, or a number of arguments that does not fit it, is a programmer's error
+    /// and stops the program; use ``NSPredicate/init(validating:arguments:)`` for names that come from outside.
+    public convenience init(forFunction name: String, arguments parameters: [NSExpression]) {
+        guard let function = PredefinedFunction(name: name) else {
+            preconditionFailure("NSExpression(forFunction:arguments:): there is no predefined function named \(name).")
+        }
+        if let problem = function.arityProblem(count: parameters.count) {
+            preconditionFailure("NSExpression(forFunction:arguments:): \(problem)")
+        }
+        self.init(kind: .function(name: function.rawValue, target: nil, arguments: parameters))
+    }
+
+    /// A call of a method on the value of another expression.
+    ///
+    /// There is no Objective-C runtime to look a method up in, so evaluation knows a fixed table:
+    /// `valueForKey:`, `valueForKeyPath:`, `uppercaseString`, `lowercaseString`, `capitalizedString`, `length`, `count`,
+    /// `description`, `doubleValue`, `integerValue`, `intValue`, `boolValue`, `stringByAppendingString:`,
+    /// `objectForKey:` and `objectAtIndex:`. Another name evaluates as an error.
+    public convenience init(
+        forFunction target: NSExpression,
+        selectorName name: String,
+        arguments parameters: [NSExpression]?
+    ) {
+        self.init(kind: .function(name: name, target: target, arguments: parameters ?? []))
+    }
+
+    /// The elements of a collection for which a predicate holds, with the variable bound to each element in turn.
+    public convenience init(
+        forSubquery expression: NSExpression,
+        usingIteratorVariable variable: String,
+        predicate: NSPredicate
+    ) {
+        self.init(kind: .subquery(expression, variable: variable, predicate))
+    }
+
+    /// One of two expressions, chosen by a predicate; the text form is `TERNARY(predicate, a, b)`.
+    public convenience init(
+        forConditional predicate: NSPredicate,
+        trueExpression: NSExpression,
+        falseExpression: NSExpression
+    ) {
+        self.init(kind: .conditional(predicate, trueExpression, falseExpression))
+    }
+
+    /// The members of either of two collections.
+    public convenience init(forUnionSet left: NSExpression, with right: NSExpression) {
+        self.init(kind: .setOperation(.union, left, right))
+    }
+
+    /// The members that two collections share.
+    public convenience init(forIntersectSet left: NSExpression, with right: NSExpression) {
+        self.init(kind: .setOperation(.intersect, left, right))
+    }
+
+    /// The members of the first collection that the second lacks.
+    public convenience init(forMinusSet left: NSExpression, with right: NSExpression) {
+        self.init(kind: .setOperation(.minus, left, right))
+    }
+
+    /// An expression computed by code.
+    ///
+    /// It can be evaluated in memory only, never in a store.
+    public convenience init(block: @escaping Block, arguments: [NSExpression]?) {
+        self.init(kind: .block(block, arguments ?? []))
+    }
+
+    /// An expression computed by code.
+    ///
+    /// It can be evaluated in memory only, never in a store.
+    public convenience init(forBlock block: @escaping Block, arguments: [NSExpression]?) {
+        self.init(kind: .block(block, arguments ?? []))
+    }
+
+    /// The expression `SELF`: the evaluated object itself.
+    open class func expressionForEvaluatedObject() -> NSExpression {
+        NSExpression(kind: .evaluatedObject)
+    }
+
+    /// The expression `ANYKEY`, which stands for the value of any key of the evaluated object.
+    ///
+    /// It is kept for the language's sake: in memory it matches over the values of a dictionary; a store refuses it.
+    open class func expressionForAnyKey() -> NSExpression {
+        NSExpression(kind: .anyKey)
+    }
+
+    // MARK: - Evaluating
+
+    /// The value of the expression for an object.
+    ///
+    /// Numbers come back as `NSNumber`, so `as? Int` and `as? Double` both work. What cannot be computed (an unknown key,
+    /// a function applied to the wrong kind of value, an unbound variable) is `nil`.
+    ///
+    /// - Parameters:
+    ///   - object: The evaluated object: a managed object, a dictionary, a ``KeyValueCoding`` object, any value.
+    ///   - context: The values of variables, by name without the dollar sign. Subqueries do not write into it.
+    /// - Returns: The value, `nil` for none.
+    open func expressionValue(with object: Any?, context: NSMutableDictionary?) -> Any? {
+        ObjectEvaluator(object: object, context: context).publicValue(of: self)
+    }
+
+    // MARK: - NSObject
+
+    /// Expressions are immutable: the copy is the expression itself.
+    open func copy(with zone: NSZone? = nil) -> Any {
+        self
+    }
+
+    /// Expressions are immutable: the copy is the expression itself.
+    open override func copy() -> Any {
+        self
+    }
+
+    /// Structural equality.
+    open override func isEqual(_ object: Any?) -> Bool {
+        guard let other = object as? NSExpression else { return false }
+        return expressionsAreEqual(self, other)
+    }
+
+    /// A hash that agrees with structural equality.
+    open override var hash: Int {
+        var hasher = Hasher()
+        hashExpression(self, into: &hasher)
+        return hasher.finalize()
+    }
+
+    /// The expression in the format language.
+    open override var description: String {
+        FormatPrinter.text(of: self)
+    }
+}
+
+/// `UNION`, `INTERSECT` and `MINUS`.
+package enum SetOperation: String, Sendable {
+    case union = "UNION"
+    case intersect = "INTERSECT"
+    case minus = "MINUS"
+}
+
+/// Takes the optional layers off a value that was boxed as `Any`; `NSNull` stays what it is.
+package func flattenOptional(_ value: Any?) -> Any? {
+    guard let value else { return nil }
+    guard let optional = value as? any OptionalBox else { return value }
+    return optional.boxedValue
+}
+
+/// The way to see through an `Optional` inside an `Any`.
+private protocol OptionalBox {
+    var boxedValue: Any? { get }
+}
+
+extension Optional: OptionalBox {
+    var boxedValue: Any? {
+        guard case .some(let value) = self else { return nil }
+        return flattenOptional(value)
+    }
+}

@@ -1,0 +1,72 @@
+/// Hands out the arguments of a format, one for each placeholder.
+struct ArgumentReader {
+    struct Problem: Error {
+        let expected: String
+        let found: String
+    }
+
+    private let arguments: [Any?]
+    private var index = 0
+
+    init(_ arguments: [Any?]) {
+        self.arguments = arguments
+    }
+
+    var unusedCount: Int {
+        arguments.count - index
+    }
+
+    mutating func next(for placeholder: Token.Placeholder) throws -> NSExpression {
+        guard index < arguments.count else {
+            throw Problem(
+                expected: "an argument for the placeholder",
+                found: "no more than \(arguments.count) argument\(arguments.count == 1 ? "" : "s")"
+            )
+        }
+        let value = flattenOptional(arguments[index])
+        index += 1
+        switch placeholder {
+        case .object: return object(value)
+        case .keyPath: return try keyPath(value)
+        case .integer: return try number(value, "an integer") { NSNumber(value: $0.integerValue ?? 0) }
+        case .double: return try number(value, "a number") { NSNumber(value: $0.doubleValue ?? 0) }
+        case .string:
+            guard let text = PredicateValue(scalar: value)?.stringValue else { throw mismatch("a string", value) }
+            return NSExpression(forConstantValue: text)
+        }
+    }
+
+    private func object(_ value: Any?) -> NSExpression {
+        if let expression = value as? NSExpression { return expression }
+        return NSExpression(forConstantValue: isNullObject(value) ? nil : value)
+    }
+
+    private func keyPath(_ value: Any?) throws -> NSExpression {
+        guard let path = PredicateValue(scalar: value)?.stringValue else {
+            throw mismatch("a key path as a string", value)
+        }
+        if path.lowercased() == "self" { return NSExpression.expressionForEvaluatedObject() }
+        guard !path.isEmpty, !path.split(separator: ".", omittingEmptySubsequences: false).contains("") else {
+            throw Problem(expected: "a key path", found: "\"\(path.prefix(40))\"")
+        }
+        return NSExpression(forKeyPath: path)
+    }
+
+    private func number(
+        _ value: Any?,
+        _ expected: String,
+        _ make: (PredicateValue) -> NSNumber
+    ) throws -> NSExpression {
+        guard let scalar = PredicateValue(scalar: value), scalar.doubleValue != nil else {
+            throw mismatch(expected, value)
+        }
+        return NSExpression(forConstantValue: make(scalar))
+    }
+
+    private func mismatch(_ expected: String, _ value: Any?) -> Problem {
+        Problem(
+            expected: "\(expected) for the placeholder",
+            found: value.map { "a value of type \(type(of: $0))" } ?? "nil"
+        )
+    }
+}

@@ -1,0 +1,73 @@
+/// One piece of a text in the format language.
+struct Token {
+    enum Kind: Equatable {
+        case end
+        /// A word; `isEscaped` if a `#` before it takes the meaning off a reserved word.
+        case word(String, isEscaped: Bool)
+        /// A function's name with its colons: `modulus:by:`.
+        case functionName(String)
+        case variable(String)
+        case string(String)
+        /// The magnitude of an integer; a sign is a token of its own.
+        case integer(UInt64)
+        case double(Double)
+        case placeholder(Placeholder)
+        case symbol(String)
+    }
+
+    enum Placeholder: Equatable {
+        case object
+        case keyPath
+        case integer
+        case double
+        case string
+    }
+
+    let kind: Kind
+    /// Offset in bytes from the start of the text.
+    let position: Int
+
+    /// The token as an error message shows it.
+    var shown: String {
+        switch kind {
+        case .end: "the end of the text"
+        case .word(let word, _): "'\(word.prefix(40))'"
+        case .functionName(let name): "'\(name.prefix(40))'"
+        case .variable(let name): "'$\(name.prefix(40))'"
+        case .string: "a string"
+        case .integer(let value): "the number \(value)"
+        case .double(let value): "the number \(value)"
+        case .placeholder: "a placeholder"
+        case .symbol(let symbol): "'\(symbol)'"
+        }
+    }
+
+    func isSymbol(_ symbol: String) -> Bool {
+        kind == .symbol(symbol)
+    }
+
+    /// The reserved word that this token is, in capitals.
+    var keyword: String? {
+        guard case .word(let word, false) = kind, word.utf8.count <= Keyword.longest else { return nil }
+        let upper = word.uppercased()
+        return Keyword.all.contains(upper) ? upper : nil
+    }
+}
+
+/// The words that are not names unless a `#` says so.
+enum Keyword {
+    static let all: Set<String> = [
+        "AND", "OR", "IN", "NOT", "ALL", "ANY", "SOME", "NONE", "LIKE", "CASEINSENSITIVE", "CI", "MATCHES", "CONTAINS",
+        "BEGINSWITH", "ENDSWITH", "BETWEEN", "NULL", "NIL", "SELF", "TRUE", "YES", "FALSE", "NO", "FIRST", "LAST",
+        "SIZE",
+        "ANYKEY", "SUBQUERY", "CAST", "TRUEPREDICATE", "FALSEPREDICATE", "FUNCTION", "TERNARY", "UNION", "INTERSECT",
+        "MINUS", "FETCH",
+    ]
+
+    /// Reserved words that have a meaning only before a parenthesis or between brackets, and are read as names elsewhere.
+    static let contextual: Set<String> = [
+        "FIRST", "LAST", "SIZE", "SUBQUERY", "CAST", "FUNCTION", "TERNARY", "FETCH", "CI", "CASEINSENSITIVE",
+    ]
+
+    static let longest = all.map(\.utf8.count).max() ?? 0
+}

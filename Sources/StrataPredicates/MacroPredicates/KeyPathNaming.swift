@@ -1,0 +1,22 @@
+/// A type that knows the format language's names of its Swift key paths.
+///
+/// Managed objects do; the types of this module learn the names through here.
+package protocol KeyPathNaming: AnyObject {
+    /// The name of a key path whose root is this type or a subclass of it, such as `city.name` for `\Venue.city?.name`.
+    ///
+    /// - Throws: ``PredicateTranslationError`` if the key path leads anywhere but to a property that has a name.
+    static func predicateName(of keyPath: AnyKeyPath) throws -> String
+}
+
+extension AnyKeyPath {
+    /// The key path in the format language.
+    ///
+    /// - Throws: ``PredicateTranslationError`` that names the type and the key path.
+    package func predicateName() throws -> String {
+        let root = type(of: self).rootType
+        guard let naming = root as? any KeyPathNaming.Type else {
+            throw PredicateTranslationError("\(root) has no names for its key paths: \(self) cannot be used here.")
+        }
+        return try naming.predicateName(of: self)
+    }
+}

@@ -1,0 +1,165 @@
+// To-many relationships, and collections of the program.
+
+extension PredicateExpressions.SequenceContains: PredicateTranslating {
+    func translate(_ translator: inout PredicateTranslator) throws -> Translation {
+        let source = try translator.translate(sequence)
+        let member = try translator.translate(element)
+        if case .interval(let interval) = source.form {
+            return .condition(Conditions.all([member.presence, interval.contains(try member.plainExpression())]))
+        }
+        let collection = try source.plainExpression()
+        let isConstant = source.constant != nil && !(LHS.Output.self is any StringProtocol.Type)
+        if isConstant {
+            return .condition(Conditions.compare(try member.expression(), .in, collection))
+        }
+        let contains = Conditions.compare(collection, .contains, try member.expression())
+        return Translation(.condition(contains), presence: source.presence)
+    }
+}
+
+extension PredicateExpressions.SequenceContainsWhere: PredicateTranslating {
+    func translate(_ translator: inout PredicateTranslator) throws -> Translation {
+        let members = try Members(sequence, variable.key, test, &translator)
+        switch members {
+        case .constants(let conditions): return .condition(Conditions.any(conditions))
+        case .collection(let collection, let presence, let name, let condition):
+            let found =
+                condition.quantified(.any, over: collection, name)
+                ?? Conditions.count(of: collection, name, condition, .greaterThan)
+            return Translation(.condition(found), presence: presence)
+        }
+    }
+}
+
+extension PredicateExpressions.SequenceAllSatisfy: PredicateTranslating {
+    func translate(_ translator: inout PredicateTranslator) throws -> Translation {
+        let members = try Members(sequence, variable.key, test, &translator)
+        switch members {
+        case .constants(let conditions): return .condition(Conditions.all(conditions))
+        case .collection(let collection, let presence, let name, let condition):
+            let all =
+                condition.quantified(.all, over: collection, name)
+                ?? Conditions.count(of: collection, name, Conditions.not(condition), .equalTo)
+            return Translation(.condition(all), presence: presence)
+        }
+    }
+}
+
+extension PredicateExpressions.Filter: PredicateTranslating {
+    func translate(_ translator: inout PredicateTranslator) throws -> Translation {
+        switch try Members(sequence, variable.key, filter, &translator) {
+        case .constants:
+            throw PredicateTranslationError(
+                "A collection of the program cannot be filtered by an object's values; use contains(where:) or allSatisfy(_:)."
+            )
+        case .collection(let collection, let presence, let name, let condition):
+            let subquery = NSExpression(forSubquery: collection, usingIteratorVariable: name, predicate: condition)
+            return Translation(.value(subquery), presence: presence)
+        }
+    }
+}
+
+extension PredicateExpressions.CollectionIndexSubscript: PredicateTranslating {
+    func translate(_ translator: inout PredicateTranslator) throws -> Translation {
+        let source = try translator.translate(wrapped)
+        let expression = NSExpression(
+            forFunction: PredefinedFunction.index.rawValue,
+            arguments: [try source.plainExpression(), try translator.value(index)]
+        )
+        return Translation(.value(expression), presence: source.presence)
+    }
+}
+
+// MARK: - Quantifiers
+
+/// A collection and a condition on its members.
+private enum Members {
+    /// The condition of each member of a collection of the program.
+    case constants([NSPredicate])
+    case collection(NSExpression, presence: NSPredicate?, variable: String, NSPredicate)
+
+    init(
+        _ sequence: some PredicateExpression,
+        _ variable: PredicateExpressions.VariableID,
+        _ test: some PredicateExpression,
+        _ translator: inout PredicateTranslator
+    ) throws {
+        let source = try translator.translate(sequence)
+        if let constant = source.constant {
+            self = .constants(
+                try (collectionMembers(of: constant) ?? []).map { member in
+                    guard let value = try PredicateTranslator.constant(member) else {
+                        throw PredicateTranslationError(
+                            "A collection of \(type(of: member)) cannot stand in an NSPredicate."
+                        )
+                    }
+                    return try translator.binding(variable, to: value) { try $0.condition(test) }
+                }
+            )
+            return
+        }
+        let collection = try source.plainExpression()
+        self = try translator.iterating(variable) {
+            .collection(collection, presence: source.presence, variable: $1, try $0.condition(test))
+        }
+    }
+}
+
+extension Conditions {
+    /// Compares the number of members that satisfy a condition with none.
+    fileprivate static func count(
+        of collection: NSExpression,
+        _ variable: String,
+        _ condition: NSPredicate,
+        _ operation: NSComparisonPredicate.Operator
+    ) -> NSPredicate {
+        let subquery = NSExpression(forSubquery: collection, usingIteratorVariable: variable, predicate: condition)
+        let count = PredicateTranslator.path("@count", behind: subquery)
+        return compare(count, operation, NSExpression(forConstantValue: 0))
+    }
+}
+
+extension NSPredicate {
+    /// The condition on the members of a collection in the short form, `ANY tags.title == "x"`, if it is one comparison of
+    /// a value of the member with a constant.
+    fileprivate func quantified(
+        _ modifier: NSComparisonPredicate.Modifier,
+        over collection: NSExpression,
+        _ variable: String
+    ) -> NSPredicate? {
+        guard case .comparison(let comparison) = PredicateForm(self), comparison.comparisonPredicateModifier == .direct,
+            case .constant(let constant) = comparison.rightExpression.kind,
+            let path = comparison.leftExpression.path(under: variable), !path.contains("@")
+        else { return nil }
+        switch comparison.predicateOperatorType {
+        case .customSelector, .between: return nil
+        // The member's own value may be a collection, unless it holds text.
+        case .contains where !(constant is String): return nil
+        default: break
+        }
+        switch collection.kind {
+        case .keyPath, .function(KeyPathFunction.name, .some, _): break
+        default: return nil
+        }
+        return Conditions.compare(
+            PredicateTranslator.path(path, behind: collection),
+            comparison.predicateOperatorType,
+            comparison.rightExpression,
+            comparison.options,
+            modifier: modifier
+        )
+    }
+}
+
+extension NSExpression {
+    /// The key path that the expression takes of a variable.
+    fileprivate func path(under variable: String) -> String? {
+        switch kind {
+        case .variable(variable): return "SELF"
+        case .function(KeyPathFunction.name, let target?, let arguments):
+            guard case .variable(variable) = target.kind else { return nil }
+            return KeyPathFunction.path(of: arguments)
+        default: return nil
+        }
+    }
+}

@@ -1,0 +1,125 @@
+// Optionals and casts.
+
+extension PredicateExpressions.ForcedUnwrap: PredicateTranslating {
+    /// Evaluating the predicate in Swift would throw for nil; a store goes on with null.
+    func translate(_ translator: inout PredicateTranslator) throws -> Translation {
+        try translator.translate(inner)
+    }
+}
+
+extension PredicateExpressions.OptionalFlatMap: PredicateTranslating {
+    func translate(_ translator: inout PredicateTranslator) throws -> Translation {
+        let optional = try translator.translate(wrapped)
+        let source = try optional.plainExpression()
+        let inner = try translator.binding(variable.key, to: .value(source)) { try $0.translate(transform) }
+        var result = inner.requiring(optional.presence)
+        if case .value(let expression) = inner.form, Conditions.isNull(expression, ifNull: source) { return result }
+        result.presence = Conditions.all([Conditions.isPresent(source), result.presence])
+        return result
+    }
+}
+
+extension PredicateExpressions.NilCoalesce: PredicateTranslating {
+    func translate(_ translator: inout PredicateTranslator) throws -> Translation {
+        let optional = try translator.translate(lhs)
+        let fallback = try translator.translate(rhs)
+        if RHS.Output.self == Bool.self { return .condition(try truth(optional, fallback)) }
+        if optional.presence == nil, case .value(let value) = optional.form, let constant = fallback.constant,
+            let constant
+        {
+            return Translation(.defaulted(value, fallback: constant))
+        }
+        return .value(
+            NSExpression(
+                forConditional: optional.isPresent(),
+                trueExpression: try optional.plainExpression(),
+                falseExpression: try fallback.expression()
+            )
+        )
+    }
+
+    private func truth(_ optional: Translation, _ fallback: Translation) throws -> NSPredicate {
+        let isTrue = try optional.truth()
+        let isMissing = Conditions.not(optional.isPresent())
+        switch fallback.constantTruth {
+        case false?: return isTrue
+        case true?:
+            // Where the value is missing it does not matter what the condition says.
+            let plain = try Translation(optional.form).truth()
+            return Conditions.any([isMissing, plain])
+        case nil: return Conditions.any([isTrue, Conditions.all([isMissing, try fallback.truth()])])
+        }
+    }
+}
+
+// MARK: - Casts
+
+extension PredicateExpressions.ForceCast: PredicateTranslating {
+    func translate(_ translator: inout PredicateTranslator) throws -> Translation {
+        try translator.cast(input, to: Desired.self)
+    }
+}
+
+extension PredicateExpressions.ConditionalCast: PredicateTranslating {
+    func translate(_ translator: inout PredicateTranslator) throws -> Translation {
+        try translator.cast(input, to: Desired.self)
+    }
+}
+
+extension PredicateExpressions.TypeCheck: PredicateTranslating {
+    func translate(_ translator: inout PredicateTranslator) throws -> Translation {
+        let value = try translator.cast(input, to: Desired.self)
+        return .condition(value.isPresentObject ? NSPredicate(value: true) : value.isPresent())
+    }
+}
+
+extension Translation {
+    /// Whether the translation stands for an object that is there by its nature: the one that is asked, or a member.
+    fileprivate var isPresentObject: Bool {
+        guard case .value(let expression) = form, presence == nil else { return false }
+        switch expression.kind {
+        case .evaluatedObject, .variable: return true
+        default: return false
+        }
+    }
+}
+
+extension PredicateTranslator {
+    /// A cast that changes nothing; the format language has no others.
+    fileprivate mutating func cast<Input: PredicateExpression, Desired>(
+        _ input: Input,
+        to type: Desired.Type
+    ) throws -> Translation {
+        let from = unwrapped(Input.Output.self)
+        let to = unwrapped(Desired.self)
+        guard from == to || isSubclass(from, of: to) else {
+            throw PredicateTranslationError(
+                "A cast from \(Input.Output.self) to \(Desired.self) cannot be translated into an NSPredicate; fetch the sub-entity itself instead."
+            )
+        }
+        return try translate(input)
+    }
+
+    private func isSubclass(_ type: Any.Type, of other: Any.Type) -> Bool {
+        guard let superclass = other as? AnyClass else { return false }
+        var current: AnyClass? = type as? AnyClass
+        while let type = current {
+            if type == superclass { return true }
+            current = _getSuperclass(type)
+        }
+        return false
+    }
+}
+
+/// A type without its optional layers.
+package func unwrapped(_ type: Any.Type) -> Any.Type {
+    (type as? any WrappingType.Type)?.wrappedType ?? type
+}
+
+private protocol WrappingType {
+    static var wrappedType: Any.Type { get }
+}
+
+extension Optional: WrappingType {
+    fileprivate static var wrappedType: Any.Type { unwrapped(Wrapped.self) }
+}

@@ -1,0 +1,161 @@
+/// What one part of a Swift predicate becomes.
+///
+/// Swift's optionals are taken apart here: mostly nil becomes a null value by itself, as null runs along key paths and
+/// through arithmetic. Where it does not (`city?.venues.count` is nil without a city, while `city.venues.@count` is 0),
+/// the translation carries the condition under which there is a value.
+struct Translation {
+    indirect enum Form {
+        /// A value, null for nil.
+        case value(NSExpression)
+        /// A truth value.
+        case condition(NSPredicate)
+        /// `value ?? fallback`, whose fallback is a constant.
+        case defaulted(NSExpression, fallback: Any)
+        /// A range of values.
+        case interval(Interval)
+        /// The order of two strings.
+        case order(StringOrder)
+    }
+
+    var form: Form
+    /// Holds where there is a value; `nil` if there always is, or null says that there is none.
+    var presence: NSPredicate?
+
+    init(_ form: Form, presence: NSPredicate? = nil) {
+        self.form = form
+        self.presence = presence
+    }
+
+    static func value(_ expression: NSExpression) -> Translation { Translation(.value(expression)) }
+    static func condition(_ predicate: NSPredicate) -> Translation { Translation(.condition(predicate)) }
+
+    /// The value, if it is known now.
+    var constant: Any?? {
+        guard presence == nil else { return nil }
+        switch form {
+        case .value(let expression):
+            guard case .constant(let value) = expression.kind else { return nil }
+            return .some(value)
+        case .condition(let predicate):
+            guard case .constant(let value) = PredicateForm(predicate) else { return nil }
+            return .some(value)
+        default: return nil
+        }
+    }
+
+    /// The truth value, if it is known now.
+    var constantTruth: Bool? {
+        guard let constant else { return nil }
+        return constant.flatMap { PredicateValue(scalar: $0)?.doubleValue }.map { $0 != 0 }
+    }
+
+    var isNilConstant: Bool {
+        if case .some(nil) = constant { return true }
+        return false
+    }
+
+    // MARK: - As one or the other
+
+    /// As a value for a comparison or a function.
+    func expression() throws -> NSExpression {
+        let plain: NSExpression
+        switch form {
+        case .value(let expression): plain = expression
+        case .condition(let predicate):
+            if let constantTruth { return NSExpression(forConstantValue: NSNumber(value: constantTruth)) }
+            plain = NSExpression(
+                forConditional: predicate,
+                trueExpression: NSExpression(forConstantValue: NSNumber(value: true)),
+                falseExpression: NSExpression(forConstantValue: NSNumber(value: false))
+            )
+        case .defaulted(let value, let fallback):
+            plain = NSExpression(
+                forConditional: Conditions.isPresent(value),
+                trueExpression: value,
+                falseExpression: NSExpression(forConstantValue: fallback)
+            )
+        case .interval: throw PredicateTranslationError("A range can only be asked whether it contains a value.")
+        case .order:
+            throw PredicateTranslationError(
+                "The result of comparing two strings can only be tested for equality with a ComparisonResult."
+            )
+        }
+        guard let presence else { return plain }
+        return NSExpression(
+            forConditional: presence,
+            trueExpression: plain,
+            falseExpression: NSExpression(forConstantValue: nil)
+        )
+    }
+
+    /// As a condition: whether the value is true.
+    ///
+    /// A missing value is not.
+    func truth() throws -> NSPredicate {
+        switch form {
+        case .condition(let predicate): return Conditions.all([presence, predicate])
+        case .value(let expression):
+            if let constantTruth { return NSPredicate(value: constantTruth) }
+            return Conditions.all([
+                presence,
+                Conditions.compare(expression, .equalTo, NSExpression(forConstantValue: NSNumber(value: true))),
+            ])
+        default:
+            return Conditions.compare(
+                try expression(),
+                .equalTo,
+                NSExpression(forConstantValue: NSNumber(value: true))
+            )
+        }
+    }
+
+    /// Whether there is a value: `!= nil`.
+    func isPresent() -> NSPredicate {
+        switch form {
+        case .value(let expression): Conditions.all([presence, Conditions.isPresent(expression)])
+        default: presence ?? NSPredicate(value: true)
+        }
+    }
+
+    /// The same with a further condition for there being a value.
+    func requiring(_ condition: NSPredicate?) -> Translation {
+        guard let condition else { return self }
+        return Translation(form, presence: Conditions.all([condition, presence]))
+    }
+}
+
+/// A range of Swift, each end optional.
+struct Interval {
+    var lower: NSExpression?
+    var upper: NSExpression?
+    var includesUpper: Bool
+
+    /// Whether a value is in the range.
+    func contains(_ value: NSExpression) -> NSPredicate {
+        if let lower, let upper, includesUpper {
+            return Conditions.compare(value, .between, NSExpression(forAggregate: [lower, upper]))
+        }
+        return Conditions.all([
+            lower.map { Conditions.compare(value, .greaterThanOrEqualTo, $0) },
+            upper.map { Conditions.compare(value, includesUpper ? .lessThanOrEqualTo : .lessThan, $0) },
+        ])
+    }
+}
+
+/// Two strings that a method of `String` compares.
+struct StringOrder {
+    let left: NSExpression
+    let right: NSExpression
+    let options: NSComparisonPredicate.Options
+
+    /// Whether the strings compare as `result`.
+    func matches(_ result: ComparisonResult) -> NSPredicate {
+        let operation: NSComparisonPredicate.Operator =
+            switch result {
+            case .orderedAscending: .lessThan
+            case .orderedSame: .equalTo
+            case .orderedDescending: .greaterThan
+            }
+        return Conditions.compare(left, operation, right, options)
+    }
+}

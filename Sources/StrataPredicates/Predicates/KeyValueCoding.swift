@@ -1,0 +1,8 @@
+/// An object whose properties predicates, expressions and sort descriptors can read by name.
+///
+/// Managed objects and dictionaries are readable as they are, and of any other Swift value the stored properties are.
+/// Conform to this protocol where a predicate must see computed properties, or for speed.
+public protocol KeyValueCoding {
+    /// The value of the property with this name, `nil` where it has none.
+    func value(forKey key: String) -> Any?
+}

@@ -1,0 +1,85 @@
+/// The door through which the format initialisers of `NSPredicate` return a subclass of it.
+public protocol FormatPredicateFactory {}
+
+extension NSPredicate: FormatPredicateFactory {}
+
+extension FormatPredicateFactory where Self: NSPredicate {
+    /// A predicate from text in the format language.
+    ///
+    /// Values belong into placeholders, never into the text: `NSPredicate(format: "name == %@", name)`.
+    ///
+    /// - Parameters:
+    ///   - predicateFormat: The text. One that does not parse is a programmer's error and stops the program with the
+    ///     position and what was expected there. For text that comes from outside use ``init(validating:arguments:)``.
+    ///   - arguments: One value for each placeholder, in order.
+    public init(format predicateFormat: String, _ arguments: Any?...) {
+        self.init(trusted: predicateFormat, arguments: arguments)
+    }
+
+    /// A predicate from text in the format language, with its arguments as an array.
+    ///
+    /// - Parameters:
+    ///   - predicateFormat: The text. One that does not parse is a programmer's error and stops the program.
+    ///   - arguments: One value for each placeholder, in order; `NSNull` stands for nil.
+    public init(format predicateFormat: String, argumentArray arguments: [Any]?) {
+        self.init(trusted: predicateFormat, arguments: arguments ?? [])
+    }
+
+    /// A predicate from text that is not under your control, such as a query parameter of a web request.
+    ///
+    /// Parsing takes time and memory in proportion to the length of the text, whatever the text is.
+    ///
+    /// - Parameters:
+    ///   - text: The text in the format language.
+    ///   - arguments: One value for each placeholder, in order.
+    /// - Throws: ``PredicateFormatError`` with the position of the problem and what was expected there.
+    public init(validating text: String, arguments: [Any?] = []) throws {
+        // The parser returns predicates of NSPredicate's own hierarchy, and the initialiser is called on NSPredicate itself.
+        self = try FormatParser.predicate(text, arguments: arguments, rejectsUnusedArguments: true) as! Self
+    }
+
+    private init(trusted text: String, arguments: [Any?]) {
+        do {
+            // As above.
+            self = try FormatParser.predicate(text, arguments: arguments) as! Self
+        } catch {
+            preconditionFailure("\(error)")
+        }
+    }
+}
+
+extension NSPredicate {
+    /// The predicate in the format language: the text that parses back to an equal predicate.
+    ///
+    /// This is what ``predicateFormat`` says for predicates of this module. Foundation's own `predicateFormat` is
+    /// deprecated on Linux and wrong for an `NSCompoundPredicate` that Foundation's initialisers made, while this
+    /// property is right for all.
+    public var formatText: String {
+        FormatPrinter.text(of: self)
+    }
+
+    /// A copy in which each variable is replaced by its value.
+    ///
+    /// - Parameter variables: Values by name, without the dollar sign; `NSNull` stands for nil. A variable of the predicate
+    ///   that is missing here is a programmer's error and stops the program.
+    /// - Returns: A predicate of the same class.
+    public func withSubstitutionVariables(_ variables: [String: Any]) -> Self {
+        do {
+            // Substitution keeps the class of each predicate.
+            return try Substitution(variables: variables).apply(to: self) as! Self
+        } catch {
+            preconditionFailure("\(error)")
+        }
+    }
+
+    /// What `evaluate(with:substitutionVariables:)` answers, or the error that it turns into false.
+    ///
+    /// - Throws: ``PredicateEvaluationError`` where the question makes no sense for the object.
+    package func evaluateOrThrow(with object: Any?, substitutionVariables bindings: [String: Any]? = nil) throws -> Bool
+    {
+        try ObjectEvaluator(object: object, bindings: bindings).evaluate(self)
+    }
+
+    /// Does nothing: predicates are never decoded here in a state that forbids evaluation.
+    public func allowEvaluation() {}
+}

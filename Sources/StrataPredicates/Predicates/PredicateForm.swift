@@ -1,0 +1,54 @@
+/// What a predicate is, whichever class of whichever module it is an instance of.
+///
+/// Junctions of one member are that member, and empty ones are constants, which is what they mean and how they print.
+package enum PredicateForm {
+    case constant(Bool)
+    case comparison(NSComparisonPredicate)
+    case not(NSPredicate)
+    case and([NSPredicate])
+    case or([NSPredicate])
+    /// Code, or a subclass made elsewhere: all it can do is to evaluate itself.
+    case block(NSPredicate)
+
+    package init(_ predicate: NSPredicate) {
+        if let comparison = predicate as? NSComparisonPredicate {
+            self = .comparison(comparison)
+        } else if let compound = predicate as? NSCompoundPredicate {
+            self = Self.junction(compound)
+        } else if Self.plain(predicate, equals: Self.truth) {
+            self = .constant(true)
+        } else if Self.plain(predicate, equals: Self.falsehood) {
+            self = .constant(false)
+        } else {
+            self = .block(predicate)
+        }
+    }
+
+    private static func junction(_ compound: NSCompoundPredicate) -> PredicateForm {
+        let members = compound.subpredicates.compactMap { $0 as NSPredicate }
+        switch compound.compoundPredicateType {
+        case .not: return members.first.map { .not($0) } ?? .constant(false)
+        case .and where members.isEmpty: return .constant(true)
+        case .or where members.isEmpty: return .constant(false)
+        case .and where members.count > 1: return .and(members)
+        case .or where members.count > 1: return .or(members)
+        default: return PredicateForm(members[0])
+        }
+    }
+
+    // nonisolated(unsafe): predicates with a constant value are immutable; Foundation does not declare them Sendable.
+    private nonisolated(unsafe) static let truth = NSPredicate(value: true)
+    private nonisolated(unsafe) static let falsehood = NSPredicate(value: false)
+
+    /// Foundation tells constants apart by equality only.
+    private static func plain(_ predicate: NSPredicate, equals constant: NSPredicate) -> Bool {
+        type(of: predicate) == NSPredicate.self && constant.isEqual(predicate)
+    }
+
+    var isJunction: Bool {
+        switch self {
+        case .and, .or: true
+        default: false
+        }
+    }
+}

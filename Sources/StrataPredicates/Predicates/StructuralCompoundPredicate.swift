@@ -1,0 +1,44 @@
+/// The compound predicates that this module makes.
+///
+/// Foundation's own has no text, and equals every other compound.
+package final class StructuralCompoundPredicate: NSCompoundPredicate {
+    package override init(type: LogicalType, subpredicates: [NSPredicate]) {
+        super.init(type: type, subpredicates: subpredicates)
+    }
+
+    package required init?(coder: NSCoder) {
+        // Foundation cannot decode predicates on this platform.
+        nil
+    }
+
+    package override func evaluate(with object: Any?) -> Bool {
+        evaluate(with: object, substitutionVariables: nil)
+    }
+
+    package override func evaluate(with object: Any?, substitutionVariables bindings: [String: Any]?) -> Bool {
+        (try? ObjectEvaluator(object: object, bindings: bindings).evaluate(self)) ?? false
+    }
+
+    package override var predicateFormat: String {
+        FormatPrinter.text(of: self)
+    }
+
+    package override var description: String {
+        FormatPrinter.text(of: self)
+    }
+
+    package override func copy(with zone: NSZone? = nil) -> Any {
+        self
+    }
+
+    package override func isEqual(_ object: Any?) -> Bool {
+        guard let other = object as? NSPredicate else { return false }
+        return predicatesAreEqual(self, other)
+    }
+
+    package override var hash: Int {
+        var hasher = Hasher()
+        hashPredicate(self, into: &hasher)
+        return hasher.finalize()
+    }
+}

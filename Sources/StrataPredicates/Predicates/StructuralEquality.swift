@@ -1,0 +1,138 @@
+/// Whether two predicates say the same in the same words: equal trees, however they were made.
+package func predicatesAreEqual(_ lhs: NSPredicate, _ rhs: NSPredicate) -> Bool {
+    if lhs === rhs { return true }
+    return switch (PredicateForm(lhs), PredicateForm(rhs)) {
+    case (.constant(let left), .constant(let right)): left == right
+    case (.comparison(let left), .comparison(let right)): comparisonsAreEqual(left, right)
+    case (.not(let left), .not(let right)): predicatesAreEqual(left, right)
+    case (.and(let left), .and(let right)), (.or(let left), .or(let right)):
+        left.count == right.count && zip(left, right).allSatisfy(predicatesAreEqual)
+    // The one member of a junction may be the same block.
+    case (.block(let left), .block(let right)): left === right
+    default: false
+    }
+}
+
+private func comparisonsAreEqual(_ lhs: NSComparisonPredicate, _ rhs: NSComparisonPredicate) -> Bool {
+    lhs.predicateOperatorType == rhs.predicateOperatorType
+        && lhs.comparisonPredicateModifier == rhs.comparisonPredicateModifier
+        && lhs.options == rhs.options
+        && lhs.customSelector == rhs.customSelector
+        && expressionsAreEqual(lhs.leftExpression, rhs.leftExpression)
+        && expressionsAreEqual(lhs.rightExpression, rhs.rightExpression)
+}
+
+/// Whether two expressions are equal trees.
+///
+/// A constant array equals an aggregate of equal constants, which is how it prints.
+package func expressionsAreEqual(_ lhs: NSExpression, _ rhs: NSExpression) -> Bool {
+    if lhs === rhs { return true }
+    if let left = constantMembers(of: lhs), let right = constantMembers(of: rhs) {
+        return left.count == right.count && zip(left, right).allSatisfy(constantsAreEqual)
+    }
+    switch (lhs.kind, rhs.kind) {
+    case (.constant(let left), .constant(let right)): return constantsAreEqual(left, right)
+    case (.evaluatedObject, .evaluatedObject), (.anyKey, .anyKey): return true
+    case (.variable(let left), .variable(let right)), (.keyPath(let left), .keyPath(let right)): return left == right
+    case (.function(let leftName, let leftTarget, let left), .function(let rightName, let rightTarget, let right)):
+        return leftName == rightName && optionalsAreEqual(leftTarget, rightTarget) && listsAreEqual(left, right)
+    case (.setOperation(let leftKind, let left1, let left2), .setOperation(let rightKind, let right1, let right2)):
+        return leftKind == rightKind && expressionsAreEqual(left1, right1) && expressionsAreEqual(left2, right2)
+    case (.subquery(let left, let leftName, let leftTest), .subquery(let right, let rightName, let rightTest)):
+        return leftName == rightName && expressionsAreEqual(left, right) && predicatesAreEqual(leftTest, rightTest)
+    case (.aggregate(let left), .aggregate(let right)): return listsAreEqual(left, right)
+    case (.conditional(let leftTest, let left1, let left2), .conditional(let rightTest, let right1, let right2)):
+        return predicatesAreEqual(leftTest, rightTest) && listsAreEqual([left1, left2], [right1, right2])
+    default: return false
+    }
+}
+
+private func optionalsAreEqual(_ lhs: NSExpression?, _ rhs: NSExpression?) -> Bool {
+    guard let lhs, let rhs else { return lhs == nil && rhs == nil }
+    return expressionsAreEqual(lhs, rhs)
+}
+
+private func listsAreEqual(_ lhs: [NSExpression], _ rhs: [NSExpression]) -> Bool {
+    lhs.count == rhs.count && zip(lhs, rhs).allSatisfy(expressionsAreEqual)
+}
+
+/// The members of a constant array, or of an aggregate that holds constants only.
+private func constantMembers(of expression: NSExpression) -> [Any?]? {
+    switch expression.kind {
+    case .constant(let value):
+        if isUnordered(value) { return nil }
+        guard PredicateValue(scalar: value) == nil else { return nil }
+        return collectionMembers(of: value)
+    case .aggregate(let members):
+        var constants: [Any?] = []
+        for member in members {
+            guard case .constant(let value) = member.kind else { return nil }
+            constants.append(value)
+        }
+        return constants
+    default:
+        return nil
+    }
+}
+
+private func constantsAreEqual(_ lhs: Any?, _ rhs: Any?) -> Bool {
+    switch (PredicateValue(scalar: lhs), PredicateValue(scalar: rhs)) {
+    case (let left?, let right?): return left == right
+    case (nil, nil): break
+    default: return false
+    }
+    if let left = lhs as? AnyHashable, let right = rhs as? AnyHashable, left == right { return true }
+    if let left = collectionMembers(of: lhs), let right = collectionMembers(of: rhs) {
+        return left.count == right.count && zip(left, right).allSatisfy(constantsAreEqual)
+    }
+    return false
+}
+
+// MARK: - Hashing
+
+/// Feeds what ``predicatesAreEqual(_:_:)`` compares, or part of it, to a hasher.
+package func hashPredicate(_ predicate: NSPredicate, into hasher: inout Hasher) {
+    switch PredicateForm(predicate) {
+    case .constant(let value): hasher.combine(value)
+    case .comparison(let comparison):
+        hasher.combine(comparison.predicateOperatorType)
+        hasher.combine(comparison.options.rawValue)
+        hashExpression(comparison.leftExpression, into: &hasher)
+        hashExpression(comparison.rightExpression, into: &hasher)
+    case .not(let operand):
+        hasher.combine(1)
+        hashPredicate(operand, into: &hasher)
+    case .and(let operands), .or(let operands):
+        hasher.combine(operands.count)
+        for operand in operands { hashPredicate(operand, into: &hasher) }
+    case .block(let block): hasher.combine(ObjectIdentifier(block))
+    }
+}
+
+/// Feeds what ``expressionsAreEqual(_:_:)`` compares, or part of it, to a hasher.
+package func hashExpression(_ expression: NSExpression, into hasher: inout Hasher) {
+    if let members = constantMembers(of: expression) {
+        hasher.combine(members.count)
+        for member in members { hasher.combine(PredicateValue(scalar: member)) }
+        return
+    }
+    switch expression.kind {
+    case .constant(let value): hasher.combine(PredicateValue(scalar: value))
+    case .evaluatedObject, .anyKey, .custom: break
+    case .variable(let name), .keyPath(let name): hasher.combine(name)
+    case .function(let name, _, let arguments):
+        hasher.combine(name)
+        for argument in arguments { hashExpression(argument, into: &hasher) }
+    case .setOperation(_, let left, let right), .conditional(_, let left, let right):
+        hashExpression(left, into: &hasher)
+        hashExpression(right, into: &hasher)
+    case .subquery(let source, let variable, let predicate):
+        hashExpression(source, into: &hasher)
+        hasher.combine(variable)
+        hashPredicate(predicate, into: &hasher)
+    case .aggregate(let members):
+        hasher.combine(members.count)
+    case .block(_, let arguments):
+        hasher.combine(arguments.count)
+    }
+}

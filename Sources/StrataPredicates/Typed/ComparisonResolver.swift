@@ -1,0 +1,315 @@
+/// Resolves comparisons: takes quantifiers and collections apart, and checks that the two sides go together.
+enum ComparisonResolver {
+    static func resolve(
+        _ comparison: NSComparisonPredicate,
+        _ resolver: inout PredicateResolver
+    ) throws -> ResolvedCondition {
+        guard comparison.predicateOperatorType != .customSelector else {
+            throw resolver.failure(.unsupported, "A comparison by a method cannot be evaluated by a store.")
+        }
+        let left = try resolver.operand(comparison.leftExpression)
+        let right = try resolver.operand(comparison.rightExpression)
+        let pair = OperandPair(comparison: comparison, right: right, resolver: resolver)
+        guard comparison.comparisonPredicateModifier != .direct else { return try pair.condition(left) }
+        let isAny = comparison.comparisonPredicateModifier == .any
+        switch left {
+        case .members(let members):
+            let condition = try pair.condition(.scalar(members.element))
+            return isAny ? members.exists(condition) : members.all(condition)
+        case .constants(let values):
+            let conditions = try values.map { try pair.condition(.scalar(.constant($0))) }
+            return isAny ? .any(conditions) : .all(conditions)
+        case .list(let values):
+            let conditions = try values.map { try pair.condition(.scalar($0)) }
+            return isAny ? .any(conditions) : .all(conditions)
+        case .scalar, .setOperation:
+            throw resolver.failure(
+                .collectionNeeded,
+                "ANY, ALL and NONE need a to-many key on their left side.",
+                keyPath: comparison.leftExpression.description
+            )
+        }
+    }
+}
+
+/// The right side of a comparison, waiting for values to compare with.
+private struct OperandPair {
+    let comparison: NSComparisonPredicate
+    let right: ResolvedOperand
+    let resolver: PredicateResolver
+    private let folding: StringFolding
+
+    init(comparison: NSComparisonPredicate, right: ResolvedOperand, resolver: PredicateResolver) {
+        self.init(comparison, right, resolver, StringFolding(comparison.options))
+    }
+
+    private init(
+        _ comparison: NSComparisonPredicate,
+        _ right: ResolvedOperand,
+        _ resolver: PredicateResolver,
+        _ folding: StringFolding
+    ) {
+        self.comparison = comparison
+        self.right = right
+        self.resolver = resolver
+        self.folding = folding
+    }
+
+    /// The same without anything overlooked.
+    private var exact: OperandPair {
+        OperandPair(comparison, right, resolver, [])
+    }
+
+    func condition(_ left: ResolvedOperand) throws -> ResolvedCondition {
+        switch comparison.predicateOperatorType {
+        case .in: return try contains(right, comparison.rightExpression, try value(left, comparison.leftExpression))
+        case .contains:
+            return try contains(left, comparison.leftExpression, try value(right, comparison.rightExpression))
+        case .between: return try between(try value(left, comparison.leftExpression))
+        default: break
+        }
+        let left = try value(left, comparison.leftExpression)
+        let right = try value(right, comparison.rightExpression)
+        switch comparison.predicateOperatorType {
+        case .equalTo: return try equal(left, right)
+        case .notEqualTo: return try equal(left, right).negated
+        case .lessThan: return try order(left, .less, right)
+        case .lessThanOrEqualTo: return try order(left, .lessOrEqual, right)
+        case .greaterThan: return try order(left, .greater, right)
+        case .greaterThanOrEqualTo: return try order(left, .greaterOrEqual, right)
+        case .beginsWith: return try string(left, .beginsWith, right)
+        case .endsWith: return try string(left, .endsWith, right)
+        case .like: return try string(left, .like, right)
+        case .matches: return try string(left, .matches, right)
+        case .in, .contains, .between, .customSelector: return .constant(false)
+        }
+    }
+
+    private func value(_ operand: ResolvedOperand, _ source: NSExpression) throws -> ResolvedExpression {
+        try resolver.scalar(operand, source)
+    }
+
+    // MARK: - Values
+
+    private func equal(_ left: ResolvedExpression, _ right: ResolvedExpression) throws -> ResolvedCondition {
+        try checkTypes(left, right)
+        switch (left.constantValue, right.constantValue) {
+        case (let first?, let second?): return .constant(first.isEqual(to: second, folding: folding))
+        case (let constant?, nil) where constant.isNull: return isNull(right)
+        case (nil, let constant?) where constant.isNull: return isNull(left)
+        default: break
+        }
+        if left.type == .transformable {
+            throw resolver.failure(
+                .unsupported,
+                "A transformable attribute can be compared with nil only.",
+                keyPath: keyPath
+            )
+        }
+        return .comparison(
+            ResolvedComparison(left: left, operator: .equal, right: right, folding: textFolding(left, right))
+        )
+    }
+
+    private func isNull(_ operand: ResolvedExpression) -> ResolvedCondition {
+        // A variable always stands for an object.
+        if case .object(let path) = operand, path.steps.isEmpty { return .constant(false) }
+        return .isNull(operand)
+    }
+
+    private func order(
+        _ left: ResolvedExpression,
+        _ operation: ResolvedComparison.Operator,
+        _ right: ResolvedExpression
+    ) throws -> ResolvedCondition {
+        try checkTypes(left, right)
+        try checkOrder(left)
+        try checkOrder(right)
+        if left.type == .null || right.type == .null { return .constant(false) }
+        if let first = left.constantValue, let second = right.constantValue {
+            return .constant(operation.holds(first.order(second, folding: folding)))
+        }
+        return .comparison(
+            ResolvedComparison(left: left, operator: operation, right: right, folding: textFolding(left, right))
+        )
+    }
+
+    private func between(_ value: ResolvedExpression) throws -> ResolvedCondition {
+        let bounds: [ResolvedExpression]
+        switch right {
+        case .constants(let values): bounds = values.map { .constant($0) }
+        case .list(let values): bounds = values
+        default: bounds = []
+        }
+        guard bounds.count == 2 else {
+            throw resolver.failure(.invalidConstant, "BETWEEN needs a collection of two values.", keyPath: keyPath)
+        }
+        for bound in bounds {
+            try checkTypes(value, bound)
+            try checkOrder(bound)
+        }
+        try checkOrder(value)
+        if value.type == .null || bounds.contains(where: { $0.type == .null }) { return .constant(false) }
+        if let constant = value.constantValue, let lower = bounds[0].constantValue, let upper = bounds[1].constantValue
+        {
+            return .constant(
+                ResolvedComparison.Operator.greaterOrEqual.holds(constant.order(lower, folding: folding))
+                    && ResolvedComparison.Operator.lessOrEqual.holds(constant.order(upper, folding: folding))
+            )
+        }
+        return .between(value, lower: bounds[0], upper: bounds[1], textFolding(value, bounds[0]))
+    }
+
+    // MARK: - Members
+
+    private func contains(
+        _ container: ResolvedOperand,
+        _ source: NSExpression,
+        _ member: ResolvedExpression
+    ) throws -> ResolvedCondition {
+        switch container {
+        case .constants(let values): return try isMember(member, values)
+        case .list(let values): return .any(try values.map { try equal(member, $0) })
+        case .members(let members): return members.exists(try equal(member, members.element))
+        case .setOperation(let operation, let first, let second) where operation != .union && !folding.isEmpty:
+            // The set is made of exact values, and only then the member is looked for with something overlooked.
+            return try exists(first, source) { element in
+                let isKept = try exact.contains(second, source, element)
+                return .all([try equal(member, element), operation == .minus ? isKept.negated : isKept])
+            }
+        case .setOperation(.union, let first, let second):
+            return .any([try contains(first, source, member), try contains(second, source, member)])
+        case .setOperation(.intersect, let first, let second):
+            return .all([try contains(first, source, member), try contains(second, source, member)])
+        case .setOperation(.minus, let first, let second):
+            return .all([try contains(first, source, member), try contains(second, source, member).negated])
+        case .scalar(let text):
+            guard text.type.isText || text.type == .null else {
+                throw resolver.failure(
+                    .collectionNeeded,
+                    "IN and CONTAINS need a collection or a string, not \(source).",
+                    keyPath: keyPath
+                )
+            }
+            return try string(text, .contains, member)
+        }
+    }
+
+    /// Some element of a collection satisfies a condition.
+    private func exists(
+        _ container: ResolvedOperand,
+        _ source: NSExpression,
+        _ condition: (ResolvedExpression) throws -> ResolvedCondition
+    ) throws -> ResolvedCondition {
+        switch container {
+        case .constants(let values): return .any(try values.map { try condition(.constant($0)) })
+        case .list(let values): return .any(try values.map(condition))
+        case .members(let members): return members.exists(try condition(members.element))
+        case .setOperation(.union, let first, let second):
+            return .any([try exists(first, source, condition), try exists(second, source, condition)])
+        case .setOperation(let operation, let first, let second):
+            return try exists(first, source) { element in
+                let isKept = try exact.contains(second, source, element)
+                return .all([try condition(element), operation == .minus ? isKept.negated : isKept])
+            }
+        case .scalar:
+            throw resolver.failure(
+                .collectionNeeded,
+                "A set operation needs collections, not \(source).",
+                keyPath: keyPath
+            )
+        }
+    }
+
+    private func isMember(_ member: ResolvedExpression, _ values: [PredicateValue]) throws -> ResolvedCondition {
+        if values.isEmpty { return .constant(false) }
+        // Members of one kind are checked once.
+        var checked: Set<ResolvedType> = []
+        for value in values where checked.insert(ResolvedType(of: value)).inserted {
+            try checkTypes(member, .constant(value))
+        }
+        let set = PredicateValueSet(values, folding: member.type.isText ? folding : [])
+        if let constant = member.constantValue { return .constant(set.contains(constant)) }
+        if member.type == .transformable, !set.members.isEmpty {
+            throw resolver.failure(
+                .unsupported,
+                "A transformable attribute can be compared with nil only.",
+                keyPath: keyPath
+            )
+        }
+        if set.members.isEmpty { return isNull(member) }
+        return .member(member, set)
+    }
+
+    // MARK: - Strings
+
+    private func string(
+        _ text: ResolvedExpression,
+        _ test: StringMatcher.Test,
+        _ pattern: ResolvedExpression
+    ) throws -> ResolvedCondition {
+        for operand in [text, pattern] where !operand.type.isText && operand.type != .null {
+            throw resolver.failure(
+                .incompatibleTypes,
+                "\(comparison.predicateOperatorType) needs strings, not a value of type \(operand.type).",
+                keyPath: keyPath
+            )
+        }
+        if text.type == .null || pattern.type == .null { return .constant(false) }
+        guard case .string(let constant)? = pattern.constantValue else {
+            return .string(ResolvedStringTest(text: text, test: test, pattern: pattern, folding: folding, matcher: nil))
+        }
+        do {
+            let matcher = try StringMatcher(test, pattern: constant, folding: folding)
+            if case .string(let text)? = text.constantValue { return .constant(matcher.matches(text)) }
+            return .string(
+                ResolvedStringTest(text: text, test: test, pattern: pattern, folding: folding, matcher: matcher)
+            )
+        } catch {
+            throw resolver.failure(.invalidConstant, "\(error).", keyPath: keyPath)
+        }
+    }
+
+    // MARK: - Types
+
+    private var keyPath: String {
+        comparison.leftExpression.description
+    }
+
+    private func textFolding(_ left: ResolvedExpression, _ right: ResolvedExpression) -> StringFolding {
+        left.type.isText && right.type.isText ? folding : []
+    }
+
+    private func checkTypes(_ left: ResolvedExpression, _ right: ResolvedExpression) throws {
+        guard !left.type.isCompatible(with: right.type) else { return }
+        throw resolver.failure(
+            .incompatibleTypes,
+            "A value of type \(left.type) cannot be compared with one of type \(right.type), in \(comparison).",
+            keyPath: keyPath
+        )
+    }
+
+    private func checkOrder(_ operand: ResolvedExpression) throws {
+        guard operand.type == .reference || operand.type == .transformable else { return }
+        throw resolver.failure(
+            .incompatibleTypes,
+            "There is no order between values of type \(operand.type), in \(comparison).",
+            keyPath: keyPath
+        )
+    }
+}
+
+extension ResolvedComparison.Operator {
+    /// Whether the comparison holds for the order of its operands; false where there is none.
+    @inline(__always)
+    package func holds(_ order: Int?) -> Bool {
+        guard let order else { return false }
+        return switch self {
+        case .equal: order == 0
+        case .less: order < 0
+        case .lessOrEqual: order <= 0
+        case .greater: order > 0
+        case .greaterOrEqual: order >= 0
+        }
+    }
+}

@@ -1,0 +1,163 @@
+/// Follows a key path through the entities.
+enum KeyPathResolver {
+    static func resolve(
+        _ path: String,
+        from start: ResolvedOperand,
+        _ resolver: inout PredicateResolver
+    ) throws -> ResolvedOperand {
+        var current = start
+        var keys = path.split(separator: ".", omittingEmptySubsequences: false)[...]
+        while let key = keys.popFirst() {
+            if key.first == "@" { return try aggregate(String(key), of: current, rest: keys, path, &resolver) }
+            switch key {
+            case "self", "SELF", "objectID": continue
+            default: current = try step(String(key), &keys, from: current, path, &resolver)
+            }
+        }
+        return current
+    }
+
+    // MARK: - Steps
+
+    private static func step(
+        _ key: String,
+        _ keys: inout ArraySlice<Substring>,
+        from current: ResolvedOperand,
+        _ path: String,
+        _ resolver: inout PredicateResolver
+    ) throws -> ResolvedOperand {
+        let object = try objectPath(current, key, path, resolver)
+        let schema = resolver.schema(of: object)
+        guard var property = schema.predicateProperty(named: key) else {
+            throw resolver.failure(
+                .unknownKey,
+                "The key path \(path) was not found: there is no property \(key).",
+                keyPath: path,
+                schema: schema
+            )
+        }
+        while case .composite(let composite) = property {
+            guard let element = keys.popFirst() else {
+                throw resolver.failure(
+                    .unsupported,
+                    "The composite attribute \(key) has no single value.",
+                    keyPath: path,
+                    schema: schema
+                )
+            }
+            guard let next = composite.predicateProperty(named: String(element)) else {
+                throw resolver.failure(
+                    .unknownKey,
+                    "The composite attribute \(key) has no element \(element).",
+                    keyPath: path,
+                    schema: schema
+                )
+            }
+            property = next
+        }
+        switch property {
+        case .attribute(let attribute): return replacing(current, .attribute(object, attribute))
+        case .toOne(let relationship):
+            return replacing(
+                current,
+                .object(ResolvedPath(variable: object.variable, steps: object.steps + [relationship]))
+            )
+        case .toMany(let relationship):
+            let variable = resolver.newVariable(relationship.destination)
+            let level = ResolvedCollection(owner: object, relationship: relationship, variable: variable, filter: nil)
+            var levels: [ResolvedCollection] = []
+            if case .members(let members) = current { levels = members.levels }
+            return .members(
+                ResolvedMembers(levels: levels + [level], element: .object(ResolvedPath(variable: variable)))
+            )
+        case .unsupported(let reason):
+            throw resolver.failure(
+                .unsupported,
+                "The property \(key) cannot be used by a store: \(reason).",
+                keyPath: path,
+                schema: schema
+            )
+        case .composite:
+            throw resolver.failure(
+                .unsupported,
+                "The composite attribute \(key) has no single value.",
+                keyPath: path,
+                schema: schema
+            )
+        }
+    }
+
+    /// The object whose property comes next.
+    private static func objectPath(
+        _ current: ResolvedOperand,
+        _ key: String,
+        _ path: String,
+        _ resolver: PredicateResolver
+    ) throws -> ResolvedPath {
+        switch current {
+        case .scalar(.object(let object)): return object
+        case .members(let members):
+            if case .object(let object) = members.element { return object }
+        default: break
+        }
+        throw resolver.failure(
+            .unknownKey,
+            "The key path \(path) was not found: there is no \(key) under a value.",
+            keyPath: path
+        )
+    }
+
+    private static func replacing(_ current: ResolvedOperand, _ element: ResolvedExpression) -> ResolvedOperand {
+        guard case .members(var members) = current else { return .scalar(element) }
+        members.element = element
+        return .members(members)
+    }
+
+    // MARK: - Collection operators
+
+    private static let functions: [String: PredefinedFunction] = [
+        "@count": .count, "@sum": .sum, "@avg": .average, "@min": .min, "@max": .max,
+    ]
+
+    private static func aggregate(
+        _ name: String,
+        of current: ResolvedOperand,
+        rest: ArraySlice<Substring>,
+        _ path: String,
+        _ resolver: inout PredicateResolver
+    ) throws -> ResolvedOperand {
+        guard let function = functions[name] else {
+            throw resolver.failure(
+                .unsupported,
+                "A store cannot evaluate the collection operator \(name).",
+                keyPath: path
+            )
+        }
+        if case .constants(let values) = current, function == .count || rest.isEmpty || rest == ["self"] {
+            return .scalar(.constant(function.aggregate(values)))
+        }
+        guard case .members(let members) = current, let level = members.plainLevel, members.levels.count == 1 else {
+            throw resolver.failure(
+                .collectionNeeded,
+                "\(name) needs exactly one to-many relationship to its left.",
+                keyPath: path
+            )
+        }
+        if function == .count {
+            guard rest.isEmpty else {
+                throw resolver.failure(.unknownKey, "Nothing can follow @count in a key path.", keyPath: path)
+            }
+            return .scalar(FunctionResolver.aggregate(function, level, nil))
+        }
+        let inner = try resolve(
+            rest.joined(separator: "."),
+            from: .scalar(.object(ResolvedPath(variable: level.variable))),
+            &resolver
+        )
+        guard case .scalar(let element) = inner else {
+            throw resolver.failure(.toManyNotAllowed, "A to-many key is not allowed behind \(name).", keyPath: path)
+        }
+        try FunctionResolver.check(element, for: function, resolver, keyPath: path)
+        return .scalar(FunctionResolver.aggregate(function, level, element))
+    }
+}

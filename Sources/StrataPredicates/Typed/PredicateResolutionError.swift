@@ -1,0 +1,49 @@
+/// Why a predicate, an expression or a sort descriptor cannot be asked of an entity in a store.
+///
+/// As an `NSError` it has the domain `NSCocoaErrorDomain` and the general code of Core Data, 134060.
+package struct PredicateResolutionError: LocalizedError, CustomNSError, CustomStringConvertible, Hashable, Sendable {
+    package enum Reason: String, Hashable, Sendable {
+        /// The entity has no such property.
+        case unknownKey
+        /// A collection stands where one value is needed.
+        case toManyNotAllowed
+        /// One value stands where a collection is needed.
+        case collectionNeeded
+        /// Values of these types cannot be compared or computed with.
+        case incompatibleTypes
+        /// A store cannot do this: blocks, methods, transient properties…
+        case unsupported
+        /// A variable has no value.
+        case unboundVariable
+        /// A constant is not what its place asks for: a broken regular expression, a range with one end.
+        case invalidConstant
+    }
+
+    package let reason: Reason
+    package let message: String
+    /// The key path in question, where there is one.
+    package let keyPath: String?
+    package let entityName: String
+
+    package var description: String {
+        "\(message) (entity \(entityName)\(keyPath.map { ", key path \($0)" } ?? ""))"
+    }
+
+    package var errorDescription: String? {
+        description
+    }
+
+    package static var errorDomain: String {
+        NSCocoaErrorDomain
+    }
+
+    package var errorCode: Int {
+        134060
+    }
+
+    package var errorUserInfo: [String: Any] {
+        var info: [String: Any] = [NSLocalizedDescriptionKey: description, "entity": entityName]
+        info["keyPath"] = keyPath
+        return info
+    }
+}

@@ -1,0 +1,135 @@
+/// Checks predicates and expressions against an entity, and turns them into resolved trees.
+///
+/// A resolver is used for one tree: it numbers the tree's variables.
+package struct PredicateResolver {
+    let root: any PredicateSchema
+    private let bindings: [String: Any]
+    /// Whether `sum:(price)` of an attribute stands for all rows of the fetch.
+    let allowsRowAggregates: Bool
+
+    /// The schemas of the variables, by number.
+    private(set) var variableSchemas: [any PredicateSchema]
+    /// The iterators of the subqueries around, innermost last.
+    private var scopes: [(name: String, variable: Int)] = []
+    private var depth = 0
+
+    /// Trees built by code may be deeper than the parser lets text be; both end before the stack does.
+    private static let depthLimit = 1000
+
+    private init(schema: any PredicateSchema, bindings: [String: Any], allowsRowAggregates: Bool) {
+        root = schema
+        self.bindings = bindings
+        self.allowsRowAggregates = allowsRowAggregates
+        variableSchemas = [schema]
+    }
+
+    /// Resolves a predicate; `nil` is the predicate that is always true.
+    ///
+    /// - Parameters:
+    ///   - predicate: The predicate.
+    ///   - schema: The entity that it is about.
+    ///   - bindings: Values for the predicate's variables, by name without the dollar sign.
+    ///   - allowsRowAggregates: Whether aggregates of attributes are taken over all rows, as in HAVING.
+    /// - Returns: The checked tree.
+    /// - Throws: ``PredicateResolutionError``.
+    package static func resolve(
+        _ predicate: NSPredicate?,
+        schema: any PredicateSchema,
+        bindings: [String: Any] = [:],
+        allowsRowAggregates: Bool = false
+    ) throws -> ResolvedPredicate {
+        var resolver = Self(schema: schema, bindings: bindings, allowsRowAggregates: allowsRowAggregates)
+        let condition = try predicate.map { try resolver.condition($0) } ?? .constant(true)
+        return ResolvedPredicate(
+            condition: condition,
+            variableCount: resolver.variableSchemas.count,
+            schema: schema
+        )
+    }
+
+    /// Resolves an expression with a single value, and tells how many variables it uses.
+    ///
+    /// - Throws: ``PredicateResolutionError``.
+    package static func resolve(
+        _ expression: NSExpression,
+        schema: any PredicateSchema,
+        bindings: [String: Any] = [:],
+        allowsRowAggregates: Bool = false
+    ) throws -> (expression: ResolvedExpression, variableCount: Int) {
+        var resolver = Self(schema: schema, bindings: bindings, allowsRowAggregates: allowsRowAggregates)
+        let operand = try resolver.operand(expression)
+        let resolved = try resolver.scalar(operand, expression)
+        return (resolved, resolver.variableSchemas.count)
+    }
+
+    // MARK: - Predicates
+
+    mutating func condition(_ predicate: NSPredicate) throws -> ResolvedCondition {
+        try descend()
+        defer { depth -= 1 }
+        switch PredicateForm(predicate) {
+        case .constant(let value): return .constant(value)
+        case .not(let operand): return try condition(operand).negated
+        case .and(let operands): return .all(try operands.map { try condition($0) })
+        case .or(let operands): return .any(try operands.map { try condition($0) })
+        case .comparison(let comparison): return try ComparisonResolver.resolve(comparison, &self)
+        case .block: throw failure(.unsupported, "A block predicate cannot be evaluated by a store.")
+        }
+    }
+
+    mutating func descend() throws {
+        depth += 1
+        if depth > Self.depthLimit {
+            throw failure(.unsupported, "The predicate is nested more than \(Self.depthLimit) levels deep.")
+        }
+    }
+
+    mutating func ascend() {
+        depth -= 1
+    }
+
+    // MARK: - Variables
+
+    /// A new variable for the members of a collection.
+    mutating func newVariable(_ schema: any PredicateSchema) -> Int {
+        variableSchemas.append(schema)
+        return variableSchemas.count - 1
+    }
+
+    mutating func withScope<Result>(_ name: String, _ variable: Int, _ body: (inout Self) throws -> Result) throws
+        -> Result
+    {
+        scopes.append((name, variable))
+        defer { scopes.removeLast() }
+        return try body(&self)
+    }
+
+    func iterator(named name: String) -> Int? {
+        scopes.last { $0.name == name }?.variable
+    }
+
+    func boundValue(named name: String) -> Any? {
+        bindings[name]
+    }
+
+    /// The entity of the object at the end of a path.
+    func schema(of path: ResolvedPath) -> any PredicateSchema {
+        path.steps.last?.destination ?? variableSchemas[path.variable]
+    }
+
+    // MARK: - Errors
+
+    func failure(
+        _ reason: PredicateResolutionError.Reason,
+        _ message: String,
+        keyPath: String? = nil,
+        schema: (any PredicateSchema)? = nil
+    ) -> PredicateResolutionError {
+        PredicateResolutionError(
+            reason: reason,
+            message: message,
+            keyPath: keyPath,
+            entityName: (schema ?? root).predicateEntityName
+        )
+    }
+}

@@ -1,0 +1,174 @@
+/// An operand of a comparison while it is being resolved: one value, or one of the kinds of collections.
+indirect enum ResolvedOperand {
+    case scalar(ResolvedExpression)
+    case members(ResolvedMembers)
+    case constants([PredicateValue])
+    case list([ResolvedExpression])
+    case setOperation(SetOperation, ResolvedOperand, ResolvedOperand)
+}
+
+/// What a path through one or more to-many relationships leads to.
+struct ResolvedMembers {
+    /// Each collection hangs on the variable of the one before it.
+    var levels: [ResolvedCollection]
+    /// What is taken of the members of the last level.
+    var element: ResolvedExpression
+
+    /// The last level, if its members themselves are what the path leads to.
+    var plainLevel: ResolvedCollection? {
+        guard let last = levels.last, case .object(let path) = element, path.variable == last.variable,
+            path.steps.isEmpty
+        else { return nil }
+        return last
+    }
+
+    /// Some element satisfies a condition.
+    func exists(_ condition: ResolvedCondition) -> ResolvedCondition {
+        if case .constant(false) = condition { return .constant(false) }
+        return levels.reversed().reduce(condition) { .exists($1, $0) }
+    }
+
+    /// Every element satisfies a condition.
+    func all(_ condition: ResolvedCondition) -> ResolvedCondition {
+        exists(condition.negated).negated
+    }
+}
+
+extension PredicateResolver {
+    /// The operand as one value.
+    func scalar(_ operand: ResolvedOperand, _ source: NSExpression) throws -> ResolvedExpression {
+        switch operand {
+        case .scalar(let expression): return expression
+        case .members:
+            throw failure(
+                .toManyNotAllowed,
+                "A to-many key is not allowed where one value is needed; use ANY, ALL, SUBQUERY or a collection operator.",
+                keyPath: source.description
+            )
+        case .constants, .list, .setOperation:
+            throw failure(.toManyNotAllowed, "The collection \(source) stands where one value is needed.")
+        }
+    }
+
+    /// Resolves an expression to whatever it is.
+    mutating func operand(_ expression: NSExpression) throws -> ResolvedOperand {
+        try descend()
+        defer { ascend() }
+        switch expression.kind {
+        case .constant(let value): return try constant(value)
+        case .evaluatedObject: return .scalar(.object(ResolvedPath(variable: 0)))
+        case .variable(let name): return try variable(name)
+        case .keyPath(let path):
+            return try KeyPathResolver.resolve(path, from: .scalar(.object(ResolvedPath(variable: 0))), &self)
+        case .function(let name, nil, let arguments):
+            guard let function = PredefinedFunction(rawValue: name) else {
+                throw failure(.unsupported, "There is no function \(name).")
+            }
+            return try FunctionResolver.resolve(function, arguments, &self)
+        case .function(let name, let target?, let arguments): return try method(name, target, arguments)
+        case .setOperation(let operation, let left, let right):
+            return .setOperation(operation, try operand(left), try operand(right))
+        case .subquery(let source, let name, let predicate): return try subquery(source, name, predicate)
+        case .aggregate(let members): return try aggregate(members)
+        case .conditional(let predicate, let first, let second): return try conditional(predicate, first, second)
+        case .anyKey: throw failure(.unsupported, "ANYKEY cannot be evaluated by a store.")
+        case .block: throw failure(.unsupported, "A block expression cannot be evaluated by a store.")
+        // A subclass's value does not depend on the row: a fetch request, for instance, is its result.
+        case .custom: return try constant(expression.expressionValue(with: nil, context: nil))
+        }
+    }
+
+    func constant(_ any: Any?) throws -> ResolvedOperand {
+        if let scalar = PredicateValue(scalar: any) { return .scalar(.constant(scalar)) }
+        guard let members = collectionMembers(of: any) else {
+            throw failure(
+                .unsupported,
+                "A store cannot compare with a constant of type \(any.map { "\(type(of: $0))" } ?? "nil")."
+            )
+        }
+        return .constants(
+            try members.map { member in
+                if let scalar = PredicateValue(scalar: member) { return scalar }
+                throw failure(
+                    .unsupported,
+                    "A store cannot compare with a member of type \(member.map { "\(type(of: $0))" } ?? "nil") of a collection."
+                )
+            }
+        )
+    }
+
+    private func variable(_ name: String) throws -> ResolvedOperand {
+        if let iterator = iterator(named: name) { return .scalar(.object(ResolvedPath(variable: iterator))) }
+        guard let value = boundValue(named: name) else {
+            throw failure(.unboundVariable, "There is no value for the variable $\(name).")
+        }
+        return try constant(nullToNil(value))
+    }
+
+    private mutating func aggregate(_ members: [NSExpression]) throws -> ResolvedOperand {
+        let resolved = try members.map { try scalar(operand($0), $0) }
+        let constants = resolved.compactMap(\.constantValue)
+        return constants.count == resolved.count ? .constants(constants) : .list(resolved)
+    }
+
+    private mutating func conditional(
+        _ predicate: NSPredicate,
+        _ first: NSExpression,
+        _ second: NSExpression
+    ) throws -> ResolvedOperand {
+        let test = try condition(predicate)
+        let left = try scalar(operand(first), first)
+        let right = try scalar(operand(second), second)
+        guard left.type.isCompatible(with: right.type) else {
+            throw failure(
+                .incompatibleTypes,
+                "The two values of TERNARY are of the types \(left.type) and \(right.type)."
+            )
+        }
+        if case .constant(let value) = test { return .scalar(value ? left : right) }
+        return .scalar(.conditional(test, left, right))
+    }
+
+    private mutating func subquery(
+        _ source: NSExpression,
+        _ name: String,
+        _ predicate: NSPredicate
+    ) throws -> ResolvedOperand {
+        guard case .members(var members) = try operand(source), let level = members.plainLevel else {
+            throw failure(.collectionNeeded, "SUBQUERY needs a to-many relationship, not \(source).")
+        }
+        let test = try withScope(name, level.variable) { try $0.condition(predicate) }
+        members.levels[members.levels.count - 1].filter = ResolvedCondition.all([level.filter ?? .constant(true), test])
+        return .members(members)
+    }
+
+    private mutating func method(
+        _ name: String,
+        _ target: NSExpression,
+        _ arguments: [NSExpression]
+    ) throws -> ResolvedOperand {
+        guard name == KeyPathFunction.name || name == "valueForKey:", let path = KeyPathFunction.path(of: arguments)
+        else {
+            throw failure(.unsupported, "The method \(name) cannot be called by a store.")
+        }
+        // A substituted variable leaves an object under a path: its value is a constant like any other.
+        if let object = constantObject(target) { return try constant(try constantValue(of: object, path)) }
+        return try KeyPathResolver.resolve(path, from: operand(target), &self)
+    }
+
+    private func constantObject(_ expression: NSExpression) -> Any? {
+        switch expression.kind {
+        case .constant(let value): value
+        case .variable(let name) where iterator(named: name) == nil: boundValue(named: name)
+        default: nil
+        }
+    }
+
+    private func constantValue(of object: Any, _ path: String) throws -> Any? {
+        do {
+            return try KeyPathReader.value(of: object, path: path)
+        } catch {
+            throw failure(.unknownKey, "\(error)", keyPath: path)
+        }
+    }
+}

@@ -1,0 +1,83 @@
+/// Sort descriptors that were checked against an entity.
+package struct ResolvedSort: Sendable {
+    /// One descriptor: a value to sort by, and how.
+    package struct Term: Sendable {
+        /// An attribute, or an object, which sorts by its identity.
+        package let expression: ResolvedExpression
+        package let ascending: Bool
+        package let comparison: SortComparison
+    }
+
+    package let terms: [Term]
+
+    /// Checks sort descriptors against an entity.
+    ///
+    /// - Throws: ``PredicateResolutionError`` for a key that is unknown, leads through a to-many relationship or has no order,
+    ///   for a comparator, and for a selector that is none of those that ``SortComparison`` knows.
+    package init(_ descriptors: [NSSortDescriptor], schema: any PredicateSchema) throws {
+        terms = try descriptors.map { try Self.term($0, schema) }
+    }
+
+    private static func term(_ descriptor: NSSortDescriptor, _ schema: any PredicateSchema) throws -> Term {
+        func failure(_ reason: PredicateResolutionError.Reason, _ message: String) -> PredicateResolutionError {
+            PredicateResolutionError(
+                reason: reason,
+                message: message,
+                keyPath: descriptor.key,
+                entityName: schema.predicateEntityName
+            )
+        }
+        guard let selector = descriptor.selector else {
+            throw failure(.unsupported, "A store cannot sort by code; give the sort descriptor a key and a selector.")
+        }
+        guard let comparison = SortComparison(selector) else {
+            throw failure(.unsupported, "Unsupported NSSortDescriptor selector: \(selector).")
+        }
+        let source = descriptor.key.map { NSExpression(forKeyPath: $0) } ?? NSExpression.expressionForEvaluatedObject()
+        let (expression, variableCount) = try PredicateResolver.resolve(source, schema: schema)
+        guard variableCount == 1 else {
+            throw failure(.toManyNotAllowed, "A fetch cannot be sorted by what a to-many key leads to.")
+        }
+        if expression.type == .transformable {
+            throw failure(.incompatibleTypes, "There is no order between transformable values.")
+        }
+        if comparison != .natural, !expression.type.isText {
+            throw failure(
+                .incompatibleTypes,
+                "The selector \(selector) sorts strings, not values of type \(expression.type)."
+            )
+        }
+        return Term(expression: expression, ascending: descriptor.ascending, comparison: comparison)
+    }
+
+    // MARK: - Sorting in memory
+
+    /// What ``compare(_:_:)`` needs of a subject, read once.
+    package func keys(of subject: AnyObject, reader: any PredicateReader) throws -> [PredicateValue] {
+        var evaluator = ResolvedEvaluator(variableCount: 1, reader: reader)
+        return try terms.map { try evaluator.value(of: $0.expression, for: subject) }
+    }
+
+    /// The order of two subjects by the keys that were read of them.
+    ///
+    /// nil comes first in ascending order.
+    package func compare(_ lhs: [PredicateValue], _ rhs: [PredicateValue]) -> ComparisonResult {
+        for (index, term) in terms.enumerated() {
+            let result = term.comparison.compare(lhs[index], rhs[index])
+            if result != .orderedSame { return term.ascending ? result : result.reversed }
+        }
+        return .orderedSame
+    }
+
+    /// The subjects in order.
+    ///
+    /// Subjects that compare the same keep the order they came in.
+    ///
+    /// - Complexity: O(*n* log *n*) comparisons; each subject is read once.
+    package func sorted<Subject: AnyObject>(_ subjects: [Subject], reader: any PredicateReader) throws -> [Subject] {
+        if terms.isEmpty { return subjects }
+        let keyed = try subjects.map { (keys: try keys(of: $0, reader: reader), subject: $0) }
+        // Swift's sort is stable.
+        return keyed.sorted { compare($0.keys, $1.keys) == .orderedAscending }.map(\.subject)
+    }
+}

@@ -1,0 +1,49 @@
+import Synchronization
+
+/// A regular expression that must cover the whole text, with the folding of its comparison.
+package struct RegularExpressionMatcher: Sendable {
+    private let expression: NSRegularExpression
+    private let stripsDiacritics: Bool
+
+    package init(_ pattern: String, folding: StringFolding) throws {
+        stripsDiacritics = folding.contains(.diacritics)
+        let pattern = stripsDiacritics ? StringFolding.diacritics.fold(pattern) : pattern
+        let options: NSRegularExpression.Options = folding.contains(.case) ? .caseInsensitive : []
+        do {
+            // Compiled alone first: inside a group, a stray parenthesis could pair up with the group's own.
+            // Foundation takes an empty pattern for an error.
+            if !pattern.isEmpty { _ = try NSRegularExpression(pattern: pattern, options: options) }
+            expression = try NSRegularExpression(pattern: "\\A(?:\(pattern))\\z", options: options)
+        } catch {
+            throw PredicateEvaluationError("\"\(pattern.prefix(200))\" is not a regular expression")
+        }
+    }
+
+    package func matches(_ text: String) -> Bool {
+        let text = stripsDiacritics ? StringFolding.diacritics.fold(text) : text
+        return expression.firstMatch(in: text, range: NSRange(location: 0, length: text.utf16.count)) != nil
+    }
+
+    // MARK: - Cache
+
+    private struct Key: Hashable {
+        let pattern: ByteString
+        let folding: StringFolding
+    }
+
+    /// Patterns that come from data are compiled over and over otherwise.
+    private static let cache = Mutex<[Key: RegularExpressionMatcher]>([:])
+    private static let cacheLimit = 64
+
+    /// The matcher for a pattern, from the cache where it is there.
+    package static func cached(_ pattern: String, folding: StringFolding) throws -> RegularExpressionMatcher {
+        let key = Key(pattern: ByteString(pattern), folding: folding)
+        if let known = cache.withLock({ $0[key] }) { return known }
+        let matcher = try RegularExpressionMatcher(pattern, folding: folding)
+        cache.withLock { cache in
+            if cache.count >= cacheLimit { cache.removeAll(keepingCapacity: true) }
+            cache[key] = matcher
+        }
+        return matcher
+    }
+}

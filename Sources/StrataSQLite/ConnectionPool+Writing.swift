@@ -1,0 +1,136 @@
+/// The writer connection inside a write transaction, the caller's until the end of the scope.
+///
+/// Rolls back at the end of the scope unless ``commit()`` has succeeded.
+package struct WriteLease: ~Copyable {
+    package let connection: Connection
+    private let pool: ConnectionPool
+
+    init(connection: Connection, pool: ConnectionPool) {
+        self.connection = connection
+        self.pool = pool
+    }
+
+    deinit {
+        pool.endWriting(connection)
+    }
+
+    /// Makes the changes durable and visible to others.
+    ///
+    /// - Parameter beforeNextWriter: Called once the changes are durable and before another writer of this process gets its
+    ///   turn, so that what is kept beside the database sees commits in their order. Must not use the pool.
+    /// - Throws: What kept SQLite from committing. All changes are then rolled back. After an I/O error the pool opens a new
+    ///   connection for the next write.
+    package consuming func commit(beforeNextWriter: () -> Void = {}) throws(SQLiteError) {
+        try pool.commit(connection, beforeNextWriter)
+    }
+
+    /// Undoes the changes now rather than at the end of the scope.
+    package consuming func rollBack() {}
+}
+
+extension ConnectionPool {
+    /// Leases the writer connection, inside a transaction that already holds SQLite's write lock.
+    ///
+    /// - Parameters:
+    ///   - timeout: Seconds to wait, for other threads and for other processes together; ``PoolOptions/timeout`` by default.
+    ///   - cancellation: Ends the wait, and the statements of the lease, from another thread.
+    /// - Returns: The lease, which rolls back at the end of its scope unless it has committed.
+    /// - Throws: `busy` at the deadline, with a ``SQLiteError/wait`` that tells threads from processes; `interrupt` on
+    ///   cancellation; `readOnly` if the pool was opened so; `misuse` inside another write of this thread or after
+    ///   ``close(timeout:)``.
+    package func writer(
+        timeout: Double? = nil,
+        cancellation: Cancellation? = nil
+    ) throws(SQLiteError) -> WriteLease {
+        guard !isReadOnly else {
+            throw SQLiteError(code: .readOnly, message: "the database is open for reading only", operation: .begin)
+        }
+        if cancellation?.isCancelled == true { throw .cancelled(.waitForWriter) }
+        let timeout = timeout ?? options.timeout
+        let waited = try turn.take(timeout: timeout, cancellation: cancellation)
+        let lease = WriteLease(connection: try writerConnection(), pool: self)
+        let connection = lease.connection
+        updateTrace(of: connection)
+        connection.busyWait.timeout = max(timeout - waited, 0)
+        if let cancellation { connection.setCancellation(cancellation) }
+        do {
+            try connection.run(.beginImmediate)
+        } catch {
+            var error = error
+            error.operation = .begin
+            throw error
+        }
+        return lease
+    }
+
+    /// Runs `body` inside a write transaction: commits if it returns, rolls back if it throws.
+    ///
+    /// See ``writer(timeout:cancellation:)``.
+    package func write<R>(
+        timeout: Double? = nil,
+        cancellation: Cancellation? = nil,
+        _ body: (Connection) throws -> R
+    ) throws -> R {
+        let lease = try writer(timeout: timeout, cancellation: cancellation)
+        let result = try body(lease.connection)
+        try lease.commit()
+        return result
+    }
+
+    /// Leases the writer connection without a transaction, for what SQLite does not allow in one: `VACUUM`, some pragmas.
+    package func writeWithoutTransaction<R>(timeout: Double? = nil, _ body: (Connection) throws -> R) throws -> R {
+        guard !isReadOnly else {
+            throw SQLiteError(code: .readOnly, message: "the database is open for reading only", operation: .begin)
+        }
+        let timeout = timeout ?? options.timeout
+        let waited = try turn.take(timeout: timeout, cancellation: nil)
+        let lease = WriteLease(connection: try writerConnection(), pool: self)
+        updateTrace(of: lease.connection)
+        lease.connection.busyWait.timeout = max(timeout - waited, 0)
+        return try body(lease.connection)
+    }
+
+    /// The writer, opened anew if an I/O error has closed the last one.
+    ///
+    /// Gives the turn back if it throws.
+    private func writerConnection() throws(SQLiteError) -> Connection {
+        do {
+            try checkOpen(.waitForWriter)
+            if let writer = state.withLock({ $0.writer }) { return writer }
+            var opening = opening
+            let writer = try opening.openWriter()
+            state.withLock { $0.writer = writer }
+            return writer
+        } catch {
+            turn.giveBack()
+            throw error
+        }
+    }
+
+    fileprivate func commit(_ connection: Connection, _ beforeNextWriter: () -> Void) throws(SQLiteError) {
+        checkReturned(connection)
+        do {
+            try connection.run(.commit)
+        } catch {
+            endTransaction(connection)
+            var error = error
+            error.operation = .commit
+            throw error
+        }
+        beforeNextWriter()
+        checkpointIfDue(connection)
+    }
+
+    fileprivate func endWriting(_ connection: Connection) {
+        checkReturned(connection)
+        connection.setCancellation(nil)
+        endTransaction(connection)
+        // A database in memory exists in its connection alone.
+        if (connection.isBroken || connection.isInTransaction) && !isMemory {
+            connection.leaveLogOnClose()
+            closeWriter()
+        }
+        if state.withLock({ $0.isClosed }) { closeWriter() }
+        turn.giveBack()
+    }
+}

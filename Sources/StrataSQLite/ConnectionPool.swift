@@ -1,0 +1,152 @@
+import Foundation
+import Synchronization
+
+/// One database, shared by any number of threads: a writer connection, and readers that never wait for it.
+///
+/// In WAL mode, which is the default, a reader sees the last commit before it began, whatever the writer does. Guarantees:
+///
+/// - **Reads do not queue behind writes.** A reader waits only if ``PoolOptions/maximumReaders`` others are reading.
+/// - **Writes are exclusive and fair.** Within the process, threads write in the order they came, over all pools of
+///   a file. Between processes every transaction begins IMMEDIATE, with jittered back-off.
+/// - **No wait is for ever.** Each has a deadline, and its error says how long it took and who was in the way.
+/// - **A transaction is all or nothing.** A lease that ends without a commit rolls back. A commit that fails is rolled back; after an
+///   I/O error, a failed sync above all, the connection is closed too, as a repeated sync may claim success for lost data.
+/// - **The log stays bounded.** The writer checkpoints after commits, one connection a process at a time. Closing the last pool leaves
+///   neither `-wal` nor `-shm`.
+///
+/// With another `journal_mode`, readers and the writer do wait for each other, inside the same deadline.
+///
+/// A database in memory has a single connection, and reads and writes take turns on it. SQLite's ways to share
+/// one between connections (`cache=shared`, the `memdb` file system) know no WAL: with either, on 3.40, a reader beside
+/// an open write transaction fails as locked, and so does a writer beside a reader.
+///
+/// Any thread may call any member. A thread that reads must not start a write in memory, or a second write on a file, inside
+/// the first: that throws `misuse`.
+package final class ConnectionPool: Sendable {
+    /// What the pool is open on.
+    package enum Location: Sendable {
+        case file(String)
+        /// A database of its own, gone with the pool.
+        case memory
+    }
+
+    package let location: Location
+    package let options: PoolOptions
+    /// Whether readers see a snapshot beside the writer, so that ``pinSnapshot(timeout:)`` works.
+    package let isWriteAheadLogged: Bool
+    /// Whether the database may be written.
+    package let isReadOnly: Bool
+
+    let turn: FileTurn
+    let opening: DatabaseOpening
+    let readers: ReaderShelf
+    let traceGeneration = Atomic<Int>(0)
+    let state: Mutex<State>
+
+    struct State {
+        var isClosed = false
+        /// The writer, or `nil` until it is opened again after an I/O error; used by the holder of the turn only.
+        var writer: Connection?
+        var snapshotCount = 0
+        var trace: TraceHandler?
+    }
+
+    var isMemory: Bool {
+        if case .memory = location { true } else { false }
+    }
+
+    // MARK: - Opening and closing
+
+    /// Opens a database, and makes it if ``PoolOptions/access`` says so.
+    ///
+    /// - Throws: `cannotOpen` if there is no file or no access to it, `notADatabase` and `corrupt` for a file that SQLite cannot
+    ///   read, `misuse` for a pragma that would break the pool.
+    package init(_ location: Location, options: PoolOptions = PoolOptions()) throws(SQLiteError) {
+        self.location = location
+        self.options = options
+        let isReadOnly: Bool
+        let first: Connection
+        var opening: DatabaseOpening
+        switch location {
+        case .memory:
+            opening = try DatabaseOpening(path: ":memory:", options: options)
+            first = try opening.openMemory()
+            turn = FileTurn()
+            isReadOnly = false
+        case .file(let path):
+            opening = try DatabaseOpening(path: path, options: options)
+            if case .readOnly = options.access { isReadOnly = true } else { isReadOnly = false }
+            first = isReadOnly ? try opening.openFirstReader() : try opening.openWriter()
+            turn = FileTurn.forFile(at: opening.path)
+        }
+        self.isReadOnly = isReadOnly
+        self.opening = opening
+        isWriteAheadLogged = opening.isWriteAheadLogged
+        readers = ReaderShelf(limit: max(options.maximumReaders, 1))
+        state = Mutex(State(writer: isReadOnly ? nil : first))
+        if isReadOnly { readers.adopt(first) }
+    }
+
+    deinit {
+        // Leases and snapshots keep the pool alive, so everything is idle now.
+        // The writer goes last, so that it is the one to empty the log.
+        readers.close()
+        closeWriter()
+        opening.removeTemporaryFolder()
+    }
+
+    /// Closes every connection, and empties the write-ahead log if this was the last one of the file.
+    ///
+    /// New leases throw `misuse` from now on. Waits for a write under way; connections that are still leased for reading, and
+    /// pinned snapshots, close when they come back. Idempotent.
+    ///
+    /// - Throws: `busy` if a write did not end within `timeout`; the writer then closes with it.
+    package func close(timeout: Double? = nil) throws(SQLiteError) {
+        state.withLock { $0.isClosed = true }
+        readers.close()
+        guard !isReadOnly else { return }
+        _ = try turn.take(timeout: timeout ?? options.timeout, cancellation: nil)
+        defer { turn.giveBack() }
+        closeWriter()
+    }
+
+    /// Closes the writer for good.
+    ///
+    /// By the holder of the turn.
+    func closeWriter() {
+        let writer = state.withLock { state in
+            defer { state.writer = nil }
+            return state.writer
+        }
+        writer?.close()
+    }
+
+    func checkOpen(_ operation: SQLiteError.Operation) throws(SQLiteError) {
+        guard state.withLock({ $0.isClosed }) else { return }
+        throw .closed(operation)
+    }
+
+    // MARK: - Tracing
+
+    /// Reports the statements of every connection, from its next lease on, to `handler`; `nil` stops that.
+    package func setTrace(_ handler: TraceHandler?) {
+        state.withLock { $0.trace = handler }
+        traceGeneration.add(1, ordering: .releasing)
+    }
+
+    /// Brings the trace handler of a connection that is being leased up to date.
+    func updateTrace(of connection: Connection) {
+        let generation = traceGeneration.load(ordering: .acquiring)
+        guard connection.traceGeneration != generation else { return }
+        connection.setTrace(state.withLock { $0.trace })
+        connection.traceGeneration = generation
+    }
+
+    /// Traps if a statement is still lent out, since it would go on using a connection that belongs to another thread.
+    func checkReturned(_ connection: Connection) {
+        precondition(
+            connection.lentStatementCount == 0,
+            "a Statement outlived the lease of its connection; end its scope before that of the lease"
+        )
+    }
+}

@@ -1,0 +1,173 @@
+import Foundation
+
+/// Opens the connections of one pool, all on the same terms.
+///
+/// ## Files that may only be read
+/// A database in WAL mode needs its `-shm` file even for reading. If SQLite cannot make one, since the folder may not be written:
+///
+/// - without a `-wal` file (or with an empty one) the database file is complete, and is opened `immutable`;
+/// - with a `-wal` file, part of the data is in there, and `immutable` would silently leave it out. Database and log are then
+///   copied to a temporary folder and read there; the copy goes away with the pool. Nobody can be writing meanwhile: a
+///   writer would have made the `-shm` file. The same serves a database with a rollback journal left by a crash.
+///
+/// In a folder that may be written, reading makes an empty `-wal` and a `-shm` file where there are none; the
+/// database file itself is never touched.
+struct DatabaseOpening: Sendable {
+    /// What the connections open: the path that was asked for, or that of a private copy.
+    private(set) var path: String
+    private(set) var isImmutable = false
+    /// The folder of the private copy, to be removed at the end.
+    private(set) var temporaryFolder: String?
+    /// Whether readers see a snapshot beside a writer.
+    private(set) var isWriteAheadLogged = false
+
+    private let options: PoolOptions
+    private let pragmas: [(name: String, value: String)]
+
+    private static let creationPragmas: Set<String> = ["page_size", "auto_vacuum", "encoding"]
+    private static let ownPragmas: Set<String> = ["journal_mode", "wal_autocheckpoint"]
+
+    init(path: String, options: PoolOptions) throws(SQLiteError) {
+        self.path = path
+        self.options = options
+        // In a fixed order, for the sake of equal behaviour from run to run.
+        pragmas = options.pragmas.map { (name: $0.key.lowercased(), value: $0.value) }.sorted { $0.name < $1.name }
+        if let mode = pragma("locking_mode"), mode.uppercased() != "NORMAL" {
+            let message = "locking_mode \(mode) would lock the pool's own readers out"
+            throw SQLiteError(code: .misuse, message: message, operation: .configure)
+        }
+        if let mode = pragma("journal_mode"), mode.uppercased() == "OFF" {
+            let message = "journal_mode OFF has no rollback, so a save could not be all or nothing"
+            throw SQLiteError(code: .misuse, message: message, operation: .configure)
+        }
+    }
+
+    private func pragma(_ name: String) -> String? {
+        pragmas.first { $0.name == name }?.value
+    }
+
+    /// Pages in the log after which to checkpoint.
+    var checkpointPages: Int32 {
+        pragma("wal_autocheckpoint").flatMap { Int32($0) } ?? options.checkpointPages
+    }
+
+    // MARK: - Writers
+
+    /// Opens the connection that writes, and makes or checks the database.
+    mutating func openWriter() throws(SQLiteError) -> Connection {
+        let connection = try open(access: options.access, cacheKiB: options.writerCacheKiB)
+        try connection.validate()
+        if try connection.firstInt64("PRAGMA page_count") == 0 {
+            // These are laid down with the first page, which the change of the journal mode writes.
+            try connection.setPragma("page_size", pragma("page_size") ?? "4096")
+            try connection.setPragma("auto_vacuum", pragma("auto_vacuum") ?? "2")
+            if let encoding = pragma("encoding") { try connection.setPragma("encoding", encoding) }
+        }
+        let mode = try connection.setPragma("journal_mode", pragma("journal_mode") ?? "WAL")
+        isWriteAheadLogged = mode?.lowercased() == "wal"
+        return connection
+    }
+
+    /// Opens the one connection of a database in memory.
+    func openMemory() throws(SQLiteError) -> Connection {
+        let connection = try open(access: .readWriteCreate, cacheKiB: options.writerCacheKiB)
+        try connection.setPragma("auto_vacuum", pragma("auto_vacuum") ?? "2")
+        return connection
+    }
+
+    // MARK: - Readers
+
+    func openReader() throws(SQLiteError) -> Connection {
+        let connection = try open(access: .readOnly, cacheKiB: options.readerCacheKiB)
+        connection.leaveLogOnClose()
+        return connection
+    }
+
+    /// Opens the first reader of a database that is not to be written, settling how that can be done.
+    mutating func openFirstReader() throws(SQLiteError) -> Connection {
+        do {
+            return try openValidatedReader()
+        } catch {
+            // Without a file at all the first answer is the best one.
+            guard [.cannotOpen, .readOnly].contains(error.code), Self.size(of: path) != nil else { throw error }
+        }
+        if Self.size(of: path + "-wal") ?? 0 == 0, Self.size(of: path + "-journal") ?? 0 == 0 {
+            isImmutable = true
+            return try openValidatedReader()
+        }
+        try copyToTemporaryFolder()
+        do {
+            // Recovers the log or the journal, which is writing, so that readers need not.
+            try Connection(path: path, access: .readWrite).validate()
+            return try openValidatedReader()
+        } catch {
+            removeTemporaryFolder()
+            throw error
+        }
+    }
+
+    private mutating func openValidatedReader() throws(SQLiteError) -> Connection {
+        let connection = try openReader()
+        try connection.validate()
+        isWriteAheadLogged = try connection.pragma("journal_mode")?.lowercased() == "wal"
+        return connection
+    }
+
+    private mutating func copyToTemporaryFolder() throws(SQLiteError) {
+        let folder = FileManager.default.temporaryDirectory.appendingPathComponent("strata-read-\(UUID().uuidString)")
+        temporaryFolder = folder.path
+        do {
+            let files = FileManager.default
+            let ownerOnly: [FileAttributeKey: Any] = [.posixPermissions: 0o700]
+            try files.createDirectory(at: folder, withIntermediateDirectories: true, attributes: ownerOnly)
+            for suffix in ["", "-wal", "-journal"] where Self.size(of: path + suffix) != nil {
+                let copy = folder.path + "/copy" + suffix
+                try files.copyItem(atPath: path + suffix, toPath: copy)
+                try files.setAttributes([.posixPermissions: 0o600], ofItemAtPath: copy)
+            }
+        } catch {
+            removeTemporaryFolder()
+            let message =
+                "cannot be read in place, as its folder may not be written and it has a log, nor copied: \(error)"
+            throw SQLiteError(code: .cannotOpen, message: "\(path): \(message)", operation: .open)
+        }
+        path = folder.path + "/copy"
+    }
+
+    func removeTemporaryFolder() {
+        guard let temporaryFolder else { return }
+        // Nothing depends on it any more; what cannot be removed is left to the system's own cleaning.
+        try? FileManager.default.removeItem(atPath: temporaryFolder)
+    }
+
+    // MARK: - Common
+
+    private func open(access: Connection.Access, cacheKiB: Int) throws(SQLiteError) -> Connection {
+        var settings = Connection.Options()
+        settings.timeout = options.timeout
+        settings.statementCacheLimit = options.statementCacheLimit
+        settings.functions = options.functions
+        settings.aggregates = options.aggregates
+        settings.collations = options.collations
+        let connection = try Connection(path: path, access: access, isImmutable: isImmutable, options: settings)
+        do throws(SQLiteError) {
+            try connection.execute(
+                """
+                PRAGMA cache_size = -\(cacheKiB); PRAGMA temp_store = MEMORY; PRAGMA foreign_keys = OFF;
+                PRAGMA synchronous = NORMAL; PRAGMA journal_size_limit = \(Int(options.restartPages) * 4096);
+                """
+            )
+            for (name, value) in pragmas where !Self.creationPragmas.contains(name) && !Self.ownPragmas.contains(name) {
+                try connection.setPragma(name, value)
+            }
+        } catch {
+            throw connection.openingError(error)
+        }
+        return connection
+    }
+
+    private static func size(of path: String) -> Int64? {
+        var status = stat()
+        return stat(path, &status) == 0 ? Int64(status.st_size) : nil
+    }
+}

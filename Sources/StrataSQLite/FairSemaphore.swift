@@ -1,0 +1,63 @@
+import Synchronization
+
+/// A number of permits, handed out strictly in the order of asking, with a deadline for the wait.
+///
+/// Any thread may call any method. A permit that is given back goes straight to the thread that has waited longest, so
+/// nobody can overtake the queue and nobody starves.
+final class FairSemaphore: Sendable {
+    enum Outcome {
+        case acquired(waited: Double)
+        case timedOut(waited: Double)
+        case cancelled
+    }
+
+    private struct State {
+        var permits: Int
+        var waiters: [Waiter] = []
+    }
+
+    private let state: Mutex<State>
+
+    init(permits: Int) {
+        state = Mutex(State(permits: permits))
+    }
+
+    /// Takes a permit, waiting up to `timeout` seconds.
+    func acquire(timeout: Double, cancellation: Cancellation? = nil) -> Outcome {
+        let waiter: Waiter? = state.withLock { state in
+            if state.permits > 0 {
+                state.permits -= 1
+                return nil
+            }
+            let waiter = Waiter()
+            state.waiters.append(waiter)
+            return waiter
+        }
+        guard let waiter else { return .acquired(waited: 0) }
+        let (awakening, waited) = waiter.sleep(timeout: timeout, cancellation: cancellation)
+
+        // Only the queue tells why the wait ended: the permit may have come at the same moment as the deadline.
+        let isStillQueued = state.withLock { state in
+            guard let index = state.waiters.firstIndex(where: { $0 === waiter }) else { return false }
+            state.waiters.remove(at: index)
+            return true
+        }
+        guard isStillQueued else { return .acquired(waited: waited) }
+        return awakening == .called ? .cancelled : .timedOut(waited: waited)
+    }
+
+    /// Gives a permit back.
+    func release() {
+        let next: Waiter? = state.withLock { state in
+            guard state.waiters.isEmpty else { return state.waiters.removeFirst() }
+            state.permits += 1
+            return nil
+        }
+        next?.call()
+    }
+
+    /// How many threads wait, for tests that script an interleaving.
+    var waiterCount: Int {
+        state.withLock { $0.waiters.count }
+    }
+}

@@ -1,0 +1,113 @@
+/// One version of the database, readable for as long as it is held, whatever others write, delete and checkpoint.
+///
+/// A read transaction held open on a connection of its own, outside the number of readers, so that a pin blocks nobody. While
+/// it is held the write-ahead log cannot start over and grows with every write.
+///
+/// Any thread may call any member; reads take turns in the order of asking.
+package final class PinnedSnapshot: Sendable {
+    private let connection: Connection
+    private let pool: ConnectionPool
+    private let turn = FairSemaphore(permits: 1)
+
+    fileprivate init(connection: Connection, pool: ConnectionPool) {
+        self.connection = connection
+        self.pool = pool
+    }
+
+    deinit {
+        pool.unpin(connection)
+    }
+
+    /// Leases the connection of the snapshot.
+    ///
+    /// - Throws: `busy` if another thread reads from this snapshot until the deadline, `interrupt` on cancellation.
+    package func reader(timeout: Double? = nil, cancellation: Cancellation? = nil) throws(SQLiteError) -> SnapshotLease
+    {
+        if cancellation?.isCancelled == true { throw .cancelled(.waitForReader) }
+        switch turn.acquire(timeout: timeout ?? pool.options.timeout, cancellation: cancellation) {
+        case .acquired: break
+        case .timedOut(let waited): throw .timedOut(.waitForReader, after: waited, blocker: .otherThread)
+        case .cancelled: throw .cancelled(.waitForReader)
+        }
+        pool.updateTrace(of: connection)
+        if let cancellation { connection.setCancellation(cancellation) }
+        return SnapshotLease(connection: connection, snapshot: self)
+    }
+
+    /// Runs `body` on the connection of the snapshot.
+    ///
+    /// See ``reader(timeout:cancellation:)``.
+    package func read<R>(
+        timeout: Double? = nil,
+        cancellation: Cancellation? = nil,
+        _ body: (Connection) throws -> R
+    ) throws -> R {
+        let lease = try reader(timeout: timeout, cancellation: cancellation)
+        return try body(lease.connection)
+    }
+
+    fileprivate func endReading() {
+        pool.checkReturned(connection)
+        connection.setCancellation(nil)
+        turn.release()
+    }
+}
+
+/// The connection of a ``PinnedSnapshot``, the caller's until the end of the scope.
+///
+/// The transaction is not the caller's to end.
+package struct SnapshotLease: ~Copyable {
+    package let connection: Connection
+    private let snapshot: PinnedSnapshot
+
+    init(connection: Connection, snapshot: PinnedSnapshot) {
+        self.connection = connection
+        self.snapshot = snapshot
+    }
+
+    deinit {
+        snapshot.endReading()
+    }
+}
+
+extension ConnectionPool {
+    /// Pins the version of the database as of now.
+    ///
+    /// - Throws: `misuse` if the database cannot have one (in memory, or not in WAL mode, where a pin would block every writer);
+    ///   `full` if ``PoolOptions/maximumSnapshots`` are held already.
+    package func pinSnapshot(timeout: Double? = nil) throws(SQLiteError) -> PinnedSnapshot {
+        guard isWriteAheadLogged else {
+            let message = "only a file in WAL mode can keep a version for its readers"
+            throw SQLiteError(code: .misuse, message: message, operation: .pin)
+        }
+        try checkOpen(.pin)
+        let limit = options.maximumSnapshots
+        let isAllowed = state.withLock { state in
+            guard state.snapshotCount < limit else { return false }
+            state.snapshotCount += 1
+            return true
+        }
+        guard isAllowed else {
+            let message = "\(limit) snapshots are pinned, the limit; release one, or raise the limit"
+            throw SQLiteError(code: .full, message: message, operation: .pin)
+        }
+        do {
+            let connection = if let idle = readers.removeIdle() { idle } else { try opening.openReader() }
+            connection.busyWait.timeout = timeout ?? options.timeout
+            updateTrace(of: connection)
+            try connection.run(.begin)
+            // A transaction has no version before it has read.
+            _ = try connection.firstInt64("SELECT 1 FROM sqlite_schema LIMIT 1")
+            return PinnedSnapshot(connection: connection, pool: self)
+        } catch {
+            state.withLock { $0.snapshotCount -= 1 }
+            throw error
+        }
+    }
+
+    fileprivate func unpin(_ connection: Connection) {
+        endTransaction(connection)
+        state.withLock { $0.snapshotCount -= 1 }
+        if connection.isBroken || connection.isInTransaction { connection.close() } else { readers.adopt(connection) }
+    }
+}

@@ -1,0 +1,215 @@
+import CStrataSQLite
+import Synchronization
+
+/// The idle readers of a pool, and the queue of those who wait for one.
+///
+/// As long as nobody waits, taking a reader and putting it back is one atomic exchange on a slot that belongs to the
+/// processor at work: no lock, and each processor keeps meeting the connection whose pages are in its cache. A list under a
+/// lock made two threads together slower than one.
+///
+/// Once somebody waits, newcomers queue up behind, and readers are handed out in the order of the queue. No wake-up is lost: who
+/// puts a reader back looks at `waiting` after the slot is filled, and who waits looks at the slots after `waiting` is raised.
+///
+/// Any thread may call any method. The lock is held for the queue only, never while a connection opens or works.
+final class ReaderShelf: Sendable {
+    /// What a thread gets: a connection, or the right to open one more.
+    enum Grant {
+        case idle(Connection)
+        case mayOpen
+    }
+
+    /// A place for one idle connection, on cache lines of its own.
+    private final class Slot: Sendable {
+        private let connection = Atomic<Unmanaged<Connection>?>(nil)
+        private let padding: (UInt64, UInt64, UInt64, UInt64, UInt64, UInt64, UInt64, UInt64) = (0, 0, 0, 0, 0, 0, 0, 0)
+
+        /// Empties the slot.
+        ///
+        /// The slot held one reference, which passes to the caller.
+        func take() -> Connection? {
+            // Looking first spares the other processors an exclusive access for nothing.
+            guard connection.load(ordering: .relaxed) != nil,
+                let taken = connection.exchange(nil, ordering: .sequentiallyConsistent)
+            else { return nil }
+            return taken.takeRetainedValue()
+        }
+
+        /// Fills the slot; `false` if it is full.
+        func put(_ idle: Connection) -> Bool {
+            guard connection.load(ordering: .relaxed) == nil else { return false }
+            let reference = Unmanaged.passRetained(idle)
+            let (isDone, _) = connection.compareExchange(
+                expected: nil,
+                desired: reference,
+                ordering: .sequentiallyConsistent
+            )
+            if !isDone { reference.release() }
+            return isDone
+        }
+    }
+
+    private struct Queue {
+        var waiters: [(waiter: Waiter, grant: GrantBox)] = []
+    }
+
+    /// Where a waiter finds what it was given; written and read under the lock of the queue.
+    private final class GrantBox: @unchecked Sendable {
+        // @unchecked Sendable: `grant` is touched only inside `queue.withLock`.
+        var grant: Grant?
+    }
+
+    private let slots: [Slot]
+    private let limit: Int
+    /// The readers that exist or are being opened.
+    private let openCount = Atomic(0)
+    private let waiting = Atomic(0)
+    private let closed = Atomic(false)
+    private let queue = Mutex(Queue())
+
+    init(limit: Int) {
+        self.limit = limit
+        slots = (0..<limit).map { _ in Slot() }
+    }
+
+    deinit {
+        closeIdle()
+    }
+
+    // MARK: - Taking and giving back
+
+    /// Gives out a reader, waiting up to `timeout` seconds while all of them are in use.
+    ///
+    /// The caller ends with `putBack` or `discard`, also if it fails to open the connection that it may.
+    func take(timeout: Double, cancellation: Cancellation?) throws(SQLiteError) -> Grant {
+        if waiting.load(ordering: .sequentiallyConsistent) == 0, let grant = takeWithoutWaiting() {
+            return try checked(grant)
+        }
+        let waiter = Waiter()
+        let box = GrantBox()
+        queue.withLock { queue in
+            queue.waiters.append((waiter, box))
+            waiting.add(1, ordering: .sequentiallyConsistent)
+        }
+        serveWaiters()
+        let (awakening, waited) = waiter.sleep(timeout: timeout, cancellation: cancellation)
+
+        let grant = queue.withLock { queue in
+            if box.grant == nil {
+                queue.waiters.removeAll { $0.waiter === waiter }
+                waiting.subtract(1, ordering: .sequentiallyConsistent)
+            }
+            return box.grant
+        }
+        if let grant { return try checked(grant) }
+        switch awakening {
+        case .called: throw .cancelled(.waitForReader)
+        case .timedOut: throw .timedOut(.waitForReader, after: waited, blocker: .otherThread)
+        }
+    }
+
+    /// Takes a reader back that may be used again.
+    func putBack(_ connection: Connection) {
+        guard putIdle(connection) else { return discard(connection) }
+        if closed.load(ordering: .sequentiallyConsistent) { closeIdle() }
+        if waiting.load(ordering: .sequentiallyConsistent) > 0 { serveWaiters() }
+    }
+
+    /// Closes a reader for good, or, with `nil`, gives up the right to open one.
+    func discard(_ connection: Connection?) {
+        connection?.close()
+        openCount.subtract(1, ordering: .sequentiallyConsistent)
+        if waiting.load(ordering: .sequentiallyConsistent) > 0 { serveWaiters() }
+    }
+
+    // MARK: - Connections beside the limit
+
+    /// Takes an idle reader away, if there is one: it no longer counts.
+    func removeIdle() -> Connection? {
+        guard let connection = takeIdle() else { return nil }
+        openCount.subtract(1, ordering: .sequentiallyConsistent)
+        return connection
+    }
+
+    /// Takes in a connection that did not count before, or closes it.
+    func adopt(_ connection: Connection) {
+        guard reserve() else { return connection.close() }
+        putBack(connection)
+    }
+
+    // MARK: - Closing
+
+    /// Closes the idle readers; those in use close when they come back.
+    func close() {
+        closed.store(true, ordering: .sequentiallyConsistent)
+        closeIdle()
+    }
+
+    private func closeIdle() {
+        while let connection = takeIdle() { discard(connection) }
+    }
+
+    private func checked(_ grant: Grant) throws(SQLiteError) -> Grant {
+        guard closed.load(ordering: .sequentiallyConsistent) else { return grant }
+        if case .idle(let connection) = grant { discard(connection) } else { discard(nil) }
+        throw .closed(.waitForReader)
+    }
+
+    // MARK: - Slots
+
+    private func takeWithoutWaiting() -> Grant? {
+        if let connection = takeIdle() { return .idle(connection) }
+        return reserve() ? .mayOpen : nil
+    }
+
+    private func takeIdle() -> Connection? {
+        let first = preferredSlot
+        for offset in 0..<limit {
+            if let connection = slots[(first + offset) % limit].take() { return connection }
+        }
+        return nil
+    }
+
+    private func putIdle(_ connection: Connection) -> Bool {
+        let first = preferredSlot
+        // As many slots as connections, so one is free; another thread may fill the one just seen empty, hence twice.
+        for offset in 0..<2 * limit where slots[(first + offset) % limit].put(connection) { return true }
+        return false
+    }
+
+    private func reserve() -> Bool {
+        var count = openCount.load(ordering: .relaxed)
+        while count < limit {
+            let (isDone, current) = openCount.compareExchange(
+                expected: count,
+                desired: count + 1,
+                ordering: .sequentiallyConsistent
+            )
+            if isDone { return true }
+            count = current
+        }
+        return false
+    }
+
+    private var preferredSlot: Int {
+        Int(strata_current_processor()) % limit
+    }
+
+    // MARK: - Waiters
+
+    /// Hands out what is free to those who have waited longest.
+    private func serveWaiters() {
+        queue.withLock { queue in
+            while !queue.waiters.isEmpty, let grant = takeWithoutWaiting() {
+                let (waiter, box) = queue.waiters.removeFirst()
+                box.grant = grant
+                waiting.subtract(1, ordering: .sequentiallyConsistent)
+                waiter.call()
+            }
+        }
+    }
+
+    /// How many threads wait, for tests that script an interleaving.
+    var waiterCount: Int {
+        waiting.load(ordering: .sequentiallyConsistent)
+    }
+}

@@ -1,0 +1,51 @@
+import CStrataSQLite
+
+/// A result code of SQLite, primary (`SQLITE_BUSY`) or extended (`SQLITE_BUSY_RECOVERY`).
+///
+/// In a `switch` or `catch` pattern a primary code matches each of its extended codes.
+package struct ResultCode: RawRepresentable, Hashable, Sendable {
+    package let rawValue: Int32
+
+    package init(rawValue: Int32) {
+        self.rawValue = rawValue
+    }
+
+    /// The code without its extension.
+    package var primary: ResultCode {
+        ResultCode(rawValue: rawValue & 0xFF)
+    }
+
+    package static func ~= (pattern: ResultCode, value: ResultCode) -> Bool {
+        pattern == value || pattern == value.primary
+    }
+
+    // MARK: - Primary codes
+
+    package static let error = ResultCode(rawValue: SQLITE_ERROR)
+    package static let busy = ResultCode(rawValue: SQLITE_BUSY)
+    package static let locked = ResultCode(rawValue: SQLITE_LOCKED)
+    package static let noMemory = ResultCode(rawValue: SQLITE_NOMEM)
+    package static let readOnly = ResultCode(rawValue: SQLITE_READONLY)
+    package static let interrupt = ResultCode(rawValue: SQLITE_INTERRUPT)
+    package static let inputOutput = ResultCode(rawValue: SQLITE_IOERR)
+    package static let corrupt = ResultCode(rawValue: SQLITE_CORRUPT)
+    package static let full = ResultCode(rawValue: SQLITE_FULL)
+    package static let cannotOpen = ResultCode(rawValue: SQLITE_CANTOPEN)
+    package static let schema = ResultCode(rawValue: SQLITE_SCHEMA)
+    package static let tooBig = ResultCode(rawValue: SQLITE_TOOBIG)
+    package static let constraint = ResultCode(rawValue: SQLITE_CONSTRAINT)
+    package static let mismatch = ResultCode(rawValue: SQLITE_MISMATCH)
+    package static let misuse = ResultCode(rawValue: SQLITE_MISUSE)
+    package static let range = ResultCode(rawValue: SQLITE_RANGE)
+    package static let notADatabase = ResultCode(rawValue: SQLITE_NOTADB)
+
+    // MARK: - Extended codes
+    // The C header writes them as shifted sums, which are not imported as constants everywhere.
+
+    package static let constraintUnique = ResultCode(rawValue: SQLITE_CONSTRAINT | (8 << 8))
+    package static let constraintPrimaryKey = ResultCode(rawValue: SQLITE_CONSTRAINT | (6 << 8))
+    package static let constraintNotNull = ResultCode(rawValue: SQLITE_CONSTRAINT | (5 << 8))
+    package static let constraintTrigger = ResultCode(rawValue: SQLITE_CONSTRAINT | (7 << 8))
+    package static let constraintRowID = ResultCode(rawValue: SQLITE_CONSTRAINT | (10 << 8))
+    package static let inputOutputSync = ResultCode(rawValue: SQLITE_IOERR | (4 << 8))
+}

@@ -1,0 +1,98 @@
+/// What SQLite refused, while doing what, and for which statement.
+///
+/// Carries the text of the statement but never a value bound to it, so that it may be logged.
+public struct SQLiteError: Error, Sendable {
+    /// What was being done when the error came up.
+    public enum Operation: String, Sendable {
+        case open = "opening"
+        case configure = "configuring"
+        case prepare = "preparing"
+        case bind = "binding"
+        case step = "stepping"
+        case begin = "beginning a transaction"
+        case commit = "committing"
+        case checkpoint = "checkpointing"
+        case waitForReader = "waiting for a reader connection"
+        case waitForWriter = "waiting for the writer connection"
+        case pin = "pinning a snapshot"
+        case close = "closing"
+    }
+
+    /// How long a call waited before it gave up, and for whom.
+    package struct Wait: Sendable, Equatable {
+        package enum Blocker: String, Sendable {
+            /// Another thread of this process has the connection, or the turn to write to this file.
+            case otherThread = "another thread of this process"
+            /// Another process, or a connection of this process that is no part of the layer, holds a lock on the file.
+            case otherConnection = "another process, or a foreign connection of this one"
+        }
+
+        package let seconds: Double
+        package let blocker: Blocker
+
+        package init(seconds: Double, blocker: Blocker) {
+            self.seconds = seconds
+            self.blocker = blocker
+        }
+    }
+
+    /// The primary code; ``extendedCode`` has the detail.
+    package var code: ResultCode { extendedCode.primary }
+
+    package let extendedCode: ResultCode
+    package let message: String
+    /// The statement with its parameters as placeholders, or `nil` where no statement was at work.
+    package let sql: String?
+    package var operation: Operation
+    /// Set when the error is a time-out.
+    package let wait: Wait?
+
+    package init(
+        code: ResultCode,
+        message: String,
+        sql: String? = nil,
+        operation: Operation,
+        wait: Wait? = nil
+    ) {
+        self.extendedCode = code
+        self.message = message
+        self.sql = sql
+        self.operation = operation
+        self.wait = wait
+    }
+
+    /// The error of an operation that was cancelled before it reached SQLite.
+    static func cancelled(_ operation: Operation) -> SQLiteError {
+        SQLiteError(code: .interrupt, message: "cancelled", operation: operation)
+    }
+
+    /// The error of a call to a pool that is closed.
+    static func closed(_ operation: Operation) -> SQLiteError {
+        SQLiteError(code: .misuse, message: "the pool is closed", operation: operation)
+    }
+
+    /// The error of a wait that ended because of its deadline.
+    static func timedOut(
+        _ operation: Operation,
+        after seconds: Double,
+        blocker: Wait.Blocker,
+        extendedCode: ResultCode = .busy
+    ) -> SQLiteError {
+        let time = (seconds * 1000).rounded() / 1000
+        return SQLiteError(
+            code: extendedCode,
+            message: "gave up after waiting \(time) s for \(blocker.rawValue)",
+            operation: operation,
+            wait: Wait(seconds: seconds, blocker: blocker)
+        )
+    }
+}
+
+extension SQLiteError: CustomStringConvertible {
+    /// The code, what was being done, the message and the statement, in one line.
+    public var description: String {
+        var text = "SQLite error \(extendedCode.rawValue) while \(operation.rawValue): \(message)"
+        if let sql { text += " – in: \(sql)" }
+        return text
+    }
+}

@@ -1,0 +1,116 @@
+// `sqlite3_value` is part of the interface of the inlinable members below.
+import CStrataSQLite
+import Foundation
+
+/// One SQL value in SQLite's own memory: a column of the current row, or an argument of a function.
+///
+/// A view without ownership: valid until the statement is stepped or reset, or until the function returns. Asking the
+/// value for its type and then for its content is markedly cheaper than the `sqlite3_column_*` functions, each of which
+/// looks the column up again. Legal because a connection is used by one thread at a time.
+///
+/// Public, like all that is called for each row, since the compiler inlines nothing across modules that is `package` only
+/// (measured with Swift 6.3). The module is no product, so this is no API of the package.
+public struct Value {
+    @usableFromInline let raw: OpaquePointer?
+
+    @inlinable
+    init(raw: OpaquePointer?) {
+        self.raw = raw
+    }
+
+    /// The five types of SQLite, with its numbers.
+    public enum Kind: Int32, Sendable {
+        case integer = 1
+        case real = 2
+        case text = 3
+        case blob = 4
+        case null = 5
+    }
+
+    /// The type of the value as it is stored.
+    @inlinable
+    public var kind: Kind {
+        Kind(rawValue: sqlite3_value_type(raw)) ?? .null
+    }
+
+    /// Whether the value is NULL.
+    @inlinable
+    public var isNull: Bool {
+        sqlite3_value_type(raw) == SQLITE_NULL
+    }
+
+    /// The value as an integer by SQLite's conversions; 0 for NULL.
+    @inlinable
+    public var int64: Int64 {
+        sqlite3_value_int64(raw)
+    }
+
+    /// The value as a floating-point number by SQLite's conversions; 0 for NULL.
+    ///
+    /// Columns of NUMERIC affinity (dates, decimals) hold a whole number as an integer; this reads both.
+    @inlinable
+    public var double: Double {
+        sqlite3_value_double(raw)
+    }
+
+    /// The text, with invalid UTF-8 repaired; empty for NULL.
+    @inlinable
+    public var string: String {
+        String(decoding: utf8, as: UTF8.self)
+    }
+
+    /// The UTF-8 bytes of the text, unchecked and in place; numbers are rendered as text first.
+    @inlinable
+    public var utf8: UnsafeBufferPointer<UInt8> {
+        // The order matters: the length is known only after the conversion to text.
+        let start = sqlite3_value_text(raw)
+        return UnsafeBufferPointer(start: start, count: start == nil ? 0 : Int(sqlite3_value_bytes(raw)))
+    }
+
+    /// The bytes of a blob (or of a text), in place.
+    @inlinable
+    public var bytes: UnsafeRawBufferPointer {
+        let start = sqlite3_value_blob(raw)
+        return UnsafeRawBufferPointer(start: start, count: start == nil ? 0 : Int(sqlite3_value_bytes(raw)))
+    }
+
+    /// A copy of the bytes of a blob (or of a text).
+    @inlinable
+    public var data: Data {
+        let bytes = bytes
+        guard let start = bytes.baseAddress else { return Data() }
+        return Data(bytes: start, count: bytes.count)
+    }
+
+    /// The UUID in a blob of 16 bytes; `nil` for anything else.
+    @inlinable
+    public var uuid: UUID? {
+        let bytes = bytes
+        guard bytes.count == 16 else { return nil }
+        return UUID(uuid: bytes.loadUnaligned(as: uuid_t.self))
+    }
+
+    /// The integer, or `nil` for NULL.
+    @inlinable
+    public var optionalInt64: Int64? {
+        isNull ? nil : int64
+    }
+
+    /// The floating-point number, or `nil` for NULL.
+    @inlinable
+    public var optionalDouble: Double? {
+        isNull ? nil : double
+    }
+
+    /// The text, or `nil` for NULL.
+    @inlinable
+    public var optionalString: String? {
+        isNull ? nil : string
+    }
+
+    /// The bytes, or `nil` for NULL.
+    @inlinable
+    public var optionalData: Data? {
+        isNull ? nil : data
+    }
+}

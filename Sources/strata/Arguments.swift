@@ -1,0 +1,94 @@
+/// An option of a command, such as `--store FILE`, or a switch such as `--json`.
+struct Option: Sendable {
+    let name: String
+    /// What the help calls the value; `nil` for a switch.
+    let value: String?
+    let isRequired: Bool
+    let help: String
+
+    init(_ name: String, _ value: String? = nil, required: Bool = false, help: String) {
+        self.name = name
+        self.value = value
+        isRequired = required
+        self.help = help
+    }
+}
+
+/// What the user wrote after a command's name, checked against the options that the command has.
+struct Arguments: Equatable {
+    private var values: [String: String] = [:]
+    private var switches: Set<String> = []
+    private(set) var operands: [String] = []
+
+    /// Reads `arguments`; an option and its value are two of them, or one with `=` between.
+    ///
+    /// After `--`, everything is an operand.
+    ///
+    /// - Throws: ``UsageError`` for an option that is unknown, given twice, missing, or without its value, and for more or
+    ///   fewer than `operandCount` operands.
+    init(_ arguments: some Sequence<String>, options: [Option], operandCount: Int = 0) throws {
+        var rest = Array(arguments)[...]
+        while let argument = rest.popFirst() {
+            if argument == "--" {
+                operands += rest
+                break
+            }
+            guard argument.hasPrefix("-"), argument != "-" else {
+                operands.append(argument)
+                continue
+            }
+            let parts = argument.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
+            guard let option = options.first(where: { $0.name == parts[0] }) else {
+                throw UsageError("“\(parts[0])” is not an option of this command")
+            }
+            guard option.value != nil else {
+                guard parts.count == 1 else { throw UsageError("\(option.name) takes no value") }
+                switches.insert(option.name)
+                continue
+            }
+            guard let value = parts.count == 2 ? parts[1] : rest.popFirst() else {
+                throw UsageError("\(option.name) needs a value")
+            }
+            guard values.updateValue(value, forKey: option.name) == nil else {
+                throw UsageError("\(option.name) is given twice")
+            }
+        }
+        if let missing = options.first(where: { $0.isRequired && values[$0.name] == nil }) {
+            throw UsageError("\(missing.name) is missing")
+        }
+        guard operands.count == operandCount else {
+            throw UsageError(
+                operands.count < operandCount
+                    ? "the path of a model is missing" : "“\(operands[operandCount])” is one argument too many"
+            )
+        }
+    }
+
+    subscript(option: String) -> String? { values[option] }
+
+    func has(_ name: String) -> Bool { switches.contains(name) }
+
+    /// The value of an option that the command requires, which reading has made sure is there.
+    func required(_ name: String) throws -> String {
+        guard let value = values[name] else { throw UsageError("\(name) is missing") }
+        return value
+    }
+
+    /// The value of an option as a whole number, zero or more.
+    func number(_ name: String) throws -> Int? {
+        guard let text = values[name] else { return nil }
+        guard let number = Int(text), number >= 0 else {
+            throw UsageError("\(name) takes a whole number, not “\(text)”")
+        }
+        return number
+    }
+}
+
+/// A command line that makes no sense.
+struct UsageError: Error, Equatable, CustomStringConvertible {
+    let description: String
+
+    init(_ description: String) {
+        self.description = description
+    }
+}

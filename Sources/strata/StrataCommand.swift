@@ -1,0 +1,62 @@
+import CoreData
+
+/// The program: picks the command and turns errors into messages and exit codes.
+@main
+enum StrataCommand {
+    static let commands: [any Command.Type] = [
+        InspectCommand.self, FetchCommand.self, ModelCommand.self, SchemaCommand.self, VerifyCommand.self,
+    ]
+
+    static func main() {
+        let code = run(
+            Array(CommandLine.arguments.dropFirst()),
+            print: { Swift.print($0) },
+            complain: { FileHandle.standardError.write(Data(("strata: " + $0 + "\n").utf8)) }
+        )
+        exit(code.rawValue)
+    }
+
+    /// Runs the command that `arguments` name.
+    static func run(_ arguments: [String], print: (String) -> Void, complain: (String) -> Void) -> ExitCode {
+        guard let name = arguments.first, !["--help", "-h", "help"].contains(name) else {
+            print(help)
+            return arguments.isEmpty ? .usage : .success
+        }
+        guard let command = commands.first(where: { $0.name == name }) else {
+            complain("“\(name)” is not a command. strata --help lists them.")
+            return .usage
+        }
+        guard arguments.dropFirst().allSatisfy({ $0 != "--help" && $0 != "-h" }) else {
+            print(command.help)
+            return .success
+        }
+        do {
+            let parsed = try Arguments(
+                arguments.dropFirst(),
+                options: command.options,
+                operandCount: command.operand == nil ? 0 : 1
+            )
+            return try command.run(parsed, print: print)
+        } catch let error as UsageError {
+            complain("\(error). strata \(name) --help says more.")
+            return .usage
+        } catch {
+            complain(error.localizedDescription)
+            return .failure
+        }
+    }
+
+    static var help: String {
+        let lines = commands.map { "  \($0.usage)\n      \($0.summary)" }
+        return """
+            Looks into Core Data's SQLite stores and models. It never modifies what it looks at.
+
+            \(lines.joined(separator: "\n"))
+
+            Exit codes: \(ExitCode.success.rawValue) done, \
+            \(ExitCode.problemsFound.rawValue) verify found problems, \
+            \(ExitCode.usage.rawValue) a command line that makes no sense, \
+            \(ExitCode.failure.rawValue) anything that cannot be read.
+            """
+    }
+}

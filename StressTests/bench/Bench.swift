@@ -1,0 +1,47 @@
+import CoreData
+
+/// The program: measures, prints a table, appends to a file.
+@main
+enum Bench {
+    static func main() {
+        do {
+            try run(try BenchOptions.parse(CommandLine.arguments.dropFirst()))
+        } catch {
+            FileHandle.standardError.write(Data("bench: \(error.localizedDescription)\n".utf8))
+            exit(1)
+        }
+    }
+
+    private static func run(_ options: BenchOptions) throws {
+        guard !options.showsHelp else {
+            print(BenchOptions.help)
+            return
+        }
+        if let workload = options.child {
+            _ = try FrameworkSide.run(workload, in: options.folder, scale: Scale(venues: options.rows))
+            print(ResidentMemory.peak ?? 0)
+            return
+        }
+
+        var comparisons: [Comparison] = []
+        try Harness(options: options, raw: RawSide.self, framework: FrameworkSide.self).run { comparison in
+            comparisons.append(comparison)
+            FileHandle.standardError.write(Data("\(comparison.workload.name) done\n".utf8))
+            if let path = options.json { try append(comparison.json, to: path) }
+        }
+        print("\(options.rows) rows, medians of \(options.runs) runs")
+        for line in Comparison.table(comparisons) { print(line) }
+    }
+
+    private static func append(_ line: String, to path: String) throws {
+        if !FileManager.default.fileExists(atPath: path) {
+            guard FileManager.default.createFile(atPath: path, contents: nil) else {
+                throw BenchError("Cannot write \(path)")
+            }
+        }
+        let file = try FileHandle(forWritingTo: URL(fileURLWithPath: path))
+        defer { try? file.close() }
+        try file.seekToEnd()
+        try file.write(contentsOf: Data((line + "\n").utf8))
+    }
+}

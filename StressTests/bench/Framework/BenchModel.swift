@@ -1,0 +1,81 @@
+import CoreData
+
+/// A place in a city: the object that most workloads handle.
+@ManagedObject
+final class Venue: NSManagedObject {
+    @Managed var name: String
+    @Managed var price: Int16
+    @Managed var distance: Double
+    @Managed var createdAt: Date
+    @Managed var favorite: Bool
+    @Managed var city: City?
+}
+
+/// A city with its venues.
+@ManagedObject
+final class City: NSManagedObject {
+    @Managed var name: String
+    @Managed var venues: Set<Venue>
+}
+
+/// The model, in code: a benchmark has no resources to find.
+enum BenchModel {
+    static func make() -> NSManagedObjectModel {
+        let venue = entity("Venue", Venue.self)
+        let city = entity("City", City.self)
+        let toCity = relationship("city", to: city, maxCount: 1)
+        let toVenues = relationship("venues", to: venue, maxCount: 0)
+        toCity.inverseRelationship = toVenues
+        toVenues.inverseRelationship = toCity
+
+        let price = attribute("price", .integer16)
+        let distance = attribute("distance", .double)
+        venue.properties = [
+            attribute("name", .string), price, distance, attribute("createdAt", .date), attribute("favorite", .boolean),
+            toCity,
+        ]
+        city.properties = [attribute("name", .string), toVenues]
+        venue.indexes = [
+            NSFetchIndexDescription(
+                name: "byPriceAndDistance",
+                elements: [
+                    NSFetchIndexElementDescription(property: price, collationType: .binary),
+                    NSFetchIndexElementDescription(property: distance, collationType: .binary),
+                ]
+            )
+        ]
+        let model = NSManagedObjectModel()
+        model.entities = [venue, city]
+        return model
+    }
+
+    private static func entity(_ name: String, _ type: NSManagedObject.Type) -> NSEntityDescription {
+        let entity = NSEntityDescription()
+        entity.name = name
+        entity.managedObjectClassName = NSStringFromClass(type)
+        return entity
+    }
+
+    private static func attribute(_ name: String, _ type: NSAttributeDescription.AttributeType)
+        -> NSAttributeDescription
+    {
+        let attribute = NSAttributeDescription()
+        attribute.name = name
+        attribute.type = type
+        attribute.isOptional = false
+        return attribute
+    }
+
+    private static func relationship(
+        _ name: String,
+        to destination: NSEntityDescription,
+        maxCount: Int
+    ) -> NSRelationshipDescription {
+        let relationship = NSRelationshipDescription()
+        relationship.name = name
+        relationship.destinationEntity = destination
+        relationship.maxCount = maxCount
+        relationship.deleteRule = .nullifyDeleteRule
+        return relationship
+    }
+}

@@ -1,0 +1,174 @@
+import CoreData
+
+/// The work as a program does it that uses the framework.
+enum FrameworkSide: Side {
+    /// One model for all runs: a model in use stays in memory for the life of the process.
+    private static let model = BenchModel.make()
+
+    static func fill(_ folder: String, scale: Scale) throws {
+        let stack = try Stack(folder + "/framework.sqlite", model)
+        defer { stack.close() }
+        _ = try insert(into: stack, scale: scale, venuesPerSave: scale.venues)
+    }
+
+    static func run(_ workload: Workload, in folder: String, scale: Scale) throws -> Sample {
+        guard !workload.startsEmpty else {
+            let path = folder + "/framework-new.sqlite"
+            defer { removeDatabase(at: path) }
+            let stack = try Stack(path, model)
+            defer { stack.close() }
+            let venuesPerSave = workload == .insert ? scale.venues : Scale.venuesPerBatch
+            return try insert(into: stack, scale: scale, venuesPerSave: venuesPerSave)
+        }
+        // A new coordinator has an empty row cache.
+        let stack = try Stack(folder + "/framework.sqlite", model)
+        defer { stack.close() }
+        switch workload {
+        case .query: return try query(stack)
+        case .lookUp: return try lookUp(stack, scale: scale)
+        case .change: return try change(stack, scale: scale)
+        default: return try readEverything(stack)
+        }
+    }
+
+    /// A coordinator with one store, and a context on it.
+    private struct Stack {
+        let coordinator: NSPersistentStoreCoordinator
+        let store: NSPersistentStore
+        let context: NSManagedObjectContext
+
+        init(_ path: String, _ model: NSManagedObjectModel) throws {
+            coordinator = NSPersistentStoreCoordinator(managedObjectModel: model)
+            store = try coordinator.addPersistentStore(
+                type: .sqlite,
+                configuration: nil,
+                at: URL(fileURLWithPath: path),
+                options: nil
+            )
+            context = NSManagedObjectContext(concurrencyType: .privateQueueConcurrencyType)
+            context.persistentStoreCoordinator = coordinator
+            context.undoManager = nil
+        }
+
+        func close() {
+            context.performAndWait { context.reset() }
+            // A store that cannot be closed fails the next run, which says so.
+            try? coordinator.remove(store)
+        }
+    }
+
+    // MARK: - The work
+
+    private static func insert(into stack: Stack, scale: Scale, venuesPerSave: Int) throws -> Sample {
+        let context = stack.context
+        return try context.performAndWait {
+            let clock = ContinuousClock()
+            let start = clock.now
+            let cities = (0..<scale.cities).map { number in
+                let city = City(context: context)
+                city.name = "City \(number)"
+                return city
+            }
+            for first in stride(from: 0, to: scale.venues, by: venuesPerSave) {
+                for number in first..<min(first + venuesPerSave, scale.venues) {
+                    let sample = VenueSample(number, scale: scale)
+                    let venue = Venue(context: context)
+                    venue.name = sample.name
+                    venue.price = sample.price
+                    venue.distance = sample.distance
+                    venue.createdAt = Date(timeIntervalSinceReferenceDate: sample.createdAt)
+                    venue.favorite = sample.isFavorite
+                    venue.city = cities[sample.city]
+                }
+                try context.save()
+            }
+            return Sample(duration: clock.now - start, checksum: scale.venues + scale.cities)
+        }
+    }
+
+    private static func readEverything(_ stack: Stack) throws -> Sample {
+        let context = stack.context
+        return try context.performAndWait {
+            let clock = ContinuousClock()
+            let start = clock.now
+            let venues = try context.fetch(NSFetchRequest<Venue>(entityName: "Venue"))
+            var checksum = 0
+            for venue in venues { checksum &+= Self.checksum(of: venue) }
+            return Sample(duration: clock.now - start, checksum: checksum)
+        }
+    }
+
+    private static func query(_ stack: Stack) throws -> Sample {
+        var generator = SeededGenerator(seed: 3)
+        let prices = (0..<Scale.queries).map { _ in Int.random(in: 0..<0x3FFF, using: &generator) }
+
+        let context = stack.context
+        return try context.performAndWait {
+            let clock = ContinuousClock()
+            let start = clock.now
+            let request = NSFetchRequest<Venue>(entityName: "Venue")
+            request.sortDescriptors = [
+                NSSortDescriptor(key: "price", ascending: true), NSSortDescriptor(key: "distance", ascending: true),
+            ]
+            request.fetchLimit = Scale.queryLimit
+            var checksum = 0
+            for price in prices {
+                request.predicate = NSPredicate(format: "price >= %d AND favorite == YES", price)
+                for venue in try context.fetch(request) { checksum &+= Self.checksum(of: venue) }
+            }
+            return Sample(duration: clock.now - start, checksum: checksum)
+        }
+    }
+
+    private static func lookUp(_ stack: Stack, scale: Scale) throws -> Sample {
+        var generator = SeededGenerator(seed: 4)
+        let keys = (0..<scale.lookups).map { _ in Int64.random(in: 1...Int64(scale.venues), using: &generator) }
+        let identifier = stack.store.identifier ?? ""
+        let ids = try keys.map { key in
+            let uri = URL(string: "x-coredata://\(identifier)/Venue/p\(key)")
+            guard let id = uri.flatMap({ stack.coordinator.managedObjectID(forURIRepresentation: $0) }) else {
+                throw BenchError("There is no ID for venue \(key)")
+            }
+            return id
+        }
+
+        let context = stack.context
+        return try context.performAndWait {
+            let clock = ContinuousClock()
+            let start = clock.now
+            var checksum = 0
+            for id in ids {
+                guard let venue = try context.existingObject(with: id) as? Venue else {
+                    throw BenchError("\(id) is no venue")
+                }
+                checksum &+= Self.checksum(of: venue)
+            }
+            return Sample(duration: clock.now - start, checksum: checksum)
+        }
+    }
+
+    private static func change(_ stack: Stack, scale: Scale) throws -> Sample {
+        let context = stack.context
+        return try context.performAndWait {
+            let clock = ContinuousClock()
+            let start = clock.now
+            let request = NSFetchRequest<Venue>(entityName: "Venue")
+            request.fetchLimit = scale.changes
+            let venues = try context.fetch(request)
+            for venue in venues {
+                venue.price = venue.price & 0x3FFF + 1
+                venue.favorite.toggle()
+            }
+            try context.save()
+            let duration = clock.now - start
+            return Sample(duration: duration, checksum: venues.reduce(0) { $0 &+ Int($1.price) })
+        }
+    }
+
+    @inline(__always)
+    private static func checksum(of venue: Venue) -> Int {
+        var sum = venue.name.utf8.count &+ Int(venue.price) &+ Int(venue.distance) &+ (venue.favorite ? 1 : 0)
+        sum &+= Int(venue.createdAt.timeIntervalSinceReferenceDate)
+        return sum &+ (venue.city == nil ? 0 : 1)
+    }
+}

@@ -1,0 +1,79 @@
+import Foundation
+
+/// What the command line asks for.
+struct BenchOptions: Equatable {
+    var only: [Workload] = Workload.allCases
+    var rows = 100_000
+    var runs = 7
+    /// The file that results are appended to, one JSON object a line.
+    var json: String?
+    /// Where the databases go.
+    ///
+    /// They should lie on the disk that is to be measured.
+    var folder = FileManager.default.temporaryDirectory.path
+    /// The workload that this process is to run once, in the framework only, to tell how much memory that takes.
+    var child: Workload?
+    var showsHelp = false
+
+    static let help = """
+        Compares the framework with the raw SQLite C API doing the same work, in alternating runs.
+
+        Usage: bench [--only W1,W2] [--rows N] [--runs N] [--json FILE] [--folder FOLDER]
+
+          --only LIST      some of \(Workload.allCases.map(\.name).joined(separator: ", ")) (default: all)
+          --rows N         venues in the store (default: 100000)
+          --runs N         runs of each side; the medians are compared (default: 7)
+          --json FILE      append one JSON object a line and workload
+          --folder FOLDER  where the databases go (default: the temporary folder)
+
+        \(Workload.allCases.map { "\($0.name)  \($0.summary)" }.joined(separator: "\n"))
+
+        Only ratios mean something: machines change speed within seconds. Under 15 % is noise. Build with -c release.
+        """
+
+    /// Reads the arguments that follow the program's name.
+    static func parse(_ arguments: some Sequence<String>) throws -> BenchOptions {
+        var options = BenchOptions()
+        var rest = Array(arguments)[...]
+        func value(of name: String) throws -> String {
+            guard let value = rest.popFirst() else { throw BenchError("\(name) needs a value") }
+            return value
+        }
+        func number(of name: String, from least: Int) throws -> Int {
+            let text = try value(of: name)
+            guard let number = Int(text), number >= least else {
+                throw BenchError("\(name) takes a number of at least \(least), not “\(text)”")
+            }
+            return number
+        }
+        while let name = rest.popFirst() {
+            switch name {
+            case "--only": options.only = try value(of: name).split(separator: ",").map { try workload(String($0)) }
+            case "--rows": options.rows = try number(of: name, from: 100)
+            case "--runs": options.runs = try number(of: name, from: 1)
+            case "--json": options.json = try value(of: name)
+            case "--folder": options.folder = try value(of: name)
+            case "--child": options.child = try workload(try value(of: name))
+            case "--help", "-h": options.showsHelp = true
+            default: throw BenchError("“\(name)” is not an option. --help lists them")
+            }
+        }
+        return options
+    }
+
+    private static func workload(_ name: String) throws -> Workload {
+        guard let workload = Workload.allCases.first(where: { $0.name.lowercased() == name.lowercased() }) else {
+            throw BenchError("There is no workload “\(name)”. --help lists them")
+        }
+        return workload
+    }
+}
+
+/// Why nothing could be measured.
+struct BenchError: LocalizedError, Equatable {
+    let errorDescription: String?
+
+    init(_ description: String) {
+        errorDescription = description
+    }
+}

@@ -1,0 +1,59 @@
+import Foundation
+
+/// What a workload took on both sides.
+struct Comparison {
+    let workload: Workload
+    let raw: [Duration]
+    let framework: [Duration]
+    let peakMemory: Int?
+
+    var rawMedian: Double { Self.median(raw) }
+    var frameworkMedian: Double { Self.median(framework) }
+    var ratio: Double { frameworkMedian / rawMedian }
+
+    /// The median in milliseconds.
+    static func median(_ durations: [Duration]) -> Double {
+        let sorted = durations.map { $0 / .milliseconds(1) }.sorted()
+        guard !sorted.isEmpty else { return .nan }
+        let middle = sorted.count / 2
+        return sorted.count % 2 == 1 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2
+    }
+
+    /// The comparison as one JSON object.
+    var json: String {
+        var members = [
+            "\"name\": \"\(workload.name)\"", "\"raw_ms\": \(digits(rawMedian))",
+            "\"coredata_ms\": \(digits(frameworkMedian))", "\"ratio\": \(digits(ratio))", "\"runs\": \(raw.count)",
+        ]
+        members.append("\"peak_rss_mib\": \(peakMemory.map { digits(Double($0) / 1_048_576) } ?? "null")")
+        return "{\(members.joined(separator: ", "))}"
+    }
+
+    /// The comparisons as a table.
+    static func table(_ comparisons: [Comparison]) -> [String] {
+        let header = ["", "work", "raw ms", "coredata ms", "ratio", "goal", "peak RSS"]
+        let rows = comparisons.map { comparison in
+            [
+                comparison.workload.name, comparison.workload.summary, digits(comparison.rawMedian),
+                digits(comparison.frameworkMedian), digits(comparison.ratio),
+                "≤ \(digits(comparison.workload.goal))\(comparison.ratio > comparison.workload.goal ? " missed" : "")",
+                comparison.peakMemory.map { "\($0 / 1_048_576) MiB" } ?? "unknown",
+            ]
+        }
+        let widths = header.indices.map { column in ([header] + rows).map { $0[column].count }.max() ?? 0 }
+        return ([header] + rows).map { row in
+            var line = ""
+            for (column, cell) in row.enumerated() {
+                let padding = String(repeating: " ", count: widths[column] - cell.count)
+                line += (column == 0 ? "" : "  ") + (column < 2 || column == 5 ? cell + padding : padding + cell)
+            }
+            while line.last == " " { line.removeLast() }
+            return line
+        }
+    }
+}
+
+/// Three significant places, or whole numbers where those are enough.
+private func digits(_ value: Double) -> String {
+    String(format: value < 10 ? "%.2f" : value < 100 ? "%.1f" : "%.0f", value)
+}

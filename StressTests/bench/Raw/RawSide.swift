@@ -1,0 +1,235 @@
+import Foundation
+
+/// The work as a program does it that calls SQLite's C API itself, with a plain class for each row.
+enum RawSide: Side {
+    /// A row in memory.
+    final class Venue {
+        let id: Int64
+        var version: Int64
+        var name: String
+        var price: Int16
+        var distance: Double
+        var createdAt: Date
+        var isFavorite: Bool
+        var city: Int64
+
+        init(
+            id: Int64,
+            version: Int64,
+            name: String,
+            price: Int16,
+            distance: Double,
+            createdAt: Date,
+            isFavorite: Bool,
+            city: Int64
+        ) {
+            self.id = id
+            self.version = version
+            self.name = name
+            self.price = price
+            self.distance = distance
+            self.createdAt = createdAt
+            self.isFavorite = isFavorite
+            self.city = city
+        }
+    }
+
+    /// The columns and indexes that the framework has for the same model.
+    private static let schema = """
+        CREATE TABLE city (id INTEGER PRIMARY KEY, version INTEGER, name VARCHAR);
+        CREATE TABLE venue (id INTEGER PRIMARY KEY, version INTEGER, favorite INTEGER, price INTEGER, city INTEGER,
+            createdAt TIMESTAMP, distance FLOAT, name VARCHAR);
+        CREATE INDEX venue_city ON venue (city);
+        CREATE INDEX venue_price_distance ON venue (price, distance);
+        """
+    private static let columns = "id, version, favorite, price, city, createdAt, distance, name"
+
+    static func fill(_ folder: String, scale: Scale) throws {
+        let database = try create(folder + "/raw.sqlite")
+        _ = try insert(into: database, scale: scale, venuesPerSave: scale.venues)
+    }
+
+    static func run(_ workload: Workload, in folder: String, scale: Scale) throws -> Sample {
+        switch workload {
+        case .insert: try insert(in: folder, scale: scale, venuesPerSave: scale.venues)
+        case .insertInBatches: try insert(in: folder, scale: scale, venuesPerSave: Scale.venuesPerBatch)
+        case .readEverything: try readEverything(try RawDatabase(path: folder + "/raw.sqlite"))
+        case .query: try query(try RawDatabase(path: folder + "/raw.sqlite"))
+        case .lookUp: try lookUp(try RawDatabase(path: folder + "/raw.sqlite"), scale: scale)
+        case .change: try change(try RawDatabase(path: folder + "/raw.sqlite"), scale: scale)
+        }
+    }
+
+    // MARK: - W1
+
+    private static func create(_ path: String) throws -> RawDatabase {
+        let database = try RawDatabase(path: path)
+        try database.execute(schema)
+        return database
+    }
+
+    private static func insert(in folder: String, scale: Scale, venuesPerSave: Int) throws -> Sample {
+        let path = folder + "/raw-new.sqlite"
+        defer { removeDatabase(at: path) }
+        return try insert(into: try create(path), scale: scale, venuesPerSave: venuesPerSave)
+    }
+
+    private static func insert(into database: RawDatabase, scale: Scale, venuesPerSave: Int) throws -> Sample {
+        let clock = ContinuousClock()
+        let start = clock.now
+        let insertCity = try database.prepare("INSERT INTO city (id, version, name) VALUES (?, 1, ?)")
+        let insertVenue = try database.prepare("INSERT INTO venue (\(columns)) VALUES (?, ?, ?, ?, ?, ?, ?, ?)")
+
+        try database.execute("BEGIN IMMEDIATE")
+        for city in 0..<scale.cities {
+            insertCity.bind(Int64(city + 1), at: 1)
+            insertCity.bind("City \(city)", at: 2)
+            try insertCity.run()
+        }
+        for first in stride(from: 0, to: scale.venues, by: venuesPerSave) {
+            if first > 0 { try database.execute("BEGIN IMMEDIATE") }
+            // Objects first, then rows, as any program has it that keeps its data in objects.
+            let venues = (first..<min(first + venuesPerSave, scale.venues)).map { venue($0, scale: scale) }
+            for venue in venues {
+                insertVenue.bind(venue.id, at: 1)
+                insertVenue.bind(venue.version, at: 2)
+                insertVenue.bind(Int64(venue.isFavorite ? 1 : 0), at: 3)
+                insertVenue.bind(Int64(venue.price), at: 4)
+                insertVenue.bind(venue.city, at: 5)
+                insertVenue.bind(venue.createdAt.timeIntervalSinceReferenceDate, at: 6)
+                insertVenue.bind(venue.distance, at: 7)
+                insertVenue.bind(venue.name, at: 8)
+                try insertVenue.run()
+            }
+            try database.execute("COMMIT")
+        }
+        return Sample(duration: clock.now - start, checksum: scale.venues + scale.cities)
+    }
+
+    private static func venue(_ number: Int, scale: Scale) -> Venue {
+        let sample = VenueSample(number, scale: scale)
+        return Venue(
+            id: Int64(number + 1),
+            version: 1,
+            name: sample.name,
+            price: sample.price,
+            distance: sample.distance,
+            createdAt: Date(timeIntervalSinceReferenceDate: sample.createdAt),
+            isFavorite: sample.isFavorite,
+            city: Int64(sample.city + 1)
+        )
+    }
+
+    // MARK: - W2, W3, W4, W6
+
+    private static func readEverything(_ database: RawDatabase) throws -> Sample {
+        let clock = ContinuousClock()
+        let start = clock.now
+        let statement = try database.prepare("SELECT \(columns) FROM venue")
+        var venues: [Venue] = []
+        while try statement.step() { venues.append(venue(from: statement)) }
+
+        var checksum = 0
+        for venue in venues { checksum &+= Self.checksum(of: venue) }
+        return Sample(duration: clock.now - start, checksum: checksum)
+    }
+
+    private static func query(_ database: RawDatabase) throws -> Sample {
+        var generator = SeededGenerator(seed: 3)
+        let prices = (0..<Scale.queries).map { _ in Int64.random(in: 0..<0x3FFF, using: &generator) }
+
+        let clock = ContinuousClock()
+        let start = clock.now
+        let statement = try database.prepare(
+            """
+            SELECT \(columns) FROM venue WHERE price >= ? AND favorite = ? ORDER BY price, distance, id
+            LIMIT \(Scale.queryLimit)
+            """
+        )
+        var checksum = 0
+        for price in prices {
+            statement.bind(price, at: 1)
+            statement.bind(Int64(1), at: 2)
+            var venues: [Venue] = []
+            while try statement.step() { venues.append(venue(from: statement)) }
+            for venue in venues { checksum &+= Self.checksum(of: venue) }
+            statement.reset()
+        }
+        return Sample(duration: clock.now - start, checksum: checksum)
+    }
+
+    private static func lookUp(_ database: RawDatabase, scale: Scale) throws -> Sample {
+        var generator = SeededGenerator(seed: 4)
+        let ids = (0..<scale.lookups).map { _ in Int64.random(in: 1...Int64(scale.venues), using: &generator) }
+
+        let clock = ContinuousClock()
+        let start = clock.now
+        let statement = try database.prepare("SELECT \(columns) FROM venue WHERE id = ?")
+        var checksum = 0
+        for id in ids {
+            statement.bind(id, at: 1)
+            guard try statement.step() else { throw BenchError("There is no venue \(id)") }
+            checksum &+= Self.checksum(of: venue(from: statement))
+            statement.reset()
+        }
+        return Sample(duration: clock.now - start, checksum: checksum)
+    }
+
+    private static func change(_ database: RawDatabase, scale: Scale) throws -> Sample {
+        let clock = ContinuousClock()
+        let start = clock.now
+        let select = try database.prepare("SELECT \(columns) FROM venue LIMIT \(scale.changes)")
+        var venues: [Venue] = []
+        while try select.step() { venues.append(venue(from: select)) }
+        select.reset()
+
+        for venue in venues {
+            venue.price = venue.price & 0x3FFF + 1
+            venue.isFavorite.toggle()
+        }
+
+        let update = try database.prepare(
+            "UPDATE venue SET favorite = ?, price = ?, version = ? WHERE id = ? AND version = ?"
+        )
+        try database.execute("BEGIN IMMEDIATE")
+        for venue in venues {
+            update.bind(Int64(venue.isFavorite ? 1 : 0), at: 1)
+            update.bind(Int64(venue.price), at: 2)
+            update.bind(venue.version + 1, at: 3)
+            update.bind(venue.id, at: 4)
+            update.bind(venue.version, at: 5)
+            try update.run()
+            guard database.changes == 1 else { throw BenchError("Venue \(venue.id) has changed meanwhile") }
+            venue.version += 1
+        }
+        try database.execute("COMMIT")
+        let duration = clock.now - start
+        return Sample(duration: duration, checksum: venues.reduce(0) { $0 &+ Int($1.price) })
+    }
+
+    @inline(__always)
+    private static func venue(from statement: RawStatement) -> Venue {
+        Venue(
+            id: statement.integer(0),
+            version: statement.integer(1),
+            name: statement.text(7),
+            price: Int16(truncatingIfNeeded: statement.integer(3)),
+            distance: statement.double(6),
+            createdAt: Date(timeIntervalSinceReferenceDate: statement.double(5)),
+            isFavorite: statement.integer(2) != 0,
+            city: statement.integer(4)
+        )
+    }
+
+    @inline(__always)
+    private static func checksum(of venue: Venue) -> Int {
+        var sum = venue.name.utf8.count &+ Int(venue.price) &+ Int(venue.distance) &+ (venue.isFavorite ? 1 : 0)
+        sum &+= Int(venue.createdAt.timeIntervalSinceReferenceDate)
+        return sum &+ (venue.city == 0 ? 0 : 1)
+    }
+}
+
+/// Removes a database and the files that SQLite keeps beside it.
+func removeDatabase(at path: String) {
+    for suffix in ["", "-wal", "-shm"] { try? FileManager.default.removeItem(atPath: path + suffix) }
+}

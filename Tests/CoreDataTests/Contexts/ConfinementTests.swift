@@ -1,0 +1,143 @@
+import CoreData
+import Foundation
+import TestSupport
+import Testing
+
+@Suite("Confinement")
+struct ConfinementTests {
+    /// What the process said before it stopped.
+    private func message(_ result: ExitTest.Result?) -> String {
+        String(decoding: result?.standardErrorContent ?? [], as: UTF8.self)
+    }
+
+    @Test func `touching an object off its queue stops the program and names context, object, member and queues`() async
+    {
+        let result = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
+            let stack = try Stack(.memory)
+            let context = stack.context("importer")
+            let city = try context.performAndWait {
+                let city = City(context: context)
+                city.name = "Faro"
+                try context.save()
+                return city
+            }
+            DispatchQueue(label: "wrong queue").sync { _ = city.name }
+        }
+        let text = message(result)
+        #expect(text.contains("private-queue context \"importer\""), "\(text)")
+        #expect(text.contains("/City/p1"), "\(text)")
+        #expect(text.contains("\"wrong queue\""), "\(text)")
+        #expect(text.contains("\"CoreData context\""), "\(text)")
+    }
+
+    @Test func `fetching off the queue stops the program, also from inside another context`() async {
+        let result = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
+            let stack = try Stack(.memory)
+            let first = stack.context("first")
+            let second = stack.context("second")
+            try first.performAndWait { _ = try second.fetch(NSFetchRequest<City>(entityName: "City")) }
+        }
+        let text = message(result)
+        #expect(text.contains("fetch(_:)"), "\(text)")
+        #expect(text.contains("inside the scope of private-queue context \"first\""), "\(text)")
+        #expect(text.contains("confined to private-queue context \"second\""), "\(text)")
+    }
+
+    @Test func `saving, inserting and changing off the queue stop the program`() async {
+        await #expect(processExitsWith: .failure) {
+            let stack = try Stack(.memory)
+            let context = stack.context()
+            try context.save()
+        }
+        await #expect(processExitsWith: .failure) {
+            let stack = try Stack(.memory)
+            let context = stack.context()
+            _ = City(context: context)
+        }
+        await #expect(processExitsWith: .failure) {
+            let stack = try Stack(.memory)
+            let context = stack.context()
+            let venue = context.performAndWait { Venue(context: context) }
+            venue.price = 3
+        }
+        await #expect(processExitsWith: .failure) {
+            let stack = try Stack(.memory)
+            let context = stack.context()
+            let venue = context.performAndWait { Venue(context: context) }
+            _ = venue.tags
+        }
+        await #expect(processExitsWith: .failure) {
+            let stack = try Stack(.memory)
+            let context = stack.context()
+            let venue = context.performAndWait { Venue(context: context) }
+            venue.setValue("x", forKey: "name")
+        }
+        await #expect(processExitsWith: .failure) {
+            let stack = try Stack(.memory)
+            let context = stack.context()
+            _ = context.registeredObjects
+        }
+    }
+
+    @Test func `a setting may be made anywhere before the first object, and only inside the scope after it`()
+        async throws
+    {
+        let stack = try Stack(.memory)
+        let context = stack.context()
+        context.mergePolicy = NSMergePolicy.mergeByPropertyObjectTrump
+        context.automaticallyMergesChangesFromParent = true
+        context.undoManager = UndoManager()
+        context.transactionAuthor = "a test"
+        context.performAndWait {
+            #expect(context.mergePolicy as? NSMergePolicy === NSMergePolicy.mergeByPropertyObjectTrump)
+        }
+        await #expect(processExitsWith: .failure) {
+            let stack = try Stack(.memory)
+            let context = stack.context()
+            context.performAndWait { _ = Venue(context: context) }
+            context.mergePolicy = NSMergePolicy.rollback
+        }
+    }
+
+    @Test func `CS-21 what is constant may be read on any thread`() async throws {
+        let stack = try Stack(.memory)
+        let context = stack.context("reader")
+        let id = try stack.storeCity()
+        let (city, fresh) = try context.performAndWait { (try context.get(id, City.self), Venue(context: context)) }
+        let objects = UncheckedPair(city, fresh)
+        await Task.detached {
+            #expect(objects.first.objectID == id)
+            #expect(objects.second.objectID.isTemporaryID)
+            #expect(objects.first.managedObjectContext === context)
+            #expect(objects.first.entity.name == "City")
+            #expect(context.name == "reader")
+            #expect(context.persistentStoreCoordinator === stack.coordinator)
+            #expect(context.concurrencyType == .privateQueueConcurrencyType)
+            #expect(id.uriRepresentation().scheme == "x-coredata")
+            context.userInfo["note"] = 1
+            #expect(context.userInfo["note"] as? Int == 1)
+        }.value
+    }
+
+    @Test func `CS-8 a scope is no thread: blocks of one context run on whatever thread is free`() async throws {
+        let stack = try Stack(.memory)
+        let context = stack.context()
+        let id = try stack.storeCity("Faro")
+        for _ in 0..<50 {
+            let name = try await context.perform { try context.get(id, City.self).name }
+            #expect(name == "Faro")
+            await Task.yield()
+        }
+    }
+}
+
+/// Two objects on their way to another thread, where only what any thread may read is read.
+private struct UncheckedPair: @unchecked Sendable {
+    // @unchecked Sendable: see above.
+    let first: NSManagedObject
+    let second: NSManagedObject
+
+    init(_ first: NSManagedObject, _ second: NSManagedObject) {
+        (self.first, self.second) = (first, second)
+    }
+}

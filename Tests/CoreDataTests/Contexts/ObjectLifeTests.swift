@@ -1,0 +1,477 @@
+import TestSupport
+import Testing
+
+@testable import CoreData
+
+@Suite("Objects in a context")
+struct ObjectLifeTests {
+    @Test(arguments: StoreKind.allCases)
+    func `CS-26, 32, 33, 34 look-ups give one instance for each ID`(_ kind: StoreKind) throws {
+        let stack = try Stack(kind)
+        let id = try stack.storeCity("Porto")
+        let context = stack.context()
+        try context.performAndWait { () throws in
+            #expect(context.registeredObject(for: id) == nil)
+            let city = context.object(with: id)
+            #expect(city.isFault)
+            #expect(context.registeredObject(for: id) === city)
+            #expect(try context.existingObject(with: id) === city)
+            #expect(!city.isFault)
+            #expect(try context.all(City.self) == [city])
+            #expect(context.object(with: id) === city)
+        }
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `CS-33, 34, 73 an ID without a row gives a fault, which existingObject refuses`(_ kind: StoreKind) throws {
+        let stack = try Stack(kind)
+        let id = try stack.storeCity("Porto")
+        try stack.delete(id)
+        let context = stack.context()
+        context.performAndWait {
+            let error = #expect(throws: CocoaError.self) { try context.existingObject(with: id) }
+            #expect(error?.code == .managedObjectReferentialIntegrity)
+            let city = context.object(with: id)
+            #expect(city.isFault)
+            #expect(city.value(forKey: "name") == nil)
+            #expect((city as? City)?.population == 0)
+            #expect(city.isDeleted)
+            #expect(!context.hasChanges)
+            #expect(throws: CocoaError.self) { try context.existingObject(with: id) }
+        }
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `CS-74, 75 without shouldDeleteInaccessibleFaults the handler is told and the object is not deleted`(
+        _ kind: StoreKind
+    ) throws {
+        let stack = try Stack(kind)
+        let id = try stack.storeCity("Porto")
+        try stack.delete(id)
+        let context = stack.context()
+        context.performAndWait {
+            context.shouldDeleteInaccessibleFaults = false
+            var told: [NSManagedObject] = []
+            context.inaccessibleFaultHandler = { told.append($0) }
+            let city = context.object(with: id)
+            #expect(city.value(forKey: "name") == nil)
+            #expect(told == [city])
+            #expect(!city.isDeleted)
+        }
+        let custom = AskedContext(.privateQueue)
+        custom.persistentStoreCoordinator = stack.coordinator
+        custom.performAndWait {
+            _ = custom.object(with: id).value(forKey: "name")
+            #expect(custom.asked == [id])
+        }
+    }
+
+    private final class AskedContext: NSManagedObjectContext, @unchecked Sendable {
+        // @unchecked Sendable: `asked` is touched inside the scope only.
+        var asked: [NSManagedObjectID] = []
+
+        override func shouldHandleInaccessibleFault(
+            _ fault: NSManagedObject,
+            for oid: NSManagedObjectID,
+            triggeredByProperty property: NSPropertyDescription?
+        ) -> Bool {
+            asked.append(oid)
+            return true
+        }
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `CS-29, 36 a new object has a temporary ID until it is saved, and keys are not used again`(_ kind: StoreKind)
+        throws
+    {
+        let stack = try Stack(kind)
+        let context = stack.context()
+        try context.performAndWait {
+            let first = City(context: context)
+            first.name = "first"
+            let id = first.objectID
+            let uri = id.uriRepresentation()
+            #expect(id.isTemporaryID)
+            try context.save()
+            #expect(!id.isTemporaryID)
+            #expect(first.objectID === id)
+            #expect(stack.coordinator.managedObjectID(forURIRepresentation: uri) === id)
+            let old = id.uriRepresentation()
+            context.delete(first)
+            try context.save()
+            let second = City(context: context)
+            second.name = "second"
+            try context.save()
+            #expect(second.objectID.uriRepresentation() != old)
+        }
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `CS-30 permanent IDs can be had before the save, and relationships go on working`(_ kind: StoreKind) throws {
+        let stack = try Stack(kind)
+        let context = stack.context()
+        try context.performAndWait {
+            let city = City(context: context)
+            city.name = "Porto"
+            let venue = Venue(context: context)
+            venue.city = city
+            let tag = Tag(context: context)
+            venue.tags = [tag]
+            let id = city.objectID
+            try context.obtainPermanentIDs(for: [city, city, venue])
+            #expect(!id.isTemporaryID)
+            #expect(!venue.objectID.isTemporaryID)
+            #expect(city.isInserted)
+            #expect(context.object(with: id) === city)
+            try context.obtainPermanentIDs(for: [city])
+            #expect(city.objectID === id)
+            #expect(city.venues == [venue])
+            venue.city = city
+            #expect(!venue.changedValuesForCurrentEvent().keys.contains("city") || venue.city === city)
+            #expect(city.venues == [venue])
+            venue.tags = []
+            #expect(tag.venues.isEmpty)
+            venue.tags = [tag]
+            venue.city = nil
+            #expect(city.venues.isEmpty)
+            venue.city = city
+            try context.save()
+            #expect(id == city.objectID)
+            #expect(!city.isInserted)
+        }
+        let reader = stack.context()
+        try reader.performAndWait {
+            let venue = try #require(try reader.all(Venue.self).first)
+            #expect(venue.city?.name == "Porto")
+            #expect(venue.city?.venues == [venue])
+            #expect(venue.tags.first?.venues == [venue])
+        }
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `an object with a permanent ID that is rolled back is gone`(_ kind: StoreKind) throws {
+        let stack = try Stack(kind)
+        let context = stack.context()
+        try context.performAndWait {
+            let city = City(context: context)
+            try context.obtainPermanentIDs(for: [city])
+            let id = city.objectID
+            context.rollback()
+            #expect(city.managedObjectContext == nil)
+            #expect(city.objectID === id)
+            #expect(context.registeredObject(for: id) == nil)
+            #expect(try context.count(for: NSFetchRequest<City>(entityName: "City")) == 0)
+        }
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `an unsaved object of another context is a fault that is found once it was saved`(_ kind: StoreKind) throws {
+        let stack = try Stack(kind)
+        let writer = stack.context("writer")
+        let reader = stack.context("reader")
+        let (city, id) = writer.performAndWait {
+            let city = City(context: writer)
+            city.name = "Porto"
+            return (city, city.objectID)
+        }
+        let stranger = reader.performAndWait { reader.object(with: id) }
+        try writer.performAndWait {
+            try writer.save()
+            #expect(!city.objectID.isTemporaryID)
+        }
+        try reader.performAndWait { () throws in
+            #expect(reader.object(with: id) === stranger)
+            #expect(try reader.all(City.self) == [stranger])
+            #expect(stranger.value(forKey: "name") as? String == "Porto")
+        }
+    }
+
+    // MARK: - Who is kept
+
+    @Test func `CS-27 objects that nobody holds go, and changed ones stay`() throws {
+        let stack = try Stack(.memory)
+        let writer = stack.context()
+        try writer.performAndWait {
+            for index in 0..<5_000 {
+                let city = City(context: writer)
+                city.name = "city \(index)"
+                city.population = Int64(index)
+            }
+            try writer.save()
+        }
+        let reader = stack.context()
+        try reader.performAndWait {
+            let request = NSFetchRequest<City>(entityName: "City")
+            request.predicate = NSPredicate(format: "population == 7")
+            let held = try #require(try reader.fetch(request).first)
+            request.predicate = NSPredicate(format: "population == 8")
+            weak var changed = try reader.fetch(request).first
+            changed?.name = "changed"
+            weak var dropped: City?
+            try withExtendedLifetime(reader.all(City.self)) { cities in
+                dropped = cities.first { $0.population == 9 }
+                #expect(dropped != nil)
+                #expect(reader.registeredObjects.count == 5_000)
+            }
+            reader.perform {}
+            reader.sweep()
+            #expect(dropped == nil)
+            #expect(reader.registeredObjects.count < 100)
+            #expect(changed?.name == "changed")
+            #expect(try reader.all(City.self).contains(held))
+        }
+    }
+
+    @Test func `CS-27 a context that retains its objects keeps them all`() throws {
+        let stack = try Stack(.memory)
+        let id = try stack.storeCity()
+        let context = stack.context()
+        context.retainsRegisteredObjects = true
+        try context.performAndWait {
+            weak var city = try context.existingObject(with: id)
+            context.sweep()
+            #expect(city != nil)
+            try stack.change(id, City.self) { city, _ in city.name = "renamed" }
+            #expect(try context.all(City.self).first?.name == "Porto")
+        }
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `CS-212 what nobody holds is read anew by the next fetch or look-up`(_ kind: StoreKind) throws {
+        let stack = try Stack(kind)
+        let id = try stack.storeCity("Porto")
+        let context = stack.context()
+        try context.performAndWait {
+            #expect(try context.all(City.self).map(\.name) == ["Porto"])
+            try stack.change(id, City.self) { city, _ in city.name = "Oporto" }
+            #expect(try context.all(City.self).map(\.name) == ["Oporto"])
+            try stack.change(id, City.self) { city, _ in city.name = "Cale" }
+            #expect(try context.existingObject(with: id).value(forKey: "name") as? String == "Cale")
+            try stack.change(id, City.self) { city, _ in city.name = "Portus Cale" }
+            #expect(context.object(with: id).value(forKey: "name") as? String == "Portus Cale")
+            let held = try context.get(id, City.self)
+            #expect(held.name == "Portus Cale")
+            try stack.change(id, City.self) { city, _ in city.name = "Porto" }
+            #expect(
+                try context.all(City.self).map(\.name) == ["Portus Cale"],
+                "CS-72: a refetch leaves what is held alone"
+            )
+            let request = NSFetchRequest<City>(entityName: "City")
+            request.shouldRefreshRefetchedObjects = true
+            #expect(try context.fetch(request).map(\.name) == ["Porto"])
+        }
+    }
+
+    @Test func `objects that outlive their context still know their IDs`() throws {
+        let stack = try Stack(.memory)
+        let id = try stack.storeCity()
+        var context: NSManagedObjectContext? = stack.context()
+        let held = try #require(
+            try context?.performAndWait { try context?.fetch(NSFetchRequest<City>(entityName: "City")).first }
+        )
+        let new = try #require(context.map { context in context.performAndWait { City(context: context) } })
+        context = nil
+        #expect(held.managedObjectContext == nil)
+        #expect(held.objectID === id)
+        #expect(new.objectID.isTemporaryID)
+    }
+
+    // MARK: - Insert and delete
+
+    @Test(arguments: StoreKind.allCases)
+    func `the sets of changed objects do not overlap`(_ kind: StoreKind) throws {
+        let stack = try Stack(kind)
+        let kept = try stack.storeCity("kept")
+        let doomed = try stack.storeCity("doomed")
+        let context = stack.context()
+        try context.performAndWait {
+            let updated = try context.get(kept, City.self)
+            let deleted = try context.get(doomed, City.self)
+            updated.population = 9
+            deleted.population = 9
+            context.delete(deleted)
+            let inserted = City(context: context)
+            inserted.name = "new"
+            let never = City(context: context)
+            context.delete(never)
+            #expect(context.insertedObjects == [inserted])
+            #expect(context.updatedObjects == [updated])
+            #expect(context.deletedObjects == [deleted])
+            #expect(context.hasChanges)
+            try context.save()
+            #expect(!context.hasChanges)
+            #expect(never.managedObjectContext == nil)
+            #expect(deleted.managedObjectContext == nil)
+            #expect(!deleted.isDeleted)
+            #expect(deleted.objectID === doomed)
+            #expect(deleted.name == "doomed")
+        }
+        #expect(try stack.count("City") == 2)
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `inserting a deleted object takes the deletion back`(_ kind: StoreKind) throws {
+        let stack = try Stack(kind)
+        let id = try stack.storeCity()
+        let context = stack.context()
+        try context.performAndWait {
+            let city = try context.get(id, City.self)
+            context.delete(city)
+            context.processPendingChanges()
+            context.insert(city)
+            #expect(!city.isDeleted)
+            #expect(context.deletedObjects.isEmpty)
+            try context.save()
+        }
+        #expect(try stack.count("City") == 1)
+    }
+
+    // MARK: - Refresh, rollback, reset
+
+    @Test(arguments: StoreKind.allCases)
+    func `CS-64 a refresh without merging drops the changes and makes a fault`(_ kind: StoreKind) throws {
+        let stack = try Stack(kind)
+        let id = try stack.storeCity("Porto", population: 5)
+        let context = stack.context()
+        try context.performAndWait {
+            let city = try context.get(id, City.self)
+            city.population = 6
+            context.refresh(city, mergeChanges: false)
+            #expect(city.isFault)
+            #expect(!city.isUpdated)
+            #expect(!context.hasChanges)
+            #expect(city.population == 5)
+        }
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `CS-65, 66 a merging refresh keeps the edits upon the newer row, and the save does not conflict`(
+        _ kind: StoreKind
+    ) throws {
+        let stack = try Stack(kind)
+        let id = try stack.storeCity("Porto", population: 5)
+        let context = stack.context()
+        try context.performAndWait {
+            let city = try context.get(id, City.self)
+            city.population = 6
+            try stack.change(id, City.self) { city, _ in
+                city.name = "Oporto"
+                city.population = 100
+            }
+            context.refresh(city, mergeChanges: true)
+            #expect(city.name == "Oporto")
+            #expect(city.population == 6)
+            #expect(city.changedValues().keys.sorted() == ["population"])
+            try context.save()
+        }
+        #expect(try stack.read(id, City.self) { "\($0.name) \($0.population)" } == "Oporto 6")
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `CS-67 refreshAllObjects brings everything up to date and keeps unsaved work`(_ kind: StoreKind) throws {
+        let stack = try Stack(kind)
+        let first = try stack.storeCity("first")
+        let second = try stack.storeCity("second")
+        let context = stack.context()
+        try context.performAndWait {
+            let one = try context.get(first, City.self)
+            let two = try context.get(second, City.self)
+            let new = City(context: context)
+            new.name = "new"
+            one.population = 50
+            #expect(two.name == "second")
+            try stack.change(first, City.self) { city, _ in city.name = "first!" }
+            try stack.change(second, City.self) { city, _ in city.name = "second!" }
+            context.refreshAllObjects()
+            #expect(one.name == "first!")
+            #expect(one.population == 50)
+            #expect(two.isFault)
+            #expect(two.name == "second!")
+            #expect(new.name == "new")
+            #expect(context.insertedObjects == [new])
+        }
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `CS-69 a rollback restores values, relationships and deleted objects`(_ kind: StoreKind) throws {
+        let stack = try Stack(kind)
+        let id = try stack.store(Venue.self) { venue, context in
+            venue.name = "bar"
+            let city = City(context: context)
+            city.name = "Porto"
+            venue.city = city
+            let tag = Tag(context: context)
+            tag.title = "quiet"
+            venue.tags = [tag]
+        }
+        let context = stack.context()
+        try context.performAndWait {
+            context.undoManager = UndoManager()
+            let venue = try context.get(id, Venue.self)
+            let city = try #require(venue.city)
+            let tag = try #require(venue.tags.first)
+            venue.name = "changed"
+            venue.tags = []
+            venue.city = nil
+            let new = Venue(context: context)
+            new.city = city
+            #expect(city.venues == [new])
+            context.delete(tag)
+            context.processPendingChanges()
+            context.rollback()
+            #expect(!context.hasChanges)
+            #expect(venue.name == "bar")
+            #expect(venue.city === city)
+            #expect(venue.tags == [tag])
+            #expect(city.venues == [venue])
+            #expect(!tag.isDeleted)
+            #expect(new.managedObjectContext == nil)
+            #expect(context.undoManager?.canUndo == false)
+            try context.save()
+        }
+        #expect(try stack.count("Venue") == 1)
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `CS-68, 123 a reset forgets everything and says so`(_ kind: StoreKind) throws {
+        let stack = try Stack(kind)
+        let id = try stack.storeCity("Porto")
+        let context = stack.context()
+        try context.performAndWait {
+            context.undoManager = UndoManager()
+            let city = try context.get(id, City.self)
+            city.name = "changed"
+            let new = City(context: context)
+            context.processPendingChanges()
+            let log = NotificationLog([.NSManagedObjectContextObjectsDidChange], of: context)
+            context.reset()
+            #expect(log.entries.count == 1)
+            #expect(log.entries[0].notification.userInfo?[NSInvalidatedAllObjectsKey] != nil)
+            #expect(context.registeredObjects.isEmpty)
+            #expect(!context.hasChanges)
+            #expect(context.undoManager?.canUndo == false)
+            #expect(city.managedObjectContext == nil)
+            #expect(city.objectID === id)
+            #expect(new.objectID.isTemporaryID)
+            #expect(try context.get(id, City.self) !== city)
+            #expect(try context.get(id, City.self).name == "Porto")
+        }
+    }
+
+    // MARK: - Stores that cannot be read
+
+    @Test func `user demand 16: an object of a removed store reads empty and throws where it can`() throws {
+        let stack = try Stack(.memory)
+        let id = try stack.storeCity("Porto")
+        let context = stack.context()
+        try context.performAndWait {
+            let city = try context.get(id, City.self)
+            try stack.coordinator.remove(try #require(stack.coordinator.persistentStores.first))
+            #expect(city.name.isEmpty)
+            #expect(city.objectID === id)
+            #expect(throws: CocoaError.self) { try context.existingObject(with: id) }
+            #expect(throws: CocoaError.self) { try context.all(City.self) }
+            #expect(id.persistentStore == nil)
+        }
+    }
+}

@@ -1,0 +1,438 @@
+import CoreData
+import TestSupport
+import Testing
+
+@Suite("Saving")
+struct SavingTests {
+    @Test(arguments: StoreKind.allCases)
+    func `CS-82 a save without changes does nothing and posts nothing`(_ kind: StoreKind) throws {
+        let stack = try Stack(kind)
+        let context = stack.context()
+        let log = NotificationLog(.ofContexts, of: context)
+        try context.performAndWait { try context.save() }
+        #expect(log.entries.isEmpty)
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `CS-83, 84 flags tell what the next save does`(_ kind: StoreKind) throws {
+        let stack = try Stack(kind)
+        let context = stack.context()
+        try context.performAndWait {
+            let city = City(context: context)
+            city.name = "Porto"
+            #expect(city.isInserted && !city.isUpdated && !city.isDeleted)
+            try context.save()
+            #expect(!city.isInserted && !city.isUpdated && !city.hasChanges)
+            city.population = 3
+            #expect(!city.isInserted && city.isUpdated)
+            try context.save()
+            #expect(!city.isUpdated)
+            context.delete(city)
+            #expect(city.isDeleted)
+            try context.save()
+            #expect(!city.isDeleted)
+        }
+    }
+
+    /// What a context shows of itself: for comparing before and after a failed save.
+    private struct Picture: Equatable {
+        let inserted: Set<NSManagedObject>
+        let updated: Set<NSManagedObject>
+        let deleted: Set<NSManagedObject>
+        let values: [String]
+
+        init(_ context: NSManagedObjectContext) {
+            inserted = context.insertedObjects
+            updated = context.updatedObjects
+            deleted = context.deletedObjects
+            values = (inserted.union(updated)).union(deleted).map { object in
+                let changed = object.changedValues().keys.sorted()
+                let attributes = object.entity.attributesByName.keys.sorted().map { key in
+                    "\(key)=\(object.value(forKey: key).map { "\($0)" } ?? "nil")"
+                }
+                return
+                    "\(object.objectID) \(object.isInserted)\(object.isUpdated)\(object.isDeleted) \(changed) \(attributes)"
+            }.sorted()
+        }
+    }
+
+    /// Makes a context with one change of each kind, a failing one among them.
+    private func prepare(_ stack: Stack, _ context: NSManagedObjectContext) throws -> (
+        new: Venue, temporary: NSManagedObjectID
+    ) {
+        let changedID = try stack.storeCity("changed")
+        let doomedID = try stack.storeCity("doomed")
+        let changed = try context.get(changedID, City.self)
+        changed.population = 77
+        context.delete(try context.get(doomedID, City.self))
+        let new = Venue(context: context)
+        new.name = "new"
+        new.city = changed
+        return (new, new.objectID)
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `CS-81, 86 a validation error leaves the context as it was, and the save succeeds when the cause is gone`(
+        _ kind: StoreKind
+    ) throws {
+        let stack = try Stack(kind)
+        let context = stack.context()
+        try context.performAndWait {
+            let (new, id) = try prepare(stack, context)
+            let user = User(context: context)
+            context.processPendingChanges()
+            let before = Picture(context)
+            let log = NotificationLog(.ofContexts, of: context)
+            let error = #expect(throws: CocoaError.self) { try context.save() }
+            #expect(error?.code == .validationMissingMandatoryProperty)
+            #expect(error?.userInfo[NSValidationKeyErrorKey] as? String == "email")
+            #expect(log.names == [.NSManagedObjectContextWillSave])
+            #expect(Picture(context) == before)
+            #expect(id.isTemporaryID)
+            user.email = "a@b"
+            try context.save()
+            #expect(!id.isTemporaryID)
+            #expect(new.city?.population == 77)
+            #expect(!context.hasChanges)
+        }
+        #expect(try stack.count("City") == 1)
+        #expect(try stack.count("User") == 1)
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `CS-87 several validation errors are one error with details`(_ kind: StoreKind) throws {
+        let stack = try Stack(kind)
+        let context = stack.context()
+        context.performAndWait {
+            _ = User(context: context)
+            _ = User(context: context)
+            let error = #expect(throws: CocoaError.self) { try context.save() }
+            #expect(error?.code == .validationMultipleErrors)
+            #expect((error?.userInfo[NSDetailedErrorsKey] as? [NSError])?.count == 2)
+        }
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `CS-81, 113 a constraint error leaves the context as it was, and the save succeeds when the cause is gone`(
+        _ kind: StoreKind
+    ) throws {
+        let stack = try Stack(kind)
+        _ = try stack.store(User.self) { user, _ in user.email = "a@b" }
+        let context = stack.context()
+        try context.performAndWait {
+            let (_, id) = try prepare(stack, context)
+            let user = User(context: context)
+            user.email = "a@b"
+            context.processPendingChanges()
+            let before = Picture(context)
+            let error = #expect(throws: CocoaError.self) { try context.save() }
+            #expect(error?.code == .managedObjectConstraintMerge)
+            #expect(Picture(context) == before)
+            #expect(id.isTemporaryID)
+            user.email = "c@d"
+            try context.save()
+            #expect(!id.isTemporaryID)
+        }
+        #expect(try stack.count("User") == 2)
+        #expect(try stack.count("City") == 1)
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `CS-81, 100 a conflict leaves the context as it was, and the save succeeds after a refresh`(_ kind: StoreKind)
+        throws
+    {
+        let stack = try Stack(kind)
+        let other = try stack.storeCity("contested")
+        let context = stack.context()
+        try context.performAndWait {
+            let (_, id) = try prepare(stack, context)
+            let city = try context.get(other, City.self)
+            city.population = 5
+            try stack.change(other, City.self) { city, _ in city.population = 6 }
+            context.processPendingChanges()
+            let before = Picture(context)
+            let error = #expect(throws: CocoaError.self) { try context.save() }
+            #expect(error?.code == .managedObjectMerge)
+            #expect(Picture(context) == before)
+            #expect(id.isTemporaryID)
+            context.refresh(city, mergeChanges: true)
+            try context.save()
+        }
+        #expect(try stack.read(other, City.self) { $0.population } == 5)
+        #expect(try stack.count("City") == 2)
+    }
+
+    @Test
+    func `CS-81 an error of the store leaves the context as it was, and the save succeeds when the cause is gone`()
+        throws
+    {
+        let stack = try Stack(.memory)
+        let context = stack.context()
+        let store = try #require(stack.coordinator.persistentStores.first)
+        try context.performAndWait {
+            let (_, id) = try prepare(stack, context)
+            context.processPendingChanges()
+            let before = Picture(context)
+            store.isReadOnly = true
+            let error = #expect(throws: CocoaError.self) { try context.save() }
+            #expect(error?.code == .persistentStoreSave)
+            #expect(Picture(context) == before)
+            #expect(id.isTemporaryID)
+            store.isReadOnly = false
+            try context.save()
+            #expect(!id.isTemporaryID)
+        }
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `a policy that throws half-way leaves the context as it was`(_ kind: StoreKind) throws {
+        /// Changes what it is given, and then gives up.
+        final class Meddling: NSMergePolicy, @unchecked Sendable {
+            // @unchecked Sendable: no state of its own.
+            struct GaveUp: Error {}
+
+            override func resolve(optimisticLockingConflicts list: [NSMergeConflict]) throws {
+                for conflict in list {
+                    conflict.sourceObject.setValue("meddled", forKey: "name")
+                    let context = try #require(conflict.sourceObject.managedObjectContext)
+                    for case let city as City in context.updatedObjects { city.population = -1 }
+                    for case let venue as Venue in context.insertedObjects { venue.city = nil }
+                }
+                try super.resolve(optimisticLockingConflicts: list)
+                throw GaveUp()
+            }
+        }
+        let stack = try Stack(kind)
+        let other = try stack.storeCity("contested")
+        let context = stack.context()
+        try context.performAndWait {
+            let (new, _) = try prepare(stack, context)
+            let city = try context.get(other, City.self)
+            city.population = 5
+            try stack.change(other, City.self) { city, _ in city.population = 6 }
+            context.processPendingChanges()
+            let before = Picture(context)
+            let venuesBefore = new.city?.venues
+            context.mergePolicy = Meddling(merge: .mergeByPropertyStoreTrumpMergePolicyType)
+            #expect(throws: Meddling.GaveUp.self) { try context.save() }
+            #expect(Picture(context) == before)
+            #expect(new.city?.name == "changed")
+            #expect(new.city?.venues == venuesBefore)
+            context.mergePolicy = NSMergePolicy.mergeByPropertyObjectTrump
+            try context.save()
+        }
+        #expect(try stack.read(other, City.self) { $0.population } == 5)
+    }
+
+    // MARK: - Hooks
+
+    @Test(arguments: StoreKind.allCases)
+    func `CS-79, 80 willSave repeats until nothing changes, and didSave is sent once`(_ kind: StoreKind) throws {
+        let stack = try Stack(kind, model: HookedNote.model)
+        let context = stack.context()
+        try context.performAndWait {
+            let note = HookedNote(context: context)
+            note.text = "a"
+            note.rounds = 2
+            try context.save()
+            #expect(note.calls == ["willSave", "willSave", "willSave", "didSave"])
+            #expect(note.text == "a..")
+            note.calls = []
+            context.delete(note)
+            try context.save()
+            #expect(note.calls == ["willSave", "didSave"])
+        }
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `CS-80 a willSave that always changes something is an error, and the context is as before`(_ kind: StoreKind)
+        throws
+    {
+        let stack = try Stack(kind, model: HookedNote.model)
+        let context = stack.context()
+        try context.performAndWait {
+            let note = HookedNote(context: context)
+            note.rounds = .max
+            let error = #expect(throws: CocoaError.self) { try context.save() }
+            #expect(error?.code == .persistentStoreSave)
+            #expect(note.isInserted)
+            note.rounds = 0
+            try context.save()
+        }
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `deletes made in willSave are propagated and saved`(_ kind: StoreKind) throws {
+        let stack = try Stack(kind)
+        let context = stack.context()
+        try context.performAndWait {
+            let venue = Venue(context: context)
+            let photo = Photo(context: context)
+            venue.photos = [photo]
+            try context.save()
+            let token = whenPosted(.NSManagedObjectContextWillSave, by: context) {
+                if !venue.isDeleted { context.delete(venue) }
+            }
+            City(context: context).name = "Porto"
+            try context.save()
+            token.remove()
+            try context.save()
+        }
+        #expect(try stack.count("Venue") == 0)
+        #expect(try stack.count("Photo") == 0)
+        #expect(try stack.count("City") == 1)
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `a did-save handler may save again`(_ kind: StoreKind) throws {
+        let stack = try Stack(kind)
+        let context = stack.context()
+        try context.performAndWait {
+            let city = City(context: context)
+            city.name = "Porto"
+            let token = whenPosted(.NSManagedObjectContextDidSave, by: context) {
+                guard city.population == 0 else { return }
+                city.population = 9
+                #expect(throws: Never.self) { try context.save() }
+            }
+            try context.save()
+            token.remove()
+            #expect(!context.hasChanges)
+        }
+        #expect(try stack.read(try #require(try ids(stack).first), City.self) { $0.population } == 9)
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `an objects-did-change handler may delete and save`(_ kind: StoreKind) throws {
+        let stack = try Stack(kind)
+        let context = stack.context()
+        try context.performAndWait {
+            let venue = Venue(context: context)
+            let photo = Photo(context: context)
+            venue.photos = [photo]
+            try context.save()
+            let token = whenPosted(.NSManagedObjectContextObjectsDidChange, by: context) {
+                guard !venue.isDeleted, venue.managedObjectContext != nil else { return }
+                context.delete(venue)
+                #expect(throws: Never.self) { try context.save() }
+            }
+            venue.name = "doomed"
+            context.processPendingChanges()
+            token.remove()
+        }
+        #expect(try stack.count("Venue") == 0)
+        #expect(try stack.count("Photo") == 0)
+    }
+
+    private func ids(_ stack: Stack) throws -> [NSManagedObjectID] {
+        let context = stack.context()
+        return try context.performAndWait {
+            let request = NSFetchRequest<NSManagedObjectID>(entityName: "City")
+            request.resultType = .managedObjectIDResultType
+            return try context.fetch(request)
+        }
+    }
+
+    // MARK: - Delete rules
+
+    @Test(arguments: StoreKind.allCases)
+    func `CS-90, 91 cascade, nullify and deny`(_ kind: StoreKind) throws {
+        let stack = try Stack(kind)
+        let id = try stack.store(Venue.self) { venue, context in
+            venue.photos = [Photo(context: context), Photo(context: context)]
+            venue.licence = Licence(context: context)
+            venue.tags = [Tag(context: context)]
+            let city = City(context: context)
+            city.name = "Porto"
+            venue.city = city
+            let boss = User(context: context)
+            boss.email = "boss"
+            let report = User(context: context)
+            report.email = "report"
+            report.boss = boss
+        }
+        try stack.delete(id)
+        #expect(try stack.count("Photo") == 0)
+        #expect(try stack.count("Licence") == 0)
+        #expect(try stack.count("Tag") == 1)
+        let context = stack.context()
+        try context.performAndWait {
+            #expect(try context.all(City.self).first?.venues.isEmpty == true)
+            #expect(try context.all(Tag.self).first?.venues.isEmpty == true)
+            let users = try context.all(User.self)
+            let boss = try #require(users.first { $0.email == "boss" })
+            context.delete(boss)
+            let error = #expect(throws: CocoaError.self) { try context.save() }
+            #expect(error?.code == .validationRelationshipDeniedDelete)
+            for user in users { context.delete(user) }
+            try context.save()
+        }
+        #expect(try stack.count("User") == 0)
+    }
+
+    @Test(arguments: [true, false])
+    func `CS-92 delete rules are applied at the end of the event, or at the save`(_ atEnd: Bool) throws {
+        let stack = try Stack(.memory)
+        let context = stack.context()
+        try context.performAndWait {
+            context.propagatesDeletesAtEndOfEvent = atEnd
+            let venue = Venue(context: context)
+            let photo = Photo(context: context)
+            venue.photos = [photo]
+            try context.save()
+            context.delete(venue)
+            #expect(!photo.isDeleted)
+            context.processPendingChanges()
+            #expect(photo.isDeleted == atEnd)
+            try context.save()
+        }
+        #expect(try stack.count("Photo") == 0)
+    }
+
+    // MARK: - Relationships that were not loaded
+
+    @Test(arguments: StoreKind.allCases)
+    func `adding to a relationship of a fault is saved, and leaves a clean object`(_ kind: StoreKind) throws {
+        let stack = try Stack(kind)
+        let cityID = try stack.storeCity()
+        let venueID = try stack.store(Venue.self) { venue, _ in venue.name = "bar" }
+        let context = stack.context()
+        try context.performAndWait {
+            let city = try context.get(cityID, City.self)
+            try context.get(venueID, Venue.self).city = city
+            try context.save()
+            #expect(!city.isUpdated && !city.hasChanges)
+            #expect(!context.hasChanges)
+            #expect(city.venues.map(\.name) == ["bar"])
+        }
+        #expect(try stack.read(cityID, City.self) { $0.venues.count } == 1)
+    }
+}
+
+/// A note that counts its hooks.
+final class HookedNote: NSManagedObject {
+    @Managed var text: String?
+    var rounds = 0
+    var calls: [String] = []
+
+    override func willSave() {
+        super.willSave()
+        calls.append("willSave")
+        guard rounds > 0, !isDeleted else { return }
+        rounds -= 1
+        text = (text ?? "") + "."
+    }
+
+    override func didSave() {
+        super.didSave()
+        calls.append("didSave")
+    }
+
+    static var model: NSManagedObjectModel {
+        let note = GuideModel.entity("Note", HookedNote.self)
+        note.properties = [GuideModel.attribute("text", .string)]
+        let model = NSManagedObjectModel()
+        model.entities = [note]
+        return model
+    }
+}

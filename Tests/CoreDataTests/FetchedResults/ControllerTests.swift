@@ -1,0 +1,227 @@
+import CoreData
+import TestSupport
+import Testing
+
+@Suite("A controller of fetched results")
+struct ControllerTests {
+    @Test(arguments: StoreKind.allCases)
+    func `a request that cannot be followed is refused with a reason`(_ kind: StoreKind) throws {
+        let stack = try Stack(kind)
+        let context = stack.context()
+        context.performAndWait {
+            func refused(_ change: (NSFetchRequest<Venue>) -> Void) {
+                let request = Guide.venues(sortedBy: "name")
+                change(request)
+                let controller = Guide.controller(request, context)
+                let error = #expect(throws: CocoaError.self) { try controller.performFetch() }
+                #expect(error?.code == .persistentStoreOperation)
+                #expect(controller.fetchedObjects == nil)
+            }
+            refused { $0.sortDescriptors = nil }
+            refused { $0.resultType = .dictionaryResultType }
+            refused { $0.resultType = .countResultType }
+            refused { $0.predicate = NSPredicate(format: "nonsense = 1") }
+            refused { $0.fetchLimit = -1 }
+        }
+    }
+
+    @Test func `objects of another class than the results' are refused`() throws {
+        let stack = try Stack(.memory)
+        let context = stack.context()
+        context.performAndWait {
+            Guide.venue("a", in: context)
+            let request = NSFetchRequest<City>(entityName: "Venue")
+            request.sortDescriptors = [NSSortDescriptor(key: "name", ascending: true)]
+            let controller = NSFetchedResultsController(
+                fetchRequest: request,
+                managedObjectContext: context,
+                sectionNameKeyPath: nil,
+                cacheName: nil
+            )
+            #expect(throws: CocoaError.self) { try controller.performFetch() }
+        }
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `IDs are followed as objects are`(_ kind: StoreKind) throws {
+        let stack = try Stack(kind)
+        let context = stack.context()
+        try context.performAndWait {
+            let venue = Guide.venue("a", in: context)
+            try context.save()
+            let request = NSFetchRequest<NSManagedObjectID>(entityName: "Venue")
+            request.resultType = .managedObjectIDResultType
+            request.sortDescriptors = [NSSortDescriptor(key: "name", ascending: true)]
+            let controller = NSFetchedResultsController(
+                fetchRequest: request,
+                managedObjectContext: context,
+                sectionNameKeyPath: nil,
+                cacheName: "kept"
+            )
+            let recorder = ResultsRecorder()
+            try recorder.start(controller)
+            #expect(controller.fetchedObjects == [venue.objectID])
+            #expect(controller.indexPath(forObject: venue.objectID) == IndexPath(row: 0, section: 0))
+            #expect(controller.object(at: [0, 0]) === venue.objectID)
+            #expect(controller.cacheName == "kept")
+            let other = Guide.venue("0", in: context)
+            context.processPendingChanges()
+            #expect(controller.fetchedObjects == [other.objectID, venue.objectID])
+            recorder.expectCopy(of: controller)
+        }
+    }
+
+    @Test func `the delegate's controller is the one it was set on, under another type`() throws {
+        let stack = try Stack(.memory)
+        let context = stack.context()
+        try context.performAndWait {
+            let controller = Guide.controller(Guide.venues(sortedBy: "name"), context)
+            let other = Guide.controller(Guide.venues(sortedBy: "name"), context)
+            let recorder = ResultsRecorder()
+            try recorder.start(controller)
+            Guide.venue("a", in: context)
+            context.processPendingChanges()
+            let told = try #require(recorder.lastController)
+            #expect(told == controller)
+            #expect(told != other)
+            #expect(told.hash == controller.hash)
+            #expect(told.fetchedObjects?.count == 1)
+            #expect((told.object(at: [0, 0]) as? Venue)?.name == "a")
+            #expect(told.managedObjectContext === context)
+            #expect(told.fetchRequest.entityName == "Venue")
+            #expect(told.delegate === recorder)
+        }
+    }
+
+    @Test func `index titles come from the delegate, a subclass, or the first letter`() throws {
+        final class Numbering: NSFetchedResultsController<Venue> {
+            override func sectionIndexTitle(forSectionName sectionName: String) -> String? { "#" + sectionName }
+        }
+        final class Naming: NSObject, NSFetchedResultsControllerDelegate {
+            func controller(
+                _ controller: NSFetchedResultsController<NSFetchRequestResult>,
+                sectionIndexTitleForSectionName name: String
+            ) -> String? { name == "b" ? nil : name.uppercased() + "!" }
+        }
+        let stack = try Stack(.memory)
+        let context = stack.context()
+        try context.performAndWait {
+            Guide.venue("aa", in: context)
+            Guide.venue("b", in: context)
+            let plain = Guide.controller(Guide.venues(sortedBy: "name"), context, sections: "name")
+            try plain.performFetch()
+            #expect(plain.sectionIndexTitles == ["A", "B"])
+            let naming = Naming()
+            plain.delegate = naming
+            #expect(plain.sectionIndexTitles == ["AA!"])
+            let numbering = Numbering(
+                fetchRequest: Guide.venues(sortedBy: "name"),
+                managedObjectContext: context,
+                sectionNameKeyPath: "name",
+                cacheName: nil
+            )
+            let recorder = ResultsRecorder()
+            try recorder.start(numbering)
+            #expect(numbering.sectionIndexTitles == ["#aa", "#b"])
+            #expect(numbering.sections?.first?.indexTitle == "#aa")
+        }
+    }
+
+    @Test func `a controller goes when nobody holds it, and the context lives on`() throws {
+        let stack = try Stack(.memory)
+        let context = stack.context()
+        try context.performAndWait {
+            let recorder = ResultsRecorder()
+            weak var gone: NSFetchedResultsController<Venue>?
+            do {
+                let controller = Guide.controller(Guide.venues(sortedBy: "name"), context)
+                try recorder.start(controller)
+                Guide.venue("a", in: context)
+                context.processPendingChanges()
+                #expect(recorder.events == 1)
+                gone = controller
+            }
+            #expect(gone == nil)
+            Guide.venue("b", in: context)
+            context.processPendingChanges()
+            #expect(recorder.events == 1)
+        }
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `a changed request counts from the next fetch on`(_ kind: StoreKind) throws {
+        let stack = try Stack(kind)
+        let context = stack.context()
+        try context.performAndWait {
+            for name in ["a", "b"] { Guide.venue(name, in: context) }
+            let controller = Guide.controller(Guide.venues(sortedBy: "name"), context)
+            let recorder = ResultsRecorder()
+            try recorder.start(controller)
+            controller.fetchRequest.predicate = NSPredicate(format: "name = 'b'")
+            Guide.venue("c", in: context)
+            context.processPendingChanges()
+            #expect(controller.names == ["a", "b", "c"])
+            try controller.performFetch()
+            #expect(controller.names == ["b"])
+            recorder.copy(controller)
+            Guide.venue("d", in: context)
+            context.processPendingChanges()
+            #expect(controller.names == ["b"])
+        }
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `what a delegate changes while it is told is told after that`(_ kind: StoreKind) throws {
+        final class Busy: NSObject, NSFetchedResultsControllerDelegate {
+            let context: NSManagedObjectContext
+            var log: [String] = []
+
+            init(_ context: NSManagedObjectContext) { self.context = context }
+
+            func controllerWillChangeContent(_ controller: NSFetchedResultsController<NSFetchRequestResult>) {
+                log.append("will")
+            }
+
+            func controller(
+                _ controller: NSFetchedResultsController<NSFetchRequestResult>,
+                didChange anObject: Any,
+                at indexPath: IndexPath?,
+                for type: NSFetchedResultsChangeType,
+                newIndexPath: IndexPath?
+            ) {
+                log.append(ResultsRecorder.label(anObject))
+                guard log.count < 4 else { return }
+                Guide.venue("again", in: context)
+                #expect(throws: Never.self) { try context.save() }
+            }
+
+            func controllerDidChangeContent(_ controller: NSFetchedResultsController<NSFetchRequestResult>) {
+                log.append("did")
+            }
+        }
+        let stack = try Stack(kind)
+        let context = stack.context()
+        try context.performAndWait {
+            let controller = Guide.controller(Guide.venues(sortedBy: "name"), context)
+            let delegate = Busy(context)
+            controller.delegate = delegate
+            try controller.performFetch()
+            Guide.venue("first", in: context)
+            context.processPendingChanges()
+            #expect(delegate.log == ["will", "first", "did", "will", "again", "did"])
+            #expect(controller.names == ["again", "first"])
+        }
+    }
+
+    @Test func `a path outside of the results stops the program`() async {
+        await #expect(processExitsWith: .failure) {
+            let stack = try Stack(.memory)
+            let context = stack.context()
+            try context.performAndWait {
+                let controller = Guide.controller(Guide.venues(sortedBy: "name"), context)
+                try controller.performFetch()
+                _ = controller.object(at: IndexPath(row: 0, section: 0))
+            }
+        }
+    }
+}

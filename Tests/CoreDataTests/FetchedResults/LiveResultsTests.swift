@@ -1,0 +1,216 @@
+import CoreData
+import TestSupport
+import Testing
+
+@Suite("Live results")
+struct LiveResultsTests {
+    private func save(
+        _ context: NSManagedObjectContext,
+        _ body: @escaping @Sendable (NSManagedObjectContext) throws -> Void
+    ) async throws {
+        try await context.perform {
+            try body(context)
+            try context.save()
+        }
+    }
+
+    private func add(_ names: String..., price: Int16 = 0, in context: NSManagedObjectContext) async throws {
+        try await save(context) { context in for name in names { Guide.venue(name, price: price, in: context) } }
+    }
+
+    private func names(
+        _ snapshot: LiveResults<Venue>.Snapshot?,
+        in context: NSManagedObjectContext
+    ) async throws -> [String] {
+        guard let snapshot else { return ["the end"] }
+        return try await context.perform { try snapshot.objects(in: context).map { $0.name ?? "nil" } }
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `the first snapshot comes at once, others after commits of any context`(_ kind: StoreKind) async throws {
+        let stack = try Stack(kind)
+        let (context, writer) = (stack.context("reader"), stack.context("writer"))
+        try await add("b", in: writer)
+        var iterator = context.results(for: Guide.venues(sortedBy: "name")).makeAsyncIterator()
+        #expect(try await names(iterator.next(), in: context) == ["b"])
+        try await add("a", in: writer)
+        #expect(try await names(iterator.next(), in: context) == ["a", "b"])
+        try await add("c", in: context)
+        let last = try await iterator.next()
+        #expect(try await names(last, in: context) == ["a", "b", "c"])
+        #expect(last?.objectIDs.count == 3)
+        try await save(writer) { writer in
+            for venue in try writer.fetch(Guide.venues("name != 'b'", sortedBy: "name")) { writer.delete(venue) }
+        }
+        #expect(try await names(iterator.next(), in: context) == ["b"])
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `unsaved changes do not count`(_ kind: StoreKind) async throws {
+        let stack = try Stack(kind)
+        let context = stack.context()
+        try await add("a", in: context)
+        await context.perform { _ = Guide.venue("unsaved", in: context) }
+        var iterator = context.results(for: Guide.venues(sortedBy: "name")).makeAsyncIterator()
+        #expect(try await iterator.next()?.objectIDs.count == 1)
+        try await save(context) { _ in }
+        #expect(try await iterator.next()?.objectIDs.count == 2)
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `commits that cannot matter bring no snapshot`(_ kind: StoreKind) async throws {
+        let stack = try Stack(kind)
+        let (context, writer) = (stack.context(), stack.context())
+        try await add("a", price: 5, in: writer)
+        try await add("cheap", in: writer)
+        let results = context.results(for: Guide.venues("price > 2", sortedBy: "name"))
+        var iterator = results.makeAsyncIterator()
+        let first = try await iterator.next()
+        #expect(first?.objectIDs.count == 1)
+        try await save(writer) { _ = Guide.city("Porto", in: $0) }
+        try await add("free", in: writer)
+        try await save(writer) { writer in
+            try writer.fetch(Guide.venues("name = 'cheap'", sortedBy: "name")).first?.seats = 5
+        }
+        // Had one of these made a snapshot, it would be the next one unless the following commit came very early.
+        async let task = Task { [iterator] in
+            var iterator = iterator
+            return try await iterator.next()
+        }.value
+        try await add("b", price: 9, in: writer)
+        let second = try await task
+        #expect(second?.objectIDs.count == 2)
+        #expect(second != first)
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `a change of a result brings a snapshot although the IDs are the same`(_ kind: StoreKind) async throws {
+        let stack = try Stack(kind)
+        let (context, writer) = (stack.context(), stack.context())
+        try await add("a", in: writer)
+        var iterator = context.results(for: Guide.venues(sortedBy: "name")).makeAsyncIterator()
+        let first = try await iterator.next()
+        try await save(writer) { try $0.fetch(Guide.venues(sortedBy: "name")).first?.name = "z" }
+        let second = try await iterator.next()
+        #expect(second == first)
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `a change of a related object counts where the request looks at it`(_ kind: StoreKind) async throws {
+        let stack = try Stack(kind)
+        let (context, writer) = (stack.context(), stack.context())
+        try await save(writer) { writer in
+            Guide.venue("in", city: Guide.city("Lisbon", in: writer), in: writer)
+            Guide.venue("out", city: Guide.city("Porto", in: writer), in: writer)
+        }
+        var iterator = context.results(for: Guide.venues("city.name = 'Lisbon'", sortedBy: "name")).makeAsyncIterator()
+        #expect(try await names(iterator.next(), in: context) == ["in"])
+        try await save(writer) { writer in
+            let request = NSFetchRequest<City>(entityName: "City")
+            for city in try writer.fetch(request) { city.name = "Lisbon" }
+        }
+        #expect(try await names(iterator.next(), in: context) == ["in", "out"])
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `commits that nobody asked for are told in one snapshot`(_ kind: StoreKind) async throws {
+        let stack = try Stack(kind)
+        let (context, writer) = (stack.context(), stack.context())
+        var iterator = context.results(for: Guide.venues(sortedBy: "name")).makeAsyncIterator()
+        #expect(try await iterator.next()?.objectIDs.isEmpty == true)
+        for name in ["a", "b", "c"] { try await add(name, in: writer) }
+        #expect(try await names(iterator.next(), in: context) == ["a", "b", "c"])
+        try await add("d", in: writer)
+        #expect(try await names(iterator.next(), in: context) == ["a", "b", "c", "d"])
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `several observers each see everything, in commit order`(_ kind: StoreKind) async throws {
+        let stack = try Stack(kind)
+        let (context, writer) = (stack.context(), stack.context())
+        let results = context.results(for: Guide.venues(sortedBy: "name"))
+        try await withThrowingTaskGroup(of: [Int].self) { group in
+            for _ in 0..<4 {
+                group.addTask {
+                    var counts: [Int] = []
+                    for try await snapshot in results {
+                        counts.append(snapshot.objectIDs.count)
+                        if snapshot.objectIDs.count == 20 { break }
+                    }
+                    return counts
+                }
+            }
+            for index in 0..<20 { try await add("v\(index)", in: writer) }
+            for try await counts in group {
+                #expect(counts.last == 20)
+                #expect(counts == counts.sorted())
+            }
+        }
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `changes by ID from outside arrive too`(_ kind: StoreKind) async throws {
+        let stack = try Stack(kind)
+        let (context, writer) = (stack.context(), stack.context())
+        try await add("a", in: writer)
+        var iterator = context.results(for: Guide.venues(sortedBy: "name")).makeAsyncIterator()
+        let first = try await iterator.next()
+        let ids = try #require(first?.objectIDs)
+        await context.perform {
+            NSManagedObjectContext.mergeChanges(fromRemoteContextSave: [NSUpdatedObjectIDsKey: ids], into: [context])
+        }
+        #expect(try await iterator.next() == first)
+    }
+
+    @Test func `the sequence ends when the context goes away`() async throws {
+        let stack = try Stack(.memory)
+        var context: NSManagedObjectContext? = stack.context()
+        let results = try #require(context?.results(for: Guide.venues(sortedBy: "name")))
+        var iterator = results.makeAsyncIterator()
+        #expect(try await iterator.next() != nil)
+        context = nil
+        #expect(try await iterator.next() == nil)
+        var late = results.makeAsyncIterator()
+        #expect(try await late.next() == nil)
+    }
+
+    @Test func `the sequence ends when the task is cancelled`() async throws {
+        let stack = try Stack(.memory)
+        let context = stack.context()
+        let (started, start) = AsyncStream.makeStream(of: Void.self)
+        let task = Task {
+            var count = 0
+            for try await _ in context.results(for: Guide.venues(sortedBy: "name")) {
+                count += 1
+                start.yield()
+            }
+            return count
+        }
+        for await _ in started { break }
+        task.cancel()
+        #expect(try await task.value == 1)
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `a request that makes no sense is thrown, and ends the sequence`(_ kind: StoreKind) async throws {
+        let stack = try Stack(kind)
+        let context = stack.context()
+        var iterator = context.results(for: Guide.venues("nonsense = 1", sortedBy: "name")).makeAsyncIterator()
+        await #expect(throws: CocoaError.self) { try await iterator.next() }
+        #expect(try await iterator.next() == nil)
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `a snapshot's objects are those that are left, in its order`(_ kind: StoreKind) async throws {
+        let stack = try Stack(kind)
+        let context = stack.context()
+        try await add("c", "a", "b", in: context)
+        var iterator = context.results(for: Guide.venues(sortedBy: "name")).makeAsyncIterator()
+        let snapshot = try #require(try await iterator.next())
+        try await save(context) { context in
+            for venue in try context.fetch(Guide.venues("name = 'a'", sortedBy: "name")) { context.delete(venue) }
+        }
+        #expect(try await names(snapshot, in: context) == ["b", "c"])
+        #expect(snapshot.objectIDs.count == 3)
+    }
+}

@@ -1,0 +1,209 @@
+import CoreData
+import TestSupport
+import Testing
+
+@Suite("The sections of fetched results")
+struct SectionTests {
+    /// Venues a1, a2 in Aveiro, b1 in Braga, d1 in Douro; sections by city.
+    private func withSections(
+        _ kind: StoreKind,
+        _ body: (NSManagedObjectContext, NSFetchedResultsController<Venue>, ResultsRecorder, [String: Venue]) throws ->
+            Void
+    ) throws {
+        let stack = try Stack(kind)
+        let context = stack.context()
+        try context.performAndWait {
+            var venues: [String: Venue] = [:]
+            for (name, cities) in [("Aveiro", ["a1", "a2"]), ("Braga", ["b1"]), ("Douro", ["d1"])] {
+                let city = Guide.city(name, in: context)
+                for venue in cities { venues[venue] = Guide.venue(venue, city: city, in: context) }
+            }
+            try context.save()
+            let request = Guide.venues(sortedBy: "city.name", "name")
+            let controller = Guide.controller(request, context, sections: "city.name")
+            let recorder = ResultsRecorder()
+            try recorder.start(controller)
+            #expect(controller.outline == ["Aveiro: a1 a2", "Braga: b1", "Douro: d1"])
+            try body(context, controller, recorder, venues)
+            context.processPendingChanges()
+            recorder.expectCopy(of: controller)
+            #expect(try controller.names == context.fetch(request).map { $0.name ?? "nil" })
+            let fresh = Guide.controller(request, context, sections: "city.name")
+            try fresh.performFetch()
+            #expect(fresh.outline == controller.outline)
+        }
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `an object of a new section brings the section along`(_ kind: StoreKind) throws {
+        try withSections(kind) { context, controller, recorder, _ in
+            Guide.venue("c1", city: Guide.city("Coimbra", in: context), in: context)
+            context.processPendingChanges()
+            #expect(recorder.take() == ["section Coimbra insert 2", "c1 insert - 2/0"])
+            #expect(controller.outline == ["Aveiro: a1 a2", "Braga: b1", "Coimbra: c1", "Douro: d1"])
+        }
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `the last object of a section takes the section along`(_ kind: StoreKind) throws {
+        try withSections(kind) { context, controller, recorder, venues in
+            context.delete(try #require(venues["b1"]))
+            context.processPendingChanges()
+            #expect(recorder.take() == ["section Braga delete 1", "b1 delete 1/0 -"])
+        }
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `an object moves to another section`(_ kind: StoreKind) throws {
+        try withSections(kind) { context, controller, recorder, venues in
+            venues["a1"]?.city = venues["d1"]?.city
+            context.processPendingChanges()
+            #expect(recorder.take() == ["a1 move 0/0 2/0"])
+            venues["b1"]?.city = venues["d1"]?.city
+            context.processPendingChanges()
+            #expect(recorder.take() == ["section Braga delete 1", "b1 move 1/0 1/1"])
+            venues["d1"]?.city = nil
+            context.processPendingChanges()
+            #expect(controller.outline == [": d1", "Aveiro: a2", "Douro: a1 b1"])
+        }
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `a changed destination renames and reorders the sections of objects that did not change`(_ kind: StoreKind)
+        throws
+    {
+        try withSections(kind) { context, controller, recorder, venues in
+            venues["a1"]?.city?.name = "Évora"
+            context.processPendingChanges()
+            #expect(controller.outline == ["Braga: b1", "Douro: d1", "Évora: a1 a2"])
+            #expect(
+                Set(recorder.take()) == [
+                    "section Aveiro delete 0", "section Évora insert 2", "a1 move 0/0 2/0", "a2 move 0/1 2/1",
+                ]
+            )
+            // Two sections change places by exchanging their names.
+            let (first, second) = (venues["b1"]?.city, venues["d1"]?.city)
+            first?.name = "Douro"
+            second?.name = "Braga"
+            context.processPendingChanges()
+            #expect(controller.outline == ["Braga: d1", "Douro: b1", "Évora: a1 a2"])
+        }
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `sections may change places`(_ kind: StoreKind) throws {
+        let stack = try Stack(kind)
+        let context = stack.context()
+        try context.performAndWait {
+            let cities = ["x", "y", "z"].enumerated().map { index, name in
+                let city = Guide.city(name, in: context)
+                city.population = Int64(index)
+                Guide.venue(name + "1", city: city, in: context)
+                Guide.venue(name + "2", city: city, in: context)
+                return city
+            }
+            try context.save()
+            let controller = Guide.controller(
+                Guide.venues(sortedBy: "city.population", "name"),
+                context,
+                sections: "city.name"
+            )
+            let recorder = ResultsRecorder()
+            try recorder.start(controller)
+            cities[0].population = 10
+            context.processPendingChanges()
+            #expect(controller.outline == ["y: y1 y2", "z: z1 z2", "x: x1 x2"])
+            #expect(
+                Set(recorder.take()) == [
+                    "section x delete 0", "section x insert 2", "x1 move 0/0 2/0", "x2 move 0/1 2/1",
+                ]
+            )
+            recorder.expectCopy(of: controller)
+        }
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `setting a to-one relationship alone does not fetch anew`(_ kind: StoreKind) throws {
+        try withSections(kind) { context, controller, recorder, venues in
+            let fetches = controller.work.fetches
+            venues["a1"]?.city = venues["d1"]?.city
+            context.processPendingChanges()
+            #expect(recorder.events == 1)
+            #expect(controller.work.fetches == fetches)
+        }
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `paths, objects and index titles belong together`(_ kind: StoreKind) throws {
+        try withSections(kind) { context, controller, _, venues in
+            let venue = try #require(venues["a2"])
+            let path = try #require(controller.indexPath(forObject: venue))
+            #expect(path == IndexPath(row: 1, section: 0))
+            #expect(path.item == 1)
+            #expect(controller.object(at: IndexPath(item: 0, section: 2)) === venues["d1"])
+            #expect(controller.sectionIndexTitles == ["A", "B", "D"])
+            #expect(controller.section(forSectionIndexTitle: "D", at: 2) == 2)
+            #expect(controller.section(forSectionIndexTitle: "Q", at: 3) == NSNotFound)
+            #expect(controller.sections?.map(\.numberOfObjects) == [2, 1, 1])
+            let other = Guide.venue("other", in: context)
+            #expect(controller.indexPath(forObject: other) == nil)
+            context.delete(other)
+        }
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `a single section is there even without objects`(_ kind: StoreKind) throws {
+        let stack = try Stack(kind)
+        let context = stack.context()
+        try context.performAndWait {
+            let plain = Guide.controller(Guide.venues(sortedBy: "name"), context)
+            #expect(plain.sections == nil)
+            #expect(plain.fetchedObjects == nil)
+            try plain.performFetch()
+            #expect(plain.outline == [":"])
+            let sectioned = Guide.controller(Guide.venues(sortedBy: "name"), context, sections: "name")
+            try sectioned.performFetch()
+            #expect(sectioned.outline == [])
+        }
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `names are made of any value, by a transformer if there is one`(_ kind: StoreKind) throws {
+        let stack = try Stack(kind)
+        let context = stack.context()
+        try context.performAndWait {
+            for (name, price) in [("ab", 1), ("ac", 2), ("b", 10)] as [(String, Int16)] {
+                let venue = Guide.venue(name, price: price, in: context)
+                venue.favorite = price > 5
+            }
+            let byPrice = Guide.controller(Guide.venues(sortedBy: "price"), context, sections: "price")
+            try byPrice.performFetch()
+            #expect(byPrice.outline == ["1: ab", "2: ac", "10: b"])
+            let byFlag = Guide.controller(Guide.venues(sortedBy: "favorite", "name"), context, sections: "favorite")
+            try byFlag.performFetch()
+            #expect(byFlag.outline == ["0: ab ac", "1: b"])
+            let byLetter = Guide.controller(Guide.venues(sortedBy: "name"), context, sections: "name")
+            byLetter.sectionNameTransformer = { String(($0 as? String ?? "").prefix(1)) }
+            try byLetter.performFetch()
+            #expect(byLetter.outline == ["a: ab ac", "b: b"])
+        }
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `sections that the order tears apart are refused`(_ kind: StoreKind) throws {
+        try withSections(kind) { context, _, _, venues in
+            venues["a1"]?.price = 1
+            venues["b1"]?.price = 2
+            venues["a2"]?.price = 3
+            let controller = Guide.controller(
+                Guide.venues("price > 0", sortedBy: "price"),
+                context,
+                sections: "city.name"
+            )
+            let error = #expect(throws: CocoaError.self) { try controller.performFetch() }
+            #expect(error?.code.rawValue == 134060)
+            #expect(controller.fetchedObjects == nil)
+            context.rollback()
+        }
+    }
+}

@@ -1,0 +1,70 @@
+import CoreData
+import TestSupport
+import Testing
+
+@Suite("NSPredicate from #Predicate: what has no counterpart")
+struct MacroPredicateErrorTests {
+    private func error(_ predicate: Predicate<Venue>) -> String? {
+        #expect(NSPredicate(predicate) as NSPredicate? == nil)
+        do {
+            _ = try NSPredicate(translating: predicate)
+            return nil
+        } catch {
+            #expect(error is PredicateTranslationError)
+            return "\(error)"
+        }
+    }
+
+    @Test func `a cast to a subclass`() {
+        let message = error(#Predicate { ($0 as? Bar)?.beers == 3 })
+        #expect(message?.contains("A cast from Venue to Bar") == true)
+        #expect(error(#Predicate { $0 is Bar })?.contains("A cast from Venue to Bar") == true)
+    }
+
+    @Test func `a property of a value`() {
+        #expect(error(#Predicate { $0.createdAt!.timeIntervalSinceReferenceDate > 3 })?.contains("of Date") == true)
+        #expect(error(#Predicate { $0.name?.first == nil })?.contains("of String") == true)
+    }
+
+    @Test func `a property that the model does not have`() {
+        #expect(error(#Predicate { $0.isInserted })?.contains("has no name in the model") == true)
+    }
+
+    @Test func `a constant of an unknown type`() {
+        struct Point: Codable, Equatable, Sendable { var x = 0 }
+        let point = Point()
+        let predicate = Predicate<Venue> {
+            PredicateExpressions.build_Equal(
+                lhs: PredicateExpressions.build_Conditional(
+                    PredicateExpressions.build_KeyPath(root: $0, keyPath: \.favorite),
+                    PredicateExpressions.build_Arg(point),
+                    PredicateExpressions.build_Arg(point)
+                ),
+                rhs: PredicateExpressions.build_Arg(point)
+            )
+        }
+        #expect(error(predicate)?.contains("Point cannot stand in an NSPredicate") == true)
+    }
+
+    @Test func `a collection of the program that is filtered by a value of the object`() {
+        let numbers: [Int16] = [1, 2]
+        let message = error(#Predicate { venue in numbers.filter { $0 > venue.price }.count == 1 })
+        #expect(message?.contains("cannot be filtered") == true)
+    }
+
+    @Test func `a variable of another predicate`() {
+        let stray = PredicateExpressions.Variable<Venue>()
+        let predicate = Predicate<Venue> { _ in PredicateExpressions.build_KeyPath(root: stray, keyPath: \.favorite) }
+        #expect(error(predicate)?.contains("variable of another predicate") == true)
+    }
+
+    @Test func `what SQL cannot do fails in the fetch`() throws {
+        let stack = try Stack(.memory)
+        let context = stack.context()
+        let request = NSFetchRequest<Venue>(entityName: "Venue")
+        request.predicate = try NSPredicate(translating: #Predicate<Venue> { $0.photos[0].title == "a" })
+        context.performAndWait {
+            #expect(throws: (any Error).self) { try context.fetch(request) }
+        }
+    }
+}

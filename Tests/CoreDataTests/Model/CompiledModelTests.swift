@@ -1,0 +1,161 @@
+import Testing
+
+@testable import CoreData
+
+@Suite("Models in stores")
+struct CompiledModelTests {
+    /// The content of a store's model cache, or `nil` when it has none.
+    private static func cache(of pair: AppleStores.Pair) throws -> Data? {
+        let tables = try AppleStores.rows("SELECT name FROM sqlite_master WHERE name = 'Z_MODELCACHE'", in: pair)
+        guard !tables.isEmpty else { return nil }
+        return try AppleStores.rows("SELECT Z_CONTENT FROM Z_MODELCACHE", in: pair).first?.first as? Data
+    }
+
+    @Test(.enabled(if: AppleStores.areAvailable, "the Apple-made stores are not here"), arguments: AppleStores.pairs)
+    func `the model in a store has the store's hashes, and what its source has`(_ pair: AppleStores.Pair) throws {
+        guard let data = try Self.cache(of: pair) else {
+            // Frameworks before 2017 kept no copy.
+            #expect(pair.store.contains("SurfJournal"))
+            return
+        }
+        let model = try NSManagedObjectModel(cachedModelData: data)
+        let source = try AppleStores.model(pair)
+
+        #expect(model.isConfiguration(withName: nil, compatibleWithStoreMetadata: try AppleStores.metadata(of: pair)))
+        for (name, entity) in source.entitiesByName {
+            let copy = try model.entity(name)
+            #expect(copy.superentity?.name == entity.superentity?.name && copy.isAbstract == entity.isAbstract)
+            #expect(Set(copy.uniquenessConstraintNames) == Set(entity.uniquenessConstraintNames))
+            // One of the sources was put together from its store, which knows nothing of fetched properties.
+            let persistent = { (entity: NSEntityDescription) in
+                Set(entity.ownProperties.filter(\.isPersistent).map(\.name))
+            }
+            #expect(persistent(copy) == persistent(entity))
+            for (name, attribute) in entity.attributesByName {
+                let other = try #require(copy.attributesByName[name])
+                #expect(other.type == attribute.type && other.isOptional == attribute.isOptional)
+                #expect(other.allowsExternalBinaryDataStorage == attribute.allowsExternalBinaryDataStorage)
+            }
+            for (name, relationship) in entity.relationshipsByName {
+                let other = try #require(copy.relationshipsByName[name])
+                #expect(other.deleteRule == relationship.deleteRule && other.isOrdered == relationship.isOrdered)
+                #expect(other.inverseRelationship?.name == relationship.inverseRelationship?.name)
+            }
+        }
+        try model.tryFreeze()
+    }
+
+    @Test(.enabled(if: AppleStores.areAvailable, "the Apple-made stores are not here"))
+    func `predicates, derivations, queries and configurations of the model in a store are read`() throws {
+        let pair = try #require(AppleStores.pairs.first { $0.store.contains("books-history") })
+        let model = try NSManagedObjectModel(cachedModelData: try #require(try Self.cache(of: pair)))
+        let book = try model.entity("Book")
+
+        let title = try #require(book.attributesByName["title"])
+        try #require(title.validationPredicates.count == 2)
+        #expect(title.validationWarnings.first as? String == "Title must have a length between 3 and 50 chars.")
+        #expect(title.validationPredicates.allSatisfy { $0.evaluate(with: "a good title") })
+        #expect(
+            !title.validationPredicates[0].evaluate(with: "ti") && !title.validationPredicates[1].evaluate(with: "long")
+        )
+        let count = try #require(book.attributesByName["pagesCount"] as? NSDerivedAttributeDescription)
+        #expect(count.derivationText == "count:(pages)")
+        let fetched = model.entities.flatMap(\.ownProperties).compactMap { $0 as? NSFetchedPropertyDescription }
+        #expect(Set(fetched.map(\.name)) == ["feedbacks", "favFeedbacks"])
+        #expect(fetched.allSatisfy { $0.fetchRequest?.entityName == "Feedback" && $0.fetchRequest?.predicate != nil })
+        #expect(fetched.contains { $0.fetchRequest?.sortDescriptors?.first?.key == "rating" })
+        #expect(Set(model.configurations.dropFirst()) == ["SampleConfigurationV2Part1", "SampleConfigurationV2Part2"])
+    }
+
+    @Test(.enabled(if: AppleStores.areAvailable, "the Apple-made stores are not here"))
+    func `compiled models are read, of a folder the current version`() throws {
+        let folder = FileManager.default.temporaryDirectory.appendingPathComponent("\(UUID().uuidString).momd")
+        defer { try? FileManager.default.removeItem(at: folder) }
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        for (name, part) in [("Old", "CoreDataMigration_Example_2"), ("New", "CoreDataMigration_Example_3")] {
+            let pair = try #require(AppleStores.pairs.first { $0.store.contains(part) })
+            let archive = try Inflate.inflate(try #require(try Self.cache(of: pair)), limit: 1 << 20)
+            try archive.write(to: folder.appendingPathComponent("\(name).mom"))
+        }
+        let several = #expect(throws: CocoaError.self) { try NSManagedObjectModel(reading: folder) }
+        let info = try PropertyListSerialization.data(
+            fromPropertyList: ["NSManagedObjectModel_CurrentVersionName": "New"],
+            format: .xml,
+            options: 0
+        )
+        try info.write(to: folder.appendingPathComponent("VersionInfo.plist"))
+
+        let model = try #require(NSManagedObjectModel(contentsOf: folder))
+        let old = try NSManagedObjectModel(reading: folder.appendingPathComponent("Old.mom"))
+        let checksums = try NSManagedObjectModel.__checksumsForVersionedModel(at: folder)
+
+        #expect(several?.localizedDescription.contains("several versions") == true)
+        #expect(model.versionChecksum != old.versionChecksum)
+        #expect(checksums == ["Old": old.versionChecksum, "New": model.versionChecksum])
+    }
+
+    @Test(.enabled(if: AppleStores.areAvailable, "the Apple-made stores are not here"))
+    func `a damaged model in a store is an error and never stops the program`() throws {
+        let pair = try #require(AppleStores.pairs.first { $0.store.contains("authors") })
+        let data = try #require(try Self.cache(of: pair))
+        let archive = try Inflate.inflate(data, limit: 1 << 20)
+
+        #expect(throws: CocoaError.self) { try NSManagedObjectModel(cachedModelData: Data()) }
+        #expect(throws: CocoaError.self) { try NSManagedObjectModel(cachedModelData: data.dropLast(200)) }
+        #expect(throws: CocoaError.self) { try NSManagedObjectModel(cachedModelData: archive) }
+        for _ in 0..<3000 {
+            var damaged = archive
+            for _ in 0..<Int.random(in: 1...4) {
+                damaged[Int.random(in: 0..<damaged.count)] = UInt8.random(in: 0...255)
+            }
+            let model = NSManagedObjectModel()
+            do {
+                try model.read(archive: damaged, isStrict: false)
+                try model.tryFreeze()
+            } catch {
+                #expect(error is ModelError || error is CocoaError)
+            }
+        }
+    }
+}
+
+@Suite("Unpacking")
+struct InflateTests {
+    /// Data packed by zlib, in Base64, and what it unpacks to.
+    private static let samples: [(packed: String, text: String)] = [
+        // Empty; stored; fixed codes; a long run with fixed codes; own codes.
+        ("AwA=", ""),
+        ("AQMA/P9hYmM=", "abc"),
+        ("S0xKBgA=", "abc"),
+        ("S0wEAgA=", "aaaaa"),
+        ("S0wcBaNgFAx3AAA=", String(repeating: "a", count: 1000)),
+        (
+            """
+            ZY+7EYBACERbsQTvB1xBBiZGJnbvjMPbwItggN19HNd93s++HV8tWXvWydyyqSObxqRzY4gCl4aITfdsvLLiFI0xmUrCxkXJzWA1RSNyvaIb\
+            VgOfIJOoCl+wGogqmaF/9SbywiTAMXFh2PApSocP0MDPiXJN2tIsx5LL0P6RghCWQMNe
+            """, (0..<60).map { "entity\($0 * $0 % 97)" }.joined(separator: " ")
+        ),
+    ]
+
+    @Test func `stored, fixed and own codes are unpacked`() throws {
+        for sample in Self.samples {
+            let packed = try #require(Data(base64Encoded: sample.packed))
+            #expect(String(decoding: try Inflate.inflate(packed, limit: 1 << 20), as: UTF8.self) == sample.text)
+        }
+    }
+
+    @Test func `the limit holds`() throws {
+        let packed = try #require(Data(base64Encoded: "S0wcBaNgFAx3AAA="))
+
+        #expect(try Inflate.inflate(packed, limit: 1000).count == 1000)
+        #expect(throws: Inflate.Malformed.self) { try Inflate.inflate(packed, limit: 999) }
+    }
+
+    @Test func `damaged data throws and never stops the program`() throws {
+        #expect(throws: Inflate.Malformed.self) { try Inflate.inflate(Data([0x07]), limit: 100) }
+        for _ in 0..<20_000 {
+            let data = Data((0..<Int.random(in: 0...60)).map { _ in UInt8.random(in: 0...255) })
+            _ = try? Inflate.inflate(data, limit: 10_000)
+        }
+    }
+}

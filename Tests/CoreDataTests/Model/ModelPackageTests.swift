@@ -1,0 +1,127 @@
+import Testing
+
+@testable import CoreData
+
+@Suite("Model packages")
+struct ModelPackageTests {
+    /// A folder for one test, removed with the last reference to it.
+    private final class Scratch {
+        let folder = FileManager.default.temporaryDirectory.appendingPathComponent("strata-\(UUID().uuidString)")
+
+        deinit { try? FileManager.default.removeItem(at: folder) }
+
+        func write(_ text: String, _ path: String) throws {
+            let file = folder.appendingPathComponent(path)
+            try FileManager.default.createDirectory(
+                at: file.deletingLastPathComponent(),
+                withIntermediateDirectories: true
+            )
+            try Data(text.utf8).write(to: file)
+        }
+
+        /// A version of a model whose only entity has the version's name.
+        func writeVersion(_ name: String) throws {
+            try write("<model><entity name=\"\(name)\"/></model>", "Shop.xcdatamodeld/\(name).xcdatamodel/contents")
+        }
+
+        func writeCurrent(_ name: String) throws {
+            try write(
+                """
+                <?xml version="1.0" encoding="UTF-8"?>
+                <!DOCTYPE plist PUBLIC "-//Apple//DTD PLIST 1.0//EN" "http://www.apple.com/DTDs/PropertyList-1.0.dtd">
+                <plist version="1.0"><dict><key>_XCCurrentVersionName</key><string>\(name)</string></dict></plist>
+                """,
+                "Shop.xcdatamodeld/.xccurrentversion"
+            )
+        }
+
+        var package: URL { folder.appendingPathComponent("Shop.xcdatamodeld") }
+
+        func entityName() throws -> String? { try NSManagedObjectModel(reading: package).entities.first?.name }
+    }
+
+    private let scratch = Scratch()
+
+    @Test func `the current version is read`() throws {
+        for name in ["Shop", "Shop2", "Shop3"] {
+            try scratch.writeVersion(name)
+        }
+        try scratch.writeCurrent("Shop2.xcdatamodel")
+
+        #expect(try scratch.entityName() == "Shop2")
+        #expect(NSManagedObjectModel(contentsOf: scratch.package)?.entities.first?.name == "Shop2")
+    }
+
+    @Test func `without a mark the only version, or the one named as the package, is read`() throws {
+        try scratch.writeVersion("Other")
+        #expect(try scratch.entityName() == "Other")
+
+        try scratch.writeVersion("Shop")
+        #expect(try scratch.entityName() == "Shop")
+    }
+
+    @Test func `a version and its contents can be read directly`() throws {
+        try scratch.writeVersion("Shop2")
+        let version = scratch.package.appendingPathComponent("Shop2.xcdatamodel")
+
+        #expect(try NSManagedObjectModel(reading: version).entities.count == 1)
+        #expect(try NSManagedObjectModel(reading: version.appendingPathComponent("contents")).entities.count == 1)
+    }
+
+    @Test func `several versions without a mark are an error`() throws {
+        try scratch.writeVersion("A")
+        try scratch.writeVersion("B")
+
+        let error = try #require(throws: CocoaError.self) { try scratch.entityName() }
+        #expect(error.code == .fileReadCorruptFile && error.localizedDescription.contains("several versions"))
+    }
+
+    @Test(arguments: ["Gone.xcdatamodel", "../../Shop.xcdatamodel", "", "/etc"])
+    func `a mark that names no version is an error`(_ name: String) throws {
+        try scratch.writeVersion("Shop")
+        try scratch.writeCurrent(name)
+
+        let error = try #require(throws: CocoaError.self) { try scratch.entityName() }
+        #expect(error.code == .fileReadNoSuchFile)
+    }
+
+    @Test func `a damaged mark is an error`() throws {
+        try scratch.writeVersion("Shop")
+        try scratch.write("nonsense", "Shop.xcdatamodeld/.xccurrentversion")
+
+        #expect(try #require(throws: CocoaError.self) { try scratch.entityName() }.code == .fileReadCorruptFile)
+    }
+
+    @Test func `what is missing is said to be missing`() throws {
+        let error = try #require(throws: CocoaError.self) { try scratch.entityName() }
+        #expect(error.code == .fileReadNoSuchFile)
+
+        try scratch.write("", "Shop.xcdatamodeld/notes.txt")
+        #expect(try #require(throws: CocoaError.self) { try scratch.entityName() }.code == .fileReadNoSuchFile)
+        try scratch.write("", "Shop.xcdatamodeld/Shop.xcdatamodel/layout")
+        #expect(try #require(throws: CocoaError.self) { try scratch.entityName() }.code == .fileReadNoSuchFile)
+    }
+
+    @Test func `the binary format of Xcode 3 is said to be unsupported`() throws {
+        try scratch.write("binary", "Shop.xcdatamodeld/Shop.xcdatamodel/elements")
+
+        #expect(try #require(throws: CocoaError.self) { try scratch.entityName() }.code == .featureUnsupported)
+    }
+
+    @Test func `models of a bundle are merged, and picked by what a store has`() throws {
+        try scratch.writeVersion("Shop")
+        try scratch.writeVersion("Shop2")
+        try scratch.writeCurrent("Shop2.xcdatamodel")
+        try scratch.write("<model><entity name=\"Extra\"/></model>", "Extra.xcdatamodel/contents")
+        let bundle = try #require(Bundle(path: scratch.folder.path))
+        let old = NSManagedObjectModel(NSEntityDescription("Shop"))
+        let metadata = ["NSStoreModelVersionHashes": old.entityVersionHashesByName]
+
+        let merged = try #require(NSManagedObjectModel.mergedModel(from: [bundle]))
+        let picked = try #require(NSManagedObjectModel.mergedModel(from: [bundle], forStoreMetadata: metadata))
+
+        #expect(Set(merged.entitiesByName.keys) == ["Shop2", "Extra"])
+        #expect(Set(picked.entitiesByName.keys) == ["Shop"])
+        #expect(NSManagedObjectModel.mergedModel(from: []) == nil)
+    }
+}

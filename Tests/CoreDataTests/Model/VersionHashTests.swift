@@ -1,0 +1,52 @@
+import Testing
+
+@testable import CoreData
+
+@Suite("Version hashes")
+struct VersionHashTests {
+    @Test func `SHA-256 and SHA-512 agree with the published test vectors`() {
+        let abc = Data("abc".utf8)
+        let long = Data("abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq".utf8)
+        let hex = { (data: Data) in data.map { String(format: "%02x", $0) }.joined() }
+
+        #expect(hex(SHA2.sha256(abc)) == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad")
+        #expect(hex(SHA2.sha256(Data())) == "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855")
+        #expect(hex(SHA2.sha256(long)) == "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1")
+        #expect(
+            hex(SHA2.sha512(abc))
+                == "ddaf35a193617abacc417349ae20413112e6fa4e89a97ea20a9eeee64b55d39a"
+                + "2192992a274fc1a836ba3c23a3feebbd454d4423643ce80e2a9ac94fa54ca49f"
+        )
+        #expect(hex(SHA2.sha512(Data(repeating: 0x61, count: 200))).hasPrefix("4b11459c33f52a22ee8236782714c150"))
+    }
+
+    @Test(.enabled(if: AppleStores.areAvailable, "the Apple-made stores are not here"), arguments: AppleStores.pairs)
+    func `every hash equals the one in a store that Apple's framework made`(_ pair: AppleStores.Pair) throws {
+        let model = try AppleStores.model(pair)
+        let metadata = try AppleStores.metadata(of: pair)
+
+        let stored = try #require(metadata["NSStoreModelVersionHashes"] as? [String: Data])
+        #expect(model.entityVersionHashesByName == stored)
+        #expect(model.isConfiguration(withName: nil, compatibleWithStoreMetadata: metadata))
+        if let digest = metadata["NSStoreModelVersionHashesDigest"] as? String {
+            #expect(VersionHash.digest(of: model.entityVersionHashesByName) == digest)
+        }
+        if let checksum = metadata["NSStoreModelVersionChecksumKey"] as? String {
+            #expect(model.versionChecksum == checksum)
+        }
+    }
+
+    @Test(.enabled(if: AppleStores.areAvailable, "the Apple-made stores are not here"), arguments: AppleStores.pairs)
+    func `entities are numbered as in a store that Apple's framework made`(_ pair: AppleStores.Pair) throws {
+        let model = try AppleStores.model(pair)
+        let rows = try AppleStores.rows(
+            "SELECT Z_ENT, Z_NAME, Z_SUPER FROM Z_PRIMARYKEY WHERE Z_ENT < 16000 ORDER BY Z_ENT",
+            in: pair
+        )
+        model.freeze()
+
+        let numbered = model.frozen.entities.map { [$0.entityNumber, $0.superentity?.entityNumber ?? 0] }
+        #expect(numbered == rows.map { [Int($0[0] as? Int64 ?? -1), Int($0[2] as? Int64 ?? -1)] })
+        #expect(model.frozen.entities.map(\.name) == rows.map { $0[1] as? String })
+    }
+}

@@ -1,0 +1,362 @@
+import CoreData
+import TestSupport
+import Testing
+
+@Suite("Faults")
+struct FaultTests {
+    /// Saves hooked objects with these names and returns their IDs.
+    private func store(_ names: [String], _ stack: Stack) throws -> [NSManagedObjectID] {
+        try stack.inContext { context throws in
+            let objects = names.map { name in
+                let object = Hooked(context: context)
+                object.name = name
+                return object
+            }
+            try context.save()
+            return objects.map(\.objectID)
+        }
+    }
+
+    // CS-61
+    @Test(arguments: StoreKind.allCases)
+    func `a fetch returns faults, and reading a property realises the object`(_ kind: StoreKind) throws {
+        let stack = try Stack.objects(kind)
+        _ = try store(["a"], stack)
+        try stack.inContext { context throws in
+            let object = try #require(try context.all(Hooked.self).first)
+            #expect(object.isFault)
+            #expect(object.faultingState == 1)
+            #expect(object.entity.name == "Hooked")
+            #expect(object.isFault)
+            #expect(object.name == "a")
+            #expect(!object.isFault)
+            #expect(object.faultingState == 0)
+            object.willAccessValue(forKey: nil)
+            #expect(object.primitiveValue(forKey: "name") as? String == "a")
+            object.didAccessValue(forKey: "name")
+        }
+    }
+
+    // CS-61
+    @Test(arguments: StoreKind.allCases)
+    func `a request may ask for realised objects`(_ kind: StoreKind) throws {
+        let stack = try Stack.objects(kind)
+        _ = try store(["a"], stack)
+        try stack.inContext { context throws in
+            let request = NSFetchRequest<Hooked>(entityName: "Hooked")
+            request.returnsObjectsAsFaults = false
+            let object = try #require(try context.fetch(request).first)
+            #expect(!object.isFault)
+            #expect(object.log == ["fetch"])
+        }
+    }
+
+    // CS-62
+    @Test(arguments: StoreKind.allCases)
+    func `awakeFromFetch runs once each time a fault is realised, and what it sets is no change`(_ kind: StoreKind)
+        throws
+    {
+        let stack = try Stack.objects(kind)
+        let id = try store(["a"], stack)[0]
+        try stack.inContext { context throws in
+            let object = try context.object(Hooked.self, id)
+            #expect(object.name == "a")
+            #expect(object.count == 7)
+            #expect(object.count(of: "fetch") == 1)
+            #expect(object.greeting == "hello a")
+            #expect(object.shout == "A")
+            #expect(!object.hasChanges)
+            #expect(!object.hasPersistentChangedValues)
+            #expect(object.changedValues().isEmpty)
+            #expect(!context.hasChanges)
+            context.refresh(object, mergeChanges: false)
+            #expect(object.name == "a")
+            #expect(object.count(of: "fetch") == 2)
+            object.count = 8
+            #expect(Set(object.changedValues().keys) == ["count"])
+            try context.save()
+        }
+        try stack.inContext { context throws in
+            let object = try context.object(Hooked.self, id)
+            #expect(object.count == 8)
+            #expect(object.committedValues(forKeys: ["count"])["count"] as? Int32 == 8)
+        }
+    }
+
+    // CS-62
+    @Test(arguments: StoreKind.allCases)
+    func `a relationship set in awakeFromFetch makes neither side dirty`(_ kind: StoreKind) throws {
+        let stack = try Stack.objects(kind)
+        let id = try stack.inContext { context throws in
+            let guardian = Hooked(context: context)
+            guardian.name = "guardian"
+            let object = Hooked(context: context)
+            object.name = "relates"
+            object.guard = guardian
+            try context.save()
+            return object.objectID
+        }
+        try stack.inContext { context throws in
+            let object = try context.object(Hooked.self, id)
+            #expect(object.owner?.name == "guardian")
+            #expect(object.owner?.things.isEmpty == true)
+            #expect(!context.hasChanges)
+        }
+    }
+
+    // CS-64
+    @Test(arguments: StoreKind.allCases)
+    func `a refresh without merging drops the changes and tells the object once`(_ kind: StoreKind) throws {
+        let stack = try Stack.objects(kind)
+        let id = try store(["a"], stack)[0]
+        try stack.inContext { context throws in
+            let object = try context.object(Hooked.self, id)
+            object.name = "changed"
+            object.shout = "loud"
+            object.log = []
+            context.refresh(object, mergeChanges: false)
+            #expect(object.isFault)
+            #expect(!object.hasChanges)
+            #expect(!context.hasChanges)
+            #expect(object.log == ["willTurnIntoFault", "didTurnIntoFault"])
+            #expect(object.name == "a")
+            #expect(object.shout == "A")
+        }
+    }
+
+    // CS-65, CS-66
+    @Test(arguments: StoreKind.allCases)
+    func `a merging refresh shows new values under the object's own changes, which can be saved`(_ kind: StoreKind)
+        throws
+    {
+        let stack = try Stack.objects(kind)
+        let id = try store(["a"], stack)[0]
+        let mine = stack.context()
+        try mine.performAndWait {
+            let object = try mine.object(Hooked.self, id)
+            object.name = "mine"
+        }
+        try stack.inContext { context throws in
+            let object = try context.object(Hooked.self, id)
+            object.name = "theirs"
+            object.count = 99
+            try context.save()
+        }
+        try mine.performAndWait {
+            let object = try mine.object(Hooked.self, id)
+            #expect(object.count == 7)
+            mine.refresh(object, mergeChanges: true)
+            #expect(object.name == "mine")
+            #expect(object.count == 99)
+            #expect(object.log.last == "snapshot \(NSSnapshotEventType.refresh.rawValue)")
+            #expect(object.committedValues(forKeys: ["name"])["name"] as? String == "theirs")
+            try mine.save()
+        }
+        try stack.inContext { context throws in #expect(try context.object(Hooked.self, id).name == "mine") }
+    }
+
+    // CS-65
+    @Test(arguments: StoreKind.allCases)
+    func `a merging refresh keeps relationships that were changed on a fault`(_ kind: StoreKind) throws {
+        let stack = try Stack.objects(kind)
+        let ids = try store(["owner", "thing"], stack)
+        try stack.inContext { context throws in
+            let owner = try context.object(Hooked.self, ids[0])
+            let thing = try context.object(Hooked.self, ids[1])
+            thing.owner = owner
+            #expect(owner.isFault)
+            context.refreshAllObjects()
+            #expect(owner.things == [thing])
+            #expect(thing.owner === owner)
+            try context.save()
+        }
+        try stack.inContext { context throws in #expect(try context.object(Hooked.self, ids[0]).things.count == 1) }
+    }
+
+    // CS-65
+    @Test(arguments: StoreKind.allCases)
+    func `a merging refresh keeps the order that was made here`(_ kind: StoreKind) throws {
+        let stack = try Stack.objects(kind)
+        let id = try stack.inContext { context throws in
+            let mother = Person("m", context)
+            mother.children = ["a", "b", "c"].map { Person($0, context) }
+            try context.save()
+            return mother.objectID
+        }
+        try stack.inContext { context throws in
+            let mother = try context.object(Person.self, id)
+            mother.children = mother.children.reversed()
+            mother.children.insert(Person("d", context), at: 1)
+            context.refresh(mother, mergeChanges: true)
+            #expect(mother.children.map(\.name) == ["c", "d", "b", "a"])
+            try context.save()
+        }
+        try stack.inContext { context throws in
+            #expect(try context.object(Person.self, id).children.map(\.name) == ["c", "d", "b", "a"])
+        }
+    }
+
+    // CS-63
+    @Test(arguments: StoreKind.allCases)
+    func `a to-many relationship is a fault of its own`(_ kind: StoreKind) throws {
+        let stack = try Stack.objects(kind)
+        let id = try stack.inContext { context throws in
+            let owner = Hooked(context: context)
+            for _ in 0..<3 { Hooked(context: context).owner = owner }
+            #expect(!owner.hasFault(forRelationshipNamed: "things"))
+            try context.save()
+            return owner.objectID
+        }
+        try stack.inContext { context throws in
+            let owner = try context.object(Hooked.self, id)
+            _ = owner.name
+            #expect(owner.hasFault(forRelationshipNamed: "things"))
+            let ids = owner.objectIDs(forRelationshipNamed: "things")
+            #expect(ids.count == 3)
+            #expect(context.registeredObjects == [owner])
+            #expect(!owner.hasFault(forRelationshipNamed: "things"))
+            let things = owner.things
+            #expect(Set(things.map(\.objectID)) == Set(ids))
+            let thing = try #require(things.first)
+            #expect(thing.isFault)
+            #expect(!thing.hasFault(forRelationshipNamed: "owner") == !thing.isFault)
+            _ = thing.name
+            #expect(!thing.hasFault(forRelationshipNamed: "owner"))
+            #expect(!owner.hasFault(forRelationshipNamed: "name"))
+            #expect(owner.objectIDs(forRelationshipNamed: "nonsense").isEmpty)
+        }
+    }
+
+    // CS-73
+    @Test(arguments: StoreKind.allCases)
+    func `a fault whose row has gone counts as deleted and reads empty`(_ kind: StoreKind) throws {
+        let stack = try Stack.objects(kind)
+        let ids = try store(["gone", "other"], stack)
+        try stack.inContext { reader in
+            let object = try reader.object(Hooked.self, ids[0])
+            try delete(ids[0], stack)
+            #expect(object.name == nil)
+            #expect(object.count == 0)
+            #expect(object.owner == nil)
+            #expect(object.things.isEmpty)
+            #expect(object.isDeleted)
+            #expect(!object.isFault)
+            // Writing to it neither stops the program nor the next save.
+            object.name = "ghost"
+            let other = try reader.object(Hooked.self, ids[1])
+            other.name = "saved"
+            try reader.save()
+        }
+        try stack.inContext { context throws in #expect(try context.all(Hooked.self).map(\.name) == ["saved"]) }
+    }
+
+    // CS-74
+    @Test(arguments: StoreKind.allCases)
+    func `without shouldDeleteInaccessibleFaults a handler hears of the fault, and nothing is deleted`(
+        _ kind: StoreKind
+    ) throws {
+        let stack = try Stack.objects(kind)
+        let id = try store(["gone"], stack)[0]
+        try stack.inContext { reader in
+            reader.shouldDeleteInaccessibleFaults = false
+            var heard: [NSManagedObject] = []
+            reader.inaccessibleFaultHandler = { heard.append($0) }
+            let object = try reader.object(Hooked.self, id)
+            try delete(id, stack)
+            #expect(object.name == nil)
+            #expect(object.count == 0)
+            #expect(heard == [object])
+            #expect(!object.isDeleted)
+            #expect(throws: CocoaError.self) { _ = try reader.existingObject(with: id) }
+        }
+    }
+
+    // CS-75
+    @Test(arguments: StoreKind.allCases)
+    func `the hook for inaccessible faults is told the object, its ID and the property`(_ kind: StoreKind) throws {
+        let stack = try Stack.objects(kind)
+        let ids = try store(["a", "b"], stack)
+        let reader = WatchfulContext(.privateQueue)
+        reader.persistentStoreCoordinator = stack.coordinator
+        try reader.performAndWait {
+            let first = try reader.object(Hooked.self, ids[0])
+            let second = try reader.object(Hooked.self, ids[1])
+            for id in ids { try delete(id, stack) }
+            #expect(throws: CocoaError.self) { _ = try reader.existingObject(with: ids[0]) }
+            #expect(reader.seen.isEmpty)
+            _ = first.count
+            _ = second.value(forKey: "greeting")
+            #expect(reader.seen.map(\.id) == ids)
+            #expect(reader.seen.map(\.property) == ["count", "greeting"])
+            #expect(!first.isDeleted)
+        }
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `objects outlive their context with what they have loaded`(_ kind: StoreKind) throws {
+        let stack = try Stack.objects(kind)
+        let ids = try store(["loaded", "fault"], stack)
+        let (loaded, fault, new) = try stack.inContext { context throws in
+            let loaded = try context.object(Hooked.self, ids[0])
+            _ = loaded.name
+            let new = Hooked(context: context)
+            new.name = "new"
+            return (loaded, try context.object(Hooked.self, ids[1]), new)
+        }
+        #expect(loaded.managedObjectContext == nil)
+        #expect(loaded.name == "loaded")
+        #expect(loaded.objectID === ids[0])
+        #expect(loaded.things.isEmpty)
+        #expect(fault.name == nil)
+        #expect(fault.count == 0)
+        #expect(fault.objectID === ids[1])
+        #expect(new.name == "new")
+        #expect(new.objectID.isTemporaryID)
+        #expect(!new.hasChanges)
+        loaded.name = "for itself"
+        #expect(loaded.name == "for itself")
+        #expect(loaded.description.contains("for itself"))
+    }
+
+    // CS-68
+    @Test(arguments: StoreKind.allCases)
+    func `after a reset objects belong to no context`(_ kind: StoreKind) throws {
+        let stack = try Stack.objects(kind)
+        let ids = try store(["loaded", "fault"], stack)
+        try stack.inContext { context throws in
+            let loaded = try context.object(Hooked.self, ids[0])
+            loaded.name = "changed"
+            let fault = try context.object(Hooked.self, ids[1])
+            context.reset()
+            #expect(loaded.managedObjectContext == nil)
+            #expect(!loaded.hasChanges)
+            #expect(fault.name == nil)
+            #expect(fault.objectID === ids[1])
+            #expect(context.registeredObjects.isEmpty)
+            #expect(try context.object(Hooked.self, ids[0]) !== loaded)
+            #expect(try context.object(Hooked.self, ids[0]).name == "loaded")
+        }
+    }
+
+    private func delete(_ id: NSManagedObjectID, _ stack: Stack) throws {
+        try stack.inContext { context throws in
+            context.delete(context.object(with: id))
+            try context.save()
+        }
+    }
+}
+
+/// A context that notes which faults could not be realised, and leaves them alone.
+private final class WatchfulContext: NSManagedObjectContext, @unchecked Sendable {
+    // @unchecked Sendable: as NSManagedObjectContext, `seen` is touched inside the scope only.
+    var seen: [(id: NSManagedObjectID, property: String?)] = []
+
+    override func shouldHandleInaccessibleFault(
+        _ fault: NSManagedObject,
+        for oid: NSManagedObjectID,
+        triggeredByProperty property: NSPropertyDescription?
+    ) -> Bool {
+        seen.append((oid, property?.name))
+        return false
+    }
+}

@@ -1,0 +1,407 @@
+import CoreData
+import TestSupport
+import Testing
+
+@Suite("What objects are told")
+struct HookTests {
+    private func storeHooked(_ name: String, _ stack: Stack) throws -> NSManagedObjectID {
+        try stack.inContext { context in
+            let object = Hooked(context: context)
+            object.name = name
+            try context.save()
+            return object.objectID
+        }
+    }
+
+    // CS-85
+    @Test(arguments: StoreKind.allCases)
+    func `defaults are in place before awakeFromInsert, which runs once and belongs to the insertion`(_ kind: StoreKind)
+        throws
+    {
+        let stack = try Stack.objects(kind)
+        try stack.inContext { context in
+            let object = Hooked(context: context)
+            #expect(object.log == ["insert 7"])
+            #expect(object.stamp == "born")
+            context.insert(object)
+            context.processPendingChanges()
+            try context.save()
+            #expect(object.count(of: "insert 7") == 1)
+            #expect(object.changedValues().isEmpty)
+        }
+        try stack.inContext { context throws in #expect(try context.all(Hooked.self).first?.stamp == "born") }
+    }
+
+    @Test
+    func `an object made outside of a context awakes when it is inserted`() throws {
+        let stack = try Stack.objects(.memory)
+        try stack.inContext { context in
+            let entity = try #require(NSEntityDescription.entity(forEntityName: "Hooked", in: context))
+            let object = Hooked(entity: entity, insertInto: nil)
+            object.name = "early"
+            #expect(object.count == 7)
+            #expect(object.log.isEmpty)
+            #expect(object.managedObjectContext == nil)
+            let id = object.objectID
+            #expect(id.isTemporaryID)
+            context.insert(object)
+            #expect(object.log == ["insert 7"])
+            #expect(object.objectID === id)
+            #expect(object.name == "early")
+            try context.save()
+            #expect(!id.isTemporaryID)
+        }
+        try stack.inContext { context throws in #expect(try context.all(Hooked.self).first?.name == "early") }
+    }
+
+    // CS-79, CS-29
+    @Test(arguments: StoreKind.allCases)
+    func `each changed object is told once before and once after a save, with its permanent ID`(_ kind: StoreKind)
+        throws
+    {
+        let stack = try Stack.objects(kind)
+        let ids = [
+            try storeHooked("updated", stack), try storeHooked("deleted", stack), try storeHooked("untouched", stack),
+        ]
+        try stack.inContext { context in
+            let inserted = Hooked(context: context)
+            let objects = try ids.map { try context.object(Hooked.self, $0) }
+            objects[0].count = 1
+            context.delete(objects[1])
+            _ = objects[2].name
+            try context.save()
+            for object in [inserted, objects[0], objects[1]] {
+                #expect(object.count(of: "willSave") == 1)
+                #expect(object.log.last == "didSave false")
+                #expect(object.count(of: "didSave false") == 1)
+            }
+            #expect(objects[2].log == ["fetch"])
+        }
+    }
+
+    // CS-80
+    @Test(arguments: StoreKind.allCases)
+    func `changes made in willSave are saved, and bring another round for those that they change`(_ kind: StoreKind)
+        throws
+    {
+        let stack = try Stack.objects(kind)
+        let otherID = try storeHooked("other", stack)
+        let id = try stack.inContext { context in
+            let object = Hooked(context: context)
+            let other = try context.object(Hooked.self, otherID)
+            object.onWillSave = { object in
+                if object.stamp != "saved" { object.stamp = "saved" }
+                if other.count != 42 { other.count = 42 }
+            }
+            try context.save()
+            #expect(object.count(of: "willSave") == 2)
+            #expect(other.count(of: "willSave") == 1)
+            #expect(object.count(of: "didSave false") == 1)
+            #expect(!context.hasChanges)
+            return object.objectID
+        }
+        try stack.inContext { context throws in
+            #expect(try context.object(Hooked.self, id).stamp == "saved")
+            #expect(try context.object(Hooked.self, otherID).count == 42)
+        }
+    }
+
+    // CS-80
+    @Test(arguments: StoreKind.allCases)
+    func `willSave that always changes something is an error, not an endless loop`(_ kind: StoreKind) throws {
+        let stack = try Stack.objects(kind)
+        try stack.inContext { context in
+            let object = Hooked(context: context)
+            object.onWillSave = { $0.count += 1 }
+            let error = #expect(throws: CocoaError.self) { try context.save() }
+            #expect(error?.code == .persistentStoreSave)
+            #expect(object.isInserted)
+            object.onWillSave = { $0.setPrimitiveValue($0.count + 1, forKey: "count") }
+            object.count = 1
+            try context.save()
+            #expect(object.count == 2)
+        }
+        try stack.inContext { context throws in #expect(try context.all(Hooked.self).map(\.count) == [2]) }
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `willSave may insert and delete`(_ kind: StoreKind) throws {
+        let stack = try Stack.objects(kind)
+        let doomedID = try storeHooked("doomed", stack)
+        try stack.inContext { context in
+            let object = Hooked(context: context)
+            object.name = "first"
+            let doomed = try context.object(Hooked.self, doomedID)
+            object.onWillSave = { object in
+                guard object.things.isEmpty else { return }
+                let thing = Hooked(context: context)
+                thing.name = "second"
+                thing.owner = object
+                context.delete(doomed)
+            }
+            try context.save()
+            #expect(object.things.first?.log == ["insert 7", "willSave", "didSave false"])
+            #expect(doomed.count(of: "willSave") == 1)
+        }
+        try stack.inContext { context throws in
+            #expect(try context.all(Hooked.self, sortedBy: "name").map(\.name) == ["first", "second"])
+        }
+    }
+
+    // CS-93
+    @Test(arguments: StoreKind.allCases)
+    func `prepareForDeletion runs while relationships are still set, and again when deleted again`(_ kind: StoreKind)
+        throws
+    {
+        let stack = try Stack.objects(kind)
+        try stack.inContext { context in
+            let owner = Hooked(context: context)
+            let object = Hooked(context: context)
+            let thing = Hooked(context: context)
+            object.owner = owner
+            thing.owner = object
+            try context.save()
+            var seen: [String] = []
+            object.onPrepare = { object in
+                seen.append("\(object.owner === owner) \(object.things.count) \(object.isDeleted)")
+            }
+            context.delete(object)
+            context.delete(object)
+            #expect(seen == ["true 1 false", "true 1 true"])
+            context.processPendingChanges()
+            #expect(thing.isDeleted)
+            #expect(thing.count(of: "prepare") == 1)
+            try context.save()
+        }
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `rollback and undo tell objects that their values were replaced`(_ kind: StoreKind) throws {
+        let stack = try Stack.objects(kind)
+        let id = try storeHooked("a", stack)
+        try stack.inContext { context in
+            let object = try context.object(Hooked.self, id)
+            object.name = "b"
+            context.rollback()
+            #expect(object.log.last == "snapshot \(NSSnapshotEventType.rollback.rawValue)")
+            #expect(object.name == "a")
+            context.undoManager = UndoManager()
+            object.name = "c"
+            context.undo()
+            #expect(object.log.last == "snapshot \(NSSnapshotEventType.undoUpdate.rawValue)")
+            #expect(object.name == "a")
+        }
+    }
+}
+
+@Suite("Deleting, and what becomes of the related objects")
+struct DeletionTests {
+    // CS-91
+    @Test(arguments: StoreKind.allCases)
+    func `nullify clears the inverse when the event ends`(_ kind: StoreKind) throws {
+        let stack = try Stack(kind)
+        try stack.inContext { context in
+            let city = City(context: context)
+            city.name = "Lisbon"
+            let tag = TestSupport.Tag(context: context)
+            let user = User(context: context)
+            user.email = "a"
+            let venues = (0..<3).map { _ in Venue(context: context) }
+            for venue in venues {
+                venue.city = city
+                venue.tags = [tag]
+            }
+            user.favourites = venues
+            try context.save()
+            context.delete(venues[0])
+            #expect(city.venues.count == 3)
+            context.processPendingChanges()
+            #expect(city.venues == Set(venues[1...]))
+            #expect(tag.venues == Set(venues[1...]))
+            #expect(user.favourites == Array(venues[1...]))
+            context.delete(city)
+            try context.save()
+            #expect(venues[1].city == nil)
+            #expect(user.favourites == Array(venues[1...]))
+        }
+        try stack.inContext { context in
+            let venues = try context.all(Venue.self)
+            #expect(venues.count == 2)
+            #expect(venues.allSatisfy { $0.city == nil && $0.tags.count == 1 && $0.fans.count == 1 })
+            #expect(try context.all(User.self).first?.favourites.count == 2)
+            #expect(try context.all(City.self).isEmpty)
+        }
+    }
+
+    // CS-91
+    @Test(arguments: StoreKind.allCases)
+    func `cascade deletes the related objects and theirs, loaded or not`(_ kind: StoreKind) throws {
+        let stack = try Stack.objects(kind)
+        let id = try stack.inContext { context in
+            let root = Hooked(context: context)
+            root.name = "root"
+            for _ in 0..<3 {
+                let child = Hooked(context: context)
+                child.owner = root
+                for _ in 0..<3 { Hooked(context: context).owner = child }
+            }
+            let other = Hooked(context: context)
+            other.name = "other"
+            try context.save()
+            return root.objectID
+        }
+        try stack.inContext { context in
+            context.delete(context.object(with: id))
+            context.processPendingChanges()
+            #expect(context.deletedObjects.count == 13)
+            try context.save()
+            #expect(!context.hasChanges)
+            #expect(try context.all(Hooked.self).map(\.name) == ["other"])
+        }
+        try stack.inContext { context throws in #expect(try context.all(Hooked.self).count == 1) }
+    }
+
+    // CS-91
+    @Test(arguments: StoreKind.allCases)
+    func `a circle of cascades ends`(_ kind: StoreKind) throws {
+        let stack = try Stack.objects(kind)
+        try stack.inContext { context in
+            let (one, two) = (Hooked(context: context), Hooked(context: context))
+            one.owner = two
+            two.owner = one
+            try context.save()
+            context.delete(one)
+            try context.save()
+            #expect(try context.all(Hooked.self).isEmpty)
+        }
+    }
+
+    // CS-90
+    @Test(arguments: StoreKind.allCases)
+    func `deny refuses the save as long as there is somebody left`(_ kind: StoreKind) throws {
+        let stack = try Stack.objects(kind)
+        try stack.inContext { context in
+            let guardian = Hooked(context: context)
+            let guarded = Hooked(context: context)
+            guarded.guard = guardian
+            try context.save()
+            context.delete(guardian)
+            #expect(throws: CocoaError.self) { try guardian.validateForDelete() }
+            let error = #expect(throws: CocoaError.self) { try context.save() }
+            #expect(error?.code == .validationRelationshipDeniedDelete)
+            #expect(error?.userInfo[NSValidationKeyErrorKey] as? String == "guarded")
+            #expect(error?.userInfo[NSValidationObjectErrorKey] as? Hooked === guardian)
+            #expect(guardian.isDeleted)
+            #expect(guarded.guard === guardian)
+            context.delete(guarded)
+            try context.save()
+            #expect(try context.all(Hooked.self).isEmpty)
+        }
+    }
+
+    // CS-91
+    @Test(arguments: StoreKind.allCases)
+    func `no action leaves the related objects alone`(_ kind: StoreKind) throws {
+        let stack = try Stack.objects(kind)
+        try stack.inContext { context in
+            let (one, two) = (Hooked(context: context), Hooked(context: context))
+            (one.name, two.name) = ("one", "two")
+            one.loose = two
+            try context.save()
+            context.delete(two)
+            try context.save()
+            #expect(!one.hasChanges)
+            #expect(one.changedValues().isEmpty)
+            let three = Hooked(context: context)
+            three.loose = one
+            #expect(one.looseOnes == [three])
+            try context.save()
+            context.delete(three)
+            try context.save()
+            #expect(one.looseOnes.isEmpty)
+        }
+    }
+
+    // CS-92
+    @Test(arguments: StoreKind.allCases)
+    func `delete rules wait for the save where the context says so`(_ kind: StoreKind) throws {
+        let stack = try Stack.objects(kind)
+        try stack.inContext { context in
+            context.propagatesDeletesAtEndOfEvent = false
+            let owner = Hooked(context: context)
+            let thing = Hooked(context: context)
+            thing.owner = owner
+            try context.save()
+            context.delete(owner)
+            context.processPendingChanges()
+            #expect(!thing.isDeleted)
+            try context.save()
+            #expect(try context.all(Hooked.self).isEmpty)
+            #expect(thing.managedObjectContext == nil)
+        }
+    }
+
+    // CS-94
+    @Test(arguments: StoreKind.allCases)
+    func `what is inserted and deleted before a save leaves nothing behind`(_ kind: StoreKind) throws {
+        let stack = try Stack(kind)
+        try stack.inContext { context in
+            let city = City(context: context)
+            city.name = "Lisbon"
+            try context.save()
+            // It lacks its name, which no save asks for any more.
+            let brief = City(context: context)
+            let venue = Venue(context: context)
+            venue.city = brief
+            context.delete(brief)
+            // Notifications arrive on the thread that saves, inside of `save()`.
+            nonisolated(unsafe) var saved: [AnyHashable: Any] = [:]
+            let token = NotificationCenter.default.addObserver(
+                forName: .NSManagedObjectContextDidSave,
+                object: context,
+                queue: nil
+            ) { saved = $0.userInfo ?? [:] }
+            try context.save()
+            NotificationCenter.default.removeObserver(token)
+            #expect(saved[NSInsertedObjectsKey] as? Set<NSManagedObject> == [venue])
+            #expect((saved[NSDeletedObjectsKey] as? Set<NSManagedObject>)?.isEmpty ?? true)
+            #expect(venue.city == nil)
+            #expect(try context.all(City.self).count == 1)
+        }
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `an inserted object takes its deletion back`(_ kind: StoreKind) throws {
+        let stack = try Stack(kind)
+        try stack.inContext { context in
+            let tag = TestSupport.Tag(context: context)
+            tag.title = "a"
+            try context.save()
+            context.delete(tag)
+            context.insert(tag)
+            #expect(!tag.isDeleted)
+            tag.title = "b"
+            try context.save()
+            #expect(try context.all(TestSupport.Tag.self).map(\.title) == ["b"])
+        }
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `an object deleted without having been loaded is deleted`(_ kind: StoreKind) throws {
+        let stack = try Stack(kind)
+        let ids = try stack.inContext { context in
+            let venues = (0..<3).map { _ in Venue(context: context) }
+            for venue in venues { venue.licence = Licence(context: context) }
+            try context.save()
+            return venues.map(\.objectID)
+        }
+        try stack.inContext { context in
+            for id in ids { context.delete(context.object(with: id)) }
+            try context.save()
+        }
+        try stack.inContext { context throws in
+            #expect(try context.all(Venue.self).isEmpty)
+            #expect(try context.all(Licence.self).isEmpty)
+        }
+    }
+}

@@ -1,0 +1,176 @@
+import CoreData
+import TestSupport
+import Testing
+
+@Suite("Transformable and composite attributes")
+struct TransformableTests {
+    private func storeSample(_ stack: Stack) throws -> NSManagedObjectID {
+        try stack.inContext { context in
+            let sample = Sample(context: context)
+            sample.colour = Colour(1, 2)
+            sample.palette = ["red", 3, Date(timeIntervalSinceReferenceDate: 1), ["nested": true]]
+            #expect(sample.colour == Colour(1, 2))
+            try context.save()
+            #expect(sample.colour == Colour(1, 2))
+            return sample.objectID
+        }
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `values go through their transformer, or are archived without one`(_ kind: StoreKind) throws {
+        let stack = try Stack.objects(kind)
+        let id = try storeSample(stack)
+        try stack.inContext { context in
+            let sample = try context.object(Sample.self, id)
+            let colour = try #require(sample.colour)
+            #expect(colour == Colour(1, 2))
+            #expect(sample.colour === colour)
+            #expect(sample.value(forKey: "colour") as? Colour === colour)
+            #expect(sample.palette?.count == 4)
+            #expect(sample.palette?[0] as? String == "red")
+            #expect((sample.palette?[3] as? NSDictionary)?["nested"] as? Bool == true)
+            sample.text = "another property"
+            #expect(sample.colour === colour)
+            sample.colour = nil
+            sample.palette = nil
+            try context.save()
+        }
+        try stack.inContext { context throws in
+            let sample = try context.object(Sample.self, id)
+            #expect(sample.colour == nil)
+            #expect(sample.palette == nil)
+        }
+    }
+
+    // CS-78
+    @Test(arguments: StoreKind.allCases)
+    func `changing the inside of a mutable value is not noticed`(_ kind: StoreKind) throws {
+        let stack = try Stack.objects(kind)
+        let id = try stack.inContext { context in
+            let sample = Sample(context: context)
+            sample.palette = NSMutableArray(array: ["a"])
+            try context.save()
+            (sample.palette as? NSMutableArray)?.add("b")
+            #expect(!sample.hasChanges)
+            #expect(!context.hasChanges)
+            return sample.objectID
+        }
+        try stack.inContext { context throws in #expect(try context.object(Sample.self, id).palette == ["a"]) }
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `a value that its transformer refuses reads back, and fails validation`(_ kind: StoreKind) throws {
+        let stack = try Stack.objects(kind)
+        let id = try storeSample(stack)
+        try stack.inContext { context in
+            let sample = try context.object(Sample.self, id)
+            sample.colour = Colour(0, 0)
+            #expect(sample.colour == Colour(0, 0))
+            let error = #expect(throws: CocoaError.self) { try context.save() }
+            #expect(error?.code == .managedObjectValidation)
+            #expect(error?.userInfo[NSValidationKeyErrorKey] as? String == "colour")
+            #expect(sample.colour == Colour(0, 0))
+            context.rollback()
+            #expect(sample.colour == Colour(1, 2))
+            try context.save()
+            sample.palette = [Colour(1, 1)]
+            #expect(throws: CocoaError.self) { try context.save() }
+            sample.palette = ["fine"]
+            try context.save()
+        }
+        try stack.inContext { context throws in
+            #expect(try context.object(Sample.self, id).colour == Colour(1, 2))
+            #expect(try context.object(Sample.self, id).palette == ["fine"])
+        }
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `a decoded value does not outlive the row that it came from`(_ kind: StoreKind) throws {
+        let stack = try Stack.objects(kind)
+        let id = try storeSample(stack)
+        let reader = stack.context()
+        let sample = try reader.performAndWait {
+            let sample = try reader.object(Sample.self, id)
+            #expect(sample.colour == Colour(1, 2))
+            return sample
+        }
+        try stack.inContext { context in
+            try context.object(Sample.self, id).colour = Colour(5, 6)
+            try context.save()
+        }
+        try reader.performAndWait {
+            #expect(sample.colour == Colour(1, 2))
+            sample.text = "mine"
+            reader.refresh(sample, mergeChanges: true)
+            #expect(sample.colour == Colour(5, 6))
+            #expect(sample.committedValues(forKeys: ["colour"])["colour"] as? Colour == Colour(5, 6))
+            sample.colour = Colour(7, 7)
+            #expect(sample.committedValues(forKeys: ["colour"])["colour"] as? Colour == Colour(5, 6))
+            #expect(sample.changedValues()["colour"] as? Colour == Colour(7, 7))
+            reader.refresh(sample, mergeChanges: true)
+            #expect(sample.colour == Colour(7, 7))
+            reader.refresh(sample, mergeChanges: false)
+            #expect(sample.colour == Colour(5, 6))
+            sample.colour = Colour(8, 8)
+            reader.processPendingChanges()
+            #expect(sample.colour == Colour(8, 8))
+            #expect(sample.committedValues(forKeys: ["colour"])["colour"] as? Colour == Colour(5, 6))
+            try reader.save()
+            #expect(sample.colour == Colour(8, 8))
+        }
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `a store's version of a value wins in memory too, where the policy says so`(_ kind: StoreKind) throws {
+        let stack = try Stack.objects(kind)
+        let id = try storeSample(stack)
+        let loser = stack.context()
+        let sample = try loser.performAndWait {
+            loser.mergePolicy = NSMergePolicy.mergeByPropertyStoreTrump
+            let sample = try loser.object(Sample.self, id)
+            sample.colour = Colour(3, 3)
+            sample.text = "kept"
+            return sample
+        }
+        try stack.inContext { context in
+            try context.object(Sample.self, id).colour = Colour(4, 4)
+            try context.save()
+        }
+        try loser.performAndWait {
+            try loser.save()
+            #expect(sample.colour == Colour(4, 4))
+            #expect(sample.text == "kept")
+        }
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `a composite attribute is a dictionary, of which each element has a key path`(_ kind: StoreKind) throws {
+        let stack = try Stack.objects(kind)
+        let id = try stack.inContext { context in
+            let sample = Sample(context: context)
+            sample.address = ["street": "Rua", "place": ["town": "Faro", "zip": 8000]]
+            #expect(sample.value(forKey: "address.street") as? String == "Rua")
+            try context.save()
+            return sample.objectID
+        }
+        try stack.inContext { context in
+            let sample = try context.object(Sample.self, id)
+            #expect(sample.address?["street"] as? String == "Rua")
+            #expect((sample.address?["place"] as? [String: Any])?["zip"] as? Int == 8000)
+            #expect(sample.value(forKeyPath: "address.place.town") as? String == "Faro")
+            sample.setValue("Lagos", forKey: "address.place.town")
+            let changed = sample.changedValues()
+            #expect(Set(changed.keys) == ["address"])
+            #expect(((changed["address"] as? [String: Any])?["place"] as? [String: Any])?["town"] as? String == "Lagos")
+            let committed = sample.committedValues(forKeys: ["address"])["address"] as? [String: Any]
+            #expect((committed?["place"] as? [String: Any])?["town"] as? String == "Faro")
+            sample.address = ["street": "Avenida"]
+            #expect((sample.address?["place"]) == nil)
+            try context.save()
+            sample.address = nil
+            #expect(sample.address == nil)
+            context.rollback()
+            #expect(sample.address as? [String: String] == ["street": "Avenida"])
+        }
+    }
+}

@@ -1,0 +1,97 @@
+import Foundation
+import StrataPredicates
+import TestSupport
+import Testing
+
+@testable import CoreData
+
+@Suite("Random fetches")
+struct CompilerDifferentialTests {
+    /// How many predicates each seed stands for.
+    private static let count = 2_000
+    private static let seeds = DifferentialSeeds.all
+
+    @Test(arguments: seeds)
+    func `SQL, rows in memory and objects give one answer`(_ seed: UInt64) throws {
+        let model = EveryKindModel.make()
+        let stack = try Stack(.memory, model: model)
+        let context = stack.context()
+        try context.performAndWait {
+            var generator = FetchGenerator(seed: seed, model: model)
+            let objects = RandomData.populate(context, model, count: 5, &generator.random)
+            try context.save()
+            generator.objects = objects.map(\.objectID)
+            let store = try #require(stack.coordinator.openStores.first)
+            let planner = FetchPlanner(model: context.model)
+            let replica = try SQLReplica(copying: store, context.model)
+            try replica.finish()
+            var run = DifferentialRun(seed: seed)
+
+            for number in 0..<Self.count where run.failures < 5 {
+                let specification = generator.specification()
+                let plan = try planner.plan(specification).asked(of: store)
+
+                let inMemory = try store.store.references(for: plan).map(\.key)
+                let inSQL: [Int64]
+                do {
+                    inSQL = try replica.keys(for: plan)
+                } catch {
+                    run.fail("\(error)", specification, try? replica.text(for: plan))
+                    continue
+                }
+
+                let isOrdered = plan.sort != nil || plan.limit > 0 || plan.offset > 0
+                run.found += inMemory.count
+                if isOrdered ? inSQL != inMemory : inSQL.sorted() != inMemory.sorted() {
+                    run.fail("SQL \(inSQL), memory \(inMemory)", specification, try? replica.text(for: plan))
+                }
+                // Objects are slow to ask, and a test of their own compares them more often.
+                guard number.isMultiple(of: 10), let predicate = specification.predicate else { continue }
+                let all = try store.store.references(for: plan.unordered).map(\.key)
+                let candidates = objects.filter { plan.entityNumbers.contains($0.layout.number) }
+                let byObject = try candidates.filter { try predicate.evaluateOrThrow(with: $0) }.map(\.key)
+                if byObject.sorted() != all.sorted() {
+                    run.fail("objects \(byObject.sorted()), memory \(all.sorted())", specification, nil)
+                }
+            }
+
+            #expect(run.failures == 0, "seed \(seed)")
+            // A test whose predicates never or always hold would show nothing.
+            #expect(run.found > Self.count)
+        }
+    }
+}
+
+/// The seeds of a run of random tests: ten that never change, or those of the environment (`STRATA_SEEDS=100-199`).
+enum DifferentialSeeds {
+    static let all: [UInt64] = {
+        guard let text = ProcessInfo.processInfo.environment["STRATA_SEEDS"] else { return Array(1...10) }
+        let ends = text.split(separator: "-").compactMap { UInt64($0) }
+        guard let first = ends.first, let last = ends.last, first <= last else { return Array(1...10) }
+        return Array(first...last)
+    }()
+}
+
+/// What came of the fetches of one seed.
+struct DifferentialRun {
+    let seed: UInt64
+    var failures = 0
+    var found = 0
+
+    mutating func fail(
+        _ what: String,
+        _ specification: FetchSpecification,
+        _ sql: (text: String, bindings: [SQLBinding])?
+    ) {
+        failures += 1
+        let sorts = (specification.sortDescriptors ?? []).map { "\($0.key ?? "") \($0.ascending)" }
+        Issue.record(
+            """
+            seed \(seed): \(what)
+            \(specification.entity?.name ?? "") where \(specification.predicate?.formatText ?? "") by \(sorts) \
+            limit \(specification.fetchLimit) offset \(specification.fetchOffset)
+            \(sql?.text ?? "") \(sql?.bindings ?? [])
+            """
+        )
+    }
+}

@@ -1,0 +1,170 @@
+import Foundation
+import StrataPredicates
+import TestSupport
+import Testing
+
+@testable import CoreData
+
+@Suite("Random fetches from contexts")
+struct PendingDifferentialTests {
+    private static let seeds = DifferentialSeeds.all
+
+    /// How many fetches there are between two changes.
+    private static let fetches = 12
+
+    @Test(arguments: seeds)
+    func `a SQLite store answers as the objects do`(_ seed: UInt64) throws {
+        let model = EveryKindModel.make()
+        let stack = try Stack(.sqlite, model: model)
+        let context = stack.context()
+        try context.performAndWait {
+            var generator = FetchGenerator(seed: seed, model: model)
+            let objects = RandomData.populate(context, model, count: 5, &generator.random)
+            try context.save()
+            generator.objects = objects.map(\.objectID)
+            let open = try #require(stack.coordinator.openStores.first)
+            let store = open.store
+            let planner = FetchPlanner(model: context.model)
+            var run = DifferentialRun(seed: seed)
+
+            for _ in 0..<400 where run.failures < 5 {
+                let specification = generator.specification()
+                let plan = try planner.plan(specification).asked(of: open)
+                do {
+                    let candidates = objects.filter { plan.entityNumbers.contains($0.layout.number) }
+                    let matching = try plan.matching(candidates.sorted { $0.key < $1.key })
+                    let all = try plan.sorted(matching).map(\.key)
+                    let expected = plan.window(all)
+
+                    let keys = try store.references(for: plan).map(\.key)
+                    let rows = try store.rows(for: plan).map(\.key)
+
+                    let isOrdered = plan.sort != nil || plan.limit > 0 || plan.offset > 0
+                    if isOrdered ? keys != expected : keys.sorted() != expected.sorted() {
+                        run.fail("SQL \(keys), objects \(expected)", specification, nil)
+                    }
+                    if isOrdered ? rows != keys : rows.sorted() != keys.sorted() {
+                        run.fail("rows \(rows), references \(keys)", specification, nil)
+                    }
+                    let count = try store.count(for: plan)
+                    if count != expected.count {
+                        run.fail("count \(count), \(expected.count) found", specification, nil)
+                    }
+                } catch {
+                    run.fail("\(error)", specification, nil)
+                }
+            }
+            #expect(run.failures == 0, "seed \(seed)")
+        }
+    }
+
+    @Test(arguments: seeds, [StoreKind.memory, .sqlite])
+    func `pending changes count as they do once they are saved`(_ seed: UInt64, _ kind: StoreKind) throws {
+        let model = EveryKindModel.make()
+        let stack = try Stack(kind, model: model)
+        let context = stack.context()
+        try context.performAndWait {
+            var generator = FetchGenerator(seed: seed, model: model)
+            var objects = RandomData.populate(context, model, count: 4, &generator.random)
+            try context.save()
+            var run = DifferentialRun(seed: seed)
+            var found = 0
+
+            for round in 0..<6 where run.failures < 5 {
+                Self.change(&objects, context, model, round, &generator.random)
+                generator.objects = objects.filter { !$0.objectID.isTemporaryID }.map(\.objectID)
+                let specifications = (0..<Self.fetches).map { _ in generator.orderedSpecification() }
+                // Faults in some of what the changes have not touched, which must make no difference.
+                if round.isMultiple(of: 2) { context.refreshAllObjects() }
+
+                let before = try specifications.map { try Self.answer($0, context) }
+                try context.save()
+                let after = try specifications.map { try Self.answer($0, context) }
+
+                for (index, specification) in specifications.enumerated() where before[index] != after[index] {
+                    run.fail("pending \(before[index]), saved \(after[index])", specification, nil)
+                }
+                found += after.reduce(0) { $0 + $1.serials.count }
+            }
+            #expect(run.failures == 0, "seed \(seed)")
+            #expect(found > 0)
+        }
+    }
+
+    private struct Answer: Equatable {
+        let serials: [Int64]
+        let count: Int
+    }
+
+    private static func answer(_ specification: FetchSpecification, _ context: NSManagedObjectContext) throws -> Answer
+    {
+        let request = NSFetchRequest<NSManagedObject>(entityName: specification.entity?.name ?? "")
+        request.predicate = specification.predicate
+        request.sortDescriptors = specification.sortDescriptors
+        request.includesSubentities = specification.includesSubentities
+        request.fetchLimit = specification.fetchLimit
+        request.fetchOffset = specification.fetchOffset
+        let serials = try context.fetch(request).map { ($0.value(forKey: "serial") as? NSNumber)?.int64Value ?? -1 }
+        return Answer(serials: serials, count: try context.count(for: request))
+    }
+
+    /// Inserts, changes and deletes some objects.
+    private static func change(
+        _ objects: inout [NSManagedObject],
+        _ context: NSManagedObjectContext,
+        _ model: NSManagedObjectModel,
+        _ round: Int,
+        _ random: inout SeededRandom
+    ) {
+        let entities = model.entities.sorted { ($0.name ?? "") < ($1.name ?? "") }
+        for number in 0..<4 {
+            let object = NSManagedObject(entity: random.pick(entities), insertInto: context)
+            object.setValue(1_000 * (round + 1) + number, forKey: "serial")
+            objects.append(object)
+            RandomData.randomize(object, among: objects, &random)
+        }
+        for _ in 0..<6 {
+            let object = random.pick(objects)
+            let properties = object.entity.properties.filter { $0.name != "serial" }.sorted { $0.name < $1.name }
+            for _ in 0..<3 { RandomData.set(random.pick(properties), of: object, among: objects, &random) }
+        }
+        for _ in 0..<2 { context.delete(objects.remove(at: random.below(objects.count))) }
+        context.processPendingChanges()
+    }
+}
+
+extension FetchGenerator {
+    mutating func specification() -> FetchSpecification {
+        var specification = FetchSpecification()
+        let entity = entity()
+        specification.entity = entity
+        specification.predicate = predicate(about: entity, depth: 3)
+        specification.sortDescriptors = sortDescriptors(for: entity)
+        specification.includesSubentities = random.chance(80)
+        if random.chance(30) { specification.fetchLimit = random.below(6) }
+        if random.chance(20) { specification.fetchOffset = random.below(4) }
+        return specification
+    }
+
+    /// A fetch with an order in which no two objects are equal, and which does not depend on keys.
+    mutating func orderedSpecification() -> FetchSpecification {
+        var specification = specification()
+        specification.sortDescriptors = specification.sortDescriptors?.filter { descriptor in
+            // Objects themselves sort by their keys, and those of new ones change.
+            specification.entity?.hasAttribute(atEndOf: descriptor.key ?? "") ?? false
+        }
+        specification.sortDescriptors?.append(NSSortDescriptor(key: "serial", ascending: true))
+        return specification
+    }
+}
+
+extension NSEntityDescription {
+    /// Whether a key path leads to an attribute.
+    fileprivate func hasAttribute(atEndOf path: String) -> Bool {
+        let keys = path.split(separator: ".").map(String.init)
+        guard let first = keys.first else { return false }
+        if attributesByName[first] != nil { return true }
+        return relationshipsByName[first]?.destinationEntity?
+            .hasAttribute(atEndOf: keys.dropFirst().joined(separator: ".")) ?? false
+    }
+}

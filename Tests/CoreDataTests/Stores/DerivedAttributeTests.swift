@@ -1,0 +1,114 @@
+import Testing
+
+@testable import CoreData
+
+@Suite("Derived attributes in a SQLite store")
+struct DerivedAttributeTests {
+    /// Orders of customers, with items.
+    private func orders() throws -> StoreHarness {
+        let customer = StoreModels.entity("Customer")
+        let order = StoreModels.entity("Order")
+        let item = StoreModels.entity("Item")
+        let orders = StoreModels.toMany("orders", order)
+        let customerOf = StoreModels.toOne("customer", customer)
+        let items = StoreModels.toMany("items", item)
+        let orderOf = StoreModels.toOne("order", order)
+        StoreModels.connect(orders, customerOf)
+        StoreModels.connect(items, orderOf)
+        customer.properties = [
+            StoreModels.attribute("name", .string), orders,
+            StoreModels.derived("canonical", .string, NSExpression(format: "canonical:(name)")),
+            StoreModels.derived("upper", .string, NSExpression(format: "uppercase:(name)")),
+        ]
+        order.properties = [
+            customerOf, items, StoreModels.derived("customerName", .string, NSExpression(forKeyPath: "customer.name")),
+            StoreModels.derived("itemCount", .integer64, NSExpression(format: "items.@count")),
+            StoreModels.derived("total", .double, NSExpression(format: "items.@sum.price")),
+            StoreModels.derived("savedAt", .date, NSExpression(format: "now()")),
+        ]
+        item.properties = [StoreModels.attribute("price", .double), orderOf]
+        return try StoreHarness(StoreModels.model(customer, order, item))
+    }
+
+    private func value(_ row: Row, _ name: String) throws -> Any? {
+        row.anyValue(try #require(row.layout.slot(named: name)))
+    }
+
+    @Test func `are computed on insertion and told back`() throws {
+        let harness = try orders()
+        let customer = try harness.row("Customer", -1, ["name": "Ärger"])
+        let order = try harness.row("Order", -2, to: ["customer": harness.reference("Customer", -1)])
+        let toOrder = ["order": try harness.reference("Order", -2)]
+        let items = try [1.5, 2.5].enumerated().map { index, price in
+            try harness.row("Item", Int64(-10 - index), ["price": price], to: toOrder)
+        }
+
+        let result = try harness.save(StoreChanges(inserted: items + [order, customer]))
+
+        let rows = Dictionary(uniqueKeysWithValues: result.reread.map { ($0.layout.entity.name ?? "", $0) })
+        #expect(result.reread.count == 2)
+        let saved = try #require(rows["Order"])
+        #expect(try value(saved, "customerName") as? String == "Ärger")
+        #expect(try value(saved, "itemCount") as? Int64 == 2)
+        #expect(try value(saved, "total") as? Double == 4)
+        let date = try #require(try value(saved, "savedAt") as? Date)
+        #expect(abs(date.timeIntervalSinceNow) < 60)
+        #expect(try value(#require(rows["Customer"]), "canonical") as? String == "arger")
+        #expect(try value(#require(rows["Customer"]), "upper") as? String == "ÄRGER")
+    }
+
+    @Test func `follow changes and deletions`() throws {
+        let harness = try orders()
+        try harness.insert(
+            harness.row("Customer", -1, ["name": "a"]),
+            harness.row("Order", -2, to: ["customer": harness.reference("Customer", -1)]),
+            harness.row("Order", -3),
+            harness.row("Item", -4, ["price": 2.0], to: ["order": harness.reference("Order", -2)]),
+            harness.row("Item", -5, ["price": 3.0], to: ["order": harness.reference("Order", -2)])
+        )
+
+        var changes = StoreChanges()
+        changes.updated = [
+            try harness.update("Customer", 1, ["name": "b"]),
+            try harness.update("Item", 1, ["order": harness.reference("Order", 2)]),
+        ]
+        changes.deleted = [try harness.deletion("Item", 2)]
+        let result = try harness.save(changes)
+
+        #expect(
+            Set(result.reread.map { "\($0.layout.entity.name ?? "")\($0.key)" }) == ["Customer1", "Order1", "Order2"]
+        )
+        let (first, second) = (try harness.stored("Order", 1), try harness.stored("Order", 2))
+        #expect(try value(first, "customerName") as? String == "b")
+        #expect(try [first, second].map { try value($0, "itemCount") as? Int64 } == [0, 1])
+        #expect(try [first, second].map { try value($0, "total") as? Double } == [0, 2])
+        // Their versions are those of before: it was not they that were changed.
+        #expect([first.version, second.version] == [1, 1])
+    }
+
+    @Test func `are not written from what was handed over`() throws {
+        let harness = try orders()
+        try harness.insert(harness.row("Order", -1, ["itemCount": 77]))
+
+        #expect(try value(harness.stored("Order", 1), "itemCount") as? Int64 == 0)
+        try harness.save(StoreChanges(updated: [harness.update("Order", 1, ["itemCount": 5])]))
+        #expect(try value(harness.stored("Order", 1), "itemCount") as? Int64 == 0)
+        #expect(try harness.stored("Order", 1).version == 2)
+    }
+
+    @Test(arguments: [
+        ("count:(pages)", Derivation.aggregate(.count, relationship: "pages", attribute: nil)),
+        ("sum:(items.price)", .aggregate(.sum, relationship: "items", attribute: "price")),
+        ("avg:(items.price)", .aggregate(.average, relationship: "items", attribute: "price")),
+        ("owner.name", .copy(relationship: "owner", attribute: "name")),
+        ("canonical:(title)", .function(.canonical, attribute: "title")), ("now()", .now),
+    ])
+    func `are read from their text`(text: String, derivation: Derivation) {
+        #expect(Derivation(text) == derivation)
+    }
+
+    @Test(arguments: ["", "name", "a.b.c", "count:(a.b)", "soundex:(name)", "sum:(items)"])
+    func `that the store cannot keep are left alone`(text: String) {
+        #expect(Derivation(text) == nil)
+    }
+}

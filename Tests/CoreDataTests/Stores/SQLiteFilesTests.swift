@@ -1,0 +1,259 @@
+import StrataSQLite
+import Testing
+
+@testable import CoreData
+
+@Suite("Files and metadata of SQLite stores")
+struct SQLiteFilesTests {
+    // MARK: - Metadata
+
+    @Test func `a new store has all of Apple's keys`() throws {
+        let harness = try StoreHarness(StoreModels.pets())
+        let model = harness.coordinator.managedObjectModel
+
+        let metadata = try NSPersistentStoreCoordinator.metadataForPersistentStore(type: .sqlite, at: harness.url)
+
+        #expect(
+            Set(metadata.keys) == [
+                "NSStoreType", "NSStoreUUID", "NSStoreModelVersionHashes", "NSStoreModelVersionHashesVersion",
+                "NSStoreModelVersionIdentifiers", "NSPersistenceFrameworkVersion", "_NSAutoVacuumLevel",
+                "NSStoreModelVersionHashesDigest", "NSStoreModelVersionChecksumKey",
+            ]
+        )
+        #expect(metadata[NSStoreUUIDKey] as? String == harness.store.identifier)
+        #expect(metadata[NSStoreModelVersionHashesKey] as? [String: Data] == model.entityVersionHashesByName)
+        #expect(metadata["NSStoreModelVersionChecksumKey"] as? String == model.versionChecksum)
+        #expect(metadata[NSStoreModelVersionIdentifiersKey] as? [String] == [])
+        #expect(UUID(uuidString: harness.store.identifier)?.uuidString == harness.store.identifier)
+    }
+
+    @Test func `an application's keys are written with the next save, and kept`() throws {
+        let folder = try StoreFolder()
+        let model = StoreModels.pets()
+        let harness = try StoreHarness(model, in: folder)
+        harness.coordinator.setMetadata(["color": "red", NSStoreTypeKey: "XML"], for: harness.store)
+        #expect(harness.coordinator.metadata(for: harness.store)[NSStoreTypeKey] as? String == NSSQLiteStoreType)
+        #expect(
+            try NSPersistentStoreCoordinator.metadataForPersistentStore(type: .sqlite, at: harness.url)["color"] == nil
+        )
+
+        try harness.insert(harness.row("Cat", -1))
+
+        func stored() throws -> [String: Any] {
+            try NSPersistentStoreCoordinator.metadataForPersistentStore(type: .sqlite, at: harness.url)
+        }
+        #expect(try stored()["color"] as? String == "red")
+        try harness.coordinator.remove(harness.store)
+        try NSPersistentStoreCoordinator.setMetadata(["size": 3], type: .sqlite, at: harness.url)
+        #expect(try stored()["color"] == nil)
+        #expect(try stored()["size"] as? Int == 3)
+        #expect(try stored()[NSStoreModelVersionHashesKey] as? [String: Data] == model.entityVersionHashesByName)
+    }
+
+    @Test func `metadata that is no property list keeps a save from being made`() throws {
+        let harness = try StoreHarness(StoreModels.pets())
+        harness.store.metadata = ["object": NSObject()]
+
+        let error = #expect(throws: CocoaError.self) { try harness.insert(harness.row("Cat", -1)) }
+
+        #expect(error?.code == .persistentStoreSave)
+        #expect(try harness.sql("SELECT COUNT(*) FROM ZANIMAL") == ["0"])
+        harness.store.metadata = ["number": 1]
+        try harness.insert(harness.row("Cat", -1))
+        #expect(throws: Never.self) { try harness.store.saveMetadata() }
+    }
+
+    @Test func `a new identifier is written`() throws {
+        let harness = try StoreHarness(StoreModels.pets())
+        harness.store.identifier = "D0F3A3C4-6A6E-4E2B-9A53-0B2A3C1D4E5F"
+
+        try harness.store.saveMetadata()
+
+        #expect(try harness.sql("SELECT Z_UUID FROM Z_METADATA") == ["D0F3A3C4-6A6E-4E2B-9A53-0B2A3C1D4E5F"])
+    }
+
+    // MARK: - Replacing, destroying, moving
+
+    private static func photos() -> NSManagedObjectModel {
+        StoreModels.model(StoreModels.entity("Photo", [StoreModels.attribute("pixels", .binaryData, isExternal: true)]))
+    }
+
+    @Test func `a store is replaced under the eyes of another that has it open`() throws {
+        let folder = try StoreFolder()
+        let model = Self.photos()
+        let source = try StoreHarness(model, at: folder.file("source.sqlite"), in: folder)
+        let target = try StoreHarness(model, at: folder.file("target.sqlite"), in: folder)
+        let large = Data(repeating: 7, count: 200_000)
+        try source.insert(source.row("Photo", -1, ["pixels": large]), source.row("Photo", -2))
+        try target.insert(target.row("Photo", -1))
+
+        try NSPersistentStoreCoordinator(managedObjectModel: model).replacePersistentStore(
+            at: target.url,
+            withPersistentStoreFrom: source.url,
+            type: .sqlite
+        )
+
+        #expect(try target.store.rows(for: target.plan("Photo")).count == 2)
+        #expect(
+            try target.stored("Photo", 1).data(#require(target.layout("Photo").slot(named: "pixels")).word) == large
+        )
+        #expect(try source.store.count(for: source.plan("Photo")) == 2)
+        #expect(try StoreVerifier(storeURL: target.url, model: model).problems() == [])
+    }
+
+    @Test func `a store replaces nothing, or what is no database`() throws {
+        let folder = try StoreFolder()
+        let source = try StoreHarness(StoreModels.pets(), at: folder.file("source.sqlite"), in: folder)
+        try source.insert(source.row("Cat", -1))
+        try Data(repeating: 65, count: 5000).write(to: folder.file("letter.sqlite"))
+
+        for name in ["new.sqlite", "letter.sqlite"] {
+            try SQLiteStore.replace(at: folder.file(name), with: source.url, options: nil)
+            let copy = try StoreHarness(StoreModels.pets(), at: folder.file(name), in: folder)
+            #expect(try copy.store.count(for: copy.plan("Animal")) == 1)
+        }
+        let error = #expect(throws: CocoaError.self) {
+            try SQLiteStore.replace(at: source.url, with: folder.file("missing.sqlite"), options: nil)
+        }
+        #expect(error?.code == .fileReadNoSuchFile)
+        #expect(try source.store.count(for: source.plan("Animal")) == 1)
+    }
+
+    @Test func `a destroyed store is empty for those who have it open, and is made anew`() throws {
+        let folder = try StoreFolder()
+        let model = Self.photos()
+        let harness = try StoreHarness(model, in: folder)
+        try harness.insert(harness.row("Photo", -1, ["pixels": Data(repeating: 7, count: 200_000)]))
+
+        try NSPersistentStoreCoordinator(managedObjectModel: model).destroyPersistentStore(
+            at: harness.url,
+            type: .sqlite
+        )
+
+        let error = #expect(throws: CocoaError.self) { try harness.store.rows(for: harness.plan("Photo")) }
+        #expect(error?.code == .sqlite)
+        #expect(
+            try FileManager.default.contentsOfDirectory(atPath: folder.url.path).allSatisfy {
+                !$0.hasSuffix("_SUPPORT")
+            }
+        )
+        let again = try StoreHarness(model, in: folder)
+        #expect(try again.store.count(for: again.plan("Photo")) == 0)
+        #expect(again.store.identifier != harness.store.identifier)
+    }
+
+    @Test func `what is no database is destroyed by force only`() throws {
+        let folder = try StoreFolder()
+        try Data(repeating: 65, count: 5000).write(to: folder.file())
+
+        #expect(throws: CocoaError.self) { try SQLiteStore.destroy(at: folder.file(), options: nil) }
+        #expect(FileManager.default.fileExists(atPath: folder.file().path))
+        try SQLiteStore.destroy(at: folder.file(), options: [NSPersistentStoreForceDestroyOption: true])
+        #expect(!FileManager.default.fileExists(atPath: folder.file().path))
+        try SQLiteStore.destroy(at: folder.file(), options: nil)
+    }
+
+    @Test func `a store follows its file, but no other`() throws {
+        let folder = try StoreFolder()
+        let harness = try StoreHarness(StoreModels.pets(), in: folder)
+        try harness.insert(harness.row("Cat", -1))
+        let copy = folder.file("copy.sqlite")
+        try SQLiteStore.replace(at: copy, with: harness.url, options: nil)
+        let other = try StoreHarness(StoreModels.pets(), at: folder.file("other.sqlite"), in: folder)
+
+        #expect(!harness.coordinator.setURL(other.url, for: harness.store))
+        #expect(harness.store.url == harness.url)
+        #expect(harness.coordinator.setURL(copy, for: harness.store))
+
+        try harness.insert(harness.row("Cat", -1))
+        #expect(harness.store.url == copy)
+        #expect(try harness.store.count(for: harness.plan("Animal")) == 2)
+    }
+
+    // MARK: - Verifying
+
+    @Test(arguments: [
+        ("UPDATE ZANIMAL SET ZOWNER = 9", "ZANIMAL: row 1 whose owner does not exist"),
+        ("UPDATE ZANIMAL SET Z_ENT = 1", "ZANIMAL: row 1 of no entity that the table may hold"),
+        ("UPDATE ZANIMAL SET Z_OPT = NULL", "ZANIMAL: row 1 without a version"),
+        ("UPDATE ZANIMAL SET Z_FOK_OWNER = NULL", "ZANIMAL: row 1 without a position in pets"),
+        (
+            "UPDATE ZPERSON SET Z1_FAVOURITE = 3",
+            "ZPERSON: row 1 whose favourite is of another entity than Z1_FAVOURITE says"
+        ),
+        ("UPDATE Z_PRIMARYKEY SET Z_MAX = 0", "Z_PRIMARYKEY: the counter of Person is 0, but there is a row 1"),
+        ("UPDATE Z_PRIMARYKEY SET Z_SUPER = 4", "Z_PRIMARYKEY: entity Cat has Z_SUPER 4, not 1"),
+        ("DELETE FROM ZCLUB", "Z_4MEMBERS: row 1-1 with an object in Z_4CLUBS that does not exist"),
+        ("ALTER TABLE ZCLUB DROP COLUMN ZTITLE", "schema: ZCLUB.ZTITLE is missing"),
+        ("DROP TABLE Z_METADATA", "metadata: the file is a SQLite database, but no store"),
+        (
+            "DROP INDEX Z_Person_UNIQUE_id; INSERT INTO ZPERSON SELECT 2, 5, 1, NULL, NULL, NULL, ZID FROM ZPERSON",
+            "ZPERSON: row 1 = 2 with equal values of id"
+        ),
+    ])
+    func `verify finds`(damage: String, problem: String) throws {
+        let harness = try StoreHarness(StoreModels.pets())
+        let person = try harness.reference("Person", -1)
+        let cat = try harness.row("Cat", -2, to: ["owner": person])
+        try harness.save(
+            StoreChanges(
+                inserted: [
+                    harness.row("Person", -1, ["id": UUID()], to: ["favourite": harness.reference("Cat", -2)]), cat,
+                    harness.row("Club", -3),
+                ],
+                toMany: [
+                    ToManyChange(
+                        relationship: harness.toMany("Club", "members"),
+                        owner: harness.reference("Club", -3),
+                        added: [person],
+                        removed: [],
+                        order: nil
+                    )
+                ]
+            )
+        )
+        let model = harness.coordinator.managedObjectModel
+        #expect(try StoreVerifier(storeURL: harness.url, model: model).problems() == [])
+
+        try harness.execute(damage)
+
+        #expect(try StoreVerifier(storeURL: harness.url, model: model).problems().contains(problem))
+    }
+
+    @Test func `verify tells a one-to-one relationship that does not lead back, and stray files`() throws {
+        let husband = StoreModels.entity("Husband", [StoreModels.attribute("photo", .binaryData, isExternal: true)])
+        let wife = StoreModels.entity("Wife")
+        let (to, back) = (StoreModels.toOne("wife", wife), StoreModels.toOne("husband", husband))
+        StoreModels.connect(to, back)
+        husband.properties += [to]
+        wife.properties = [back]
+        let harness = try StoreHarness(StoreModels.model(husband, wife))
+        try harness.insert(
+            harness.row(
+                "Husband",
+                -1,
+                ["photo": Data(repeating: 1, count: 200_000)],
+                to: ["wife": harness.reference("Wife", -2)]
+            ),
+            harness.row("Wife", -2, to: ["husband": harness.reference("Husband", -1)])
+        )
+        try harness.execute("UPDATE ZWIFE SET ZHUSBAND = NULL; UPDATE ZHUSBAND SET ZPHOTO = NULL")
+
+        let problems = try StoreVerifier(storeURL: harness.url, model: harness.coordinator.managedObjectModel)
+            .problems()
+
+        #expect(problems.count == 2)
+        #expect(problems.first == "ZHUSBAND: row 1 whose wife does not lead back by husband")
+        #expect(problems.last?.hasPrefix("the external file ") == true)
+    }
+
+    @Test func `verify tells a model that does not fit`() throws {
+        let harness = try StoreHarness(StoreModels.pets())
+        let model = StoreModels.pets()
+        try #require(model.entitiesByName["Club"]).properties += [StoreModels.attribute("street", .string)]
+
+        let problems = try StoreVerifier(storeURL: harness.url, model: model).problems()
+
+        #expect(problems == ["model: entity Club differs from the model's", "schema: ZCLUB.ZSTREET is missing"])
+    }
+}

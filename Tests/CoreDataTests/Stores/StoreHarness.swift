@@ -1,0 +1,179 @@
+import StrataSQLite
+import Testing
+
+@testable import CoreData
+
+/// A folder of its own for one test, removed with it.
+final class StoreFolder: Sendable {
+    let url: URL
+
+    init() throws {
+        url = FileManager.default.temporaryDirectory.appendingPathComponent("strata-store-\(UUID().uuidString)")
+        try FileManager.default.createDirectory(at: url, withIntermediateDirectories: true)
+    }
+
+    deinit {
+        _ = chmod(url.path, 0o700)
+        try? FileManager.default.removeItem(at: url)
+    }
+
+    func file(_ name: String = "store.sqlite") -> URL { url.appendingPathComponent(name) }
+
+    /// A copy of an Apple-made store, with its write-ahead log.
+    func copy(_ pair: AppleStores.Pair) throws -> URL {
+        let source = AppleStores.folder.appendingPathComponent(pair.store)
+        let target = file(source.lastPathComponent)
+        for suffix in ["", "-wal"] where FileManager.default.fileExists(atPath: source.path + suffix) {
+            try FileManager.default.copyItem(atPath: source.path + suffix, toPath: target.path + suffix)
+            _ = chmod(target.path + suffix, 0o600)
+        }
+        return target
+    }
+}
+
+/// A store of one model, used as a coordinator uses it: with rows and change sets.
+struct StoreHarness {
+    let folder: StoreFolder
+    let coordinator: NSPersistentStoreCoordinator
+    let store: any RowStore
+    let url: URL
+
+    init(
+        _ model: NSManagedObjectModel,
+        at url: URL? = nil,
+        in folder: StoreFolder? = nil,
+        options: [AnyHashable: Any]? = nil
+    ) throws {
+        let folder = try folder ?? StoreFolder()
+        self.folder = folder
+        self.url = url ?? folder.file()
+        coordinator = NSPersistentStoreCoordinator(managedObjectModel: model)
+        let added = try coordinator.addPersistentStore(type: .sqlite, at: self.url, options: options)
+        store = try #require(added as? any RowStore)
+    }
+
+    var sqlite: SQLiteStore { get throws { try #require(store as? SQLiteStore) } }
+
+    func layout(_ entity: String) throws -> EntityLayout {
+        try #require(coordinator.frozenModel.entitiesByName[entity]).layout
+    }
+
+    /// A new row with a temporary key.
+    func row(_ entity: String, _ key: Int64, _ values: [String: Any] = [:], to: [String: ObjectReference] = [:]) throws
+        -> Row
+    {
+        let row = Row(layout: try layout(entity), key: key)
+        for (name, value) in values { try row.setAny(value, try #require(row.layout.slot(named: name))) }
+        for (name, target) in to { row.setReference(target, try #require(row.layout.slot(named: name))) }
+        return row
+    }
+
+    func reference(_ entity: String, _ key: Int64) throws -> ObjectReference {
+        ObjectReference(key: key, entity: try layout(entity).number)
+    }
+
+    /// Saves, and expects no conflict.
+    @discardableResult
+    func save(_ changes: StoreChanges, sourceLocation: SourceLocation = #_sourceLocation) throws -> StoreSaveResult {
+        var result: StoreSaveResult?
+        let conflicts = try store.save(changes) { result = $0 }
+        #expect(conflicts.isEmpty, sourceLocation: sourceLocation)
+        return try #require(result, "didCommit was not called", sourceLocation: sourceLocation)
+    }
+
+    @discardableResult
+    func insert(_ rows: Row...) throws -> [Int64] { try save(StoreChanges(inserted: rows)).insertedKeys }
+
+    func stored(_ entity: String, _ key: Int64) throws -> Row {
+        try #require(try store.row(forKey: key, in: layout(entity)))
+    }
+
+    /// An update of a stored row.
+    func update(_ entity: String, _ key: Int64, _ values: [String: Any?]) throws -> RowUpdate {
+        let row = try stored(entity, key).copy()
+        var changed = SlotSet()
+        for (name, value) in values {
+            let slot = try #require(row.layout.slot(named: name))
+            changed.insert(slot.index)
+            if let target = value as? ObjectReference {
+                row.setReference(target, slot)
+            } else {
+                try row.setAny(value, slot)
+            }
+        }
+        return RowUpdate(row: row, baseVersion: row.version, changed: changed)
+    }
+
+    func deletion(_ entity: String, _ key: Int64) throws -> RowDeletion {
+        RowDeletion(layout: try layout(entity), key: key, baseVersion: try stored(entity, key).version)
+    }
+
+    func toMany(_ entity: String, _ name: String) throws -> ToManySlot {
+        try #require(try layout(entity).toMany(named: name))
+    }
+
+    func members(_ entity: String, _ key: Int64, _ name: String) throws -> [Int64] {
+        try store.members(of: toMany(entity, name), ownedBy: reference(entity, key)).map(\.key)
+    }
+
+    func plan(
+        _ entity: String,
+        withSubentities: Bool = true,
+        limit: Int = 0,
+        offset: Int = 0
+    ) throws -> FetchPlan {
+        let layout = try layout(entity)
+        let numbers = withSubentities ? layout.entity.concreteNumbers : [layout.number]
+        return FetchPlan(
+            layout: layout,
+            entityNumbers: numbers,
+            coversHierarchy: withSubentities && layout.number == layout.rootNumber,
+            predicate: nil,
+            sort: nil,
+            limit: limit,
+            offset: offset
+        )
+    }
+
+    /// Looks at the file with plain SQL: each row's values as text, separated by bars.
+    func sql(_ query: String) throws -> [String] {
+        try sqlite.openFile().pool.read { connection in
+            let statement = try connection.statement(SQL(query))
+            var rows: [String] = []
+            while try statement.step() {
+                rows.append(
+                    (0..<statement.columnCount).map { statement[$0].optionalString ?? "NULL" }.joined(separator: "|")
+                )
+            }
+            return rows
+        }
+    }
+
+    /// Changes the file behind the store's back.
+    func execute(_ script: String) throws {
+        try Connection(path: url.path, access: .readWrite).execute(script)
+    }
+}
+
+extension StoreHarness {
+    enum RawValue {
+        case null
+        case number(Double)
+        case text(String)
+        case blob(Data)
+    }
+
+    /// The only value of a query, as SQLite has it.
+    func value(_ query: String) throws -> RawValue {
+        try sqlite.openFile().pool.read { connection in
+            let statement = try connection.statement(SQL(query))
+            guard try statement.step() else { return .null }
+            return switch statement[0].kind {
+            case .null: .null
+            case .integer, .real: .number(statement[0].double)
+            case .text: .text(statement[0].string)
+            case .blob: .blob(statement[0].data)
+            }
+        }
+    }
+}

@@ -1,0 +1,211 @@
+import Foundation
+import Testing
+
+@testable import StrataSQLite
+
+@Suite("Statements and their values")
+struct StatementTests {
+    let connection: Connection
+
+    init() throws {
+        connection = try Connection(path: ":memory:", access: .readWriteCreate)
+        try connection.execute("CREATE TABLE t (i INTEGER, d FLOAT, s VARCHAR, b BLOB)")
+    }
+
+    @Test func `every type survives the way through a row`() throws {
+        let uuid = UUID()
+        let insert = try connection.statement("INSERT INTO t VALUES (?, ?, ?, ?)")
+        try insert.bind(Int64.min, at: 1)
+        try insert.bind(0.1, at: 2)
+        try insert.bind("naïve 🐘\0tail", at: 3)
+        try insert.bind(uuid, at: 4)
+        try insert.run()
+
+        let select = try connection.statement("SELECT i, d, s, b, length(b) FROM t")
+        try #require(try select.step())
+
+        #expect(select[0].int64 == .min)
+        #expect(select[1].double == 0.1)
+        #expect(select[2].string == "naïve 🐘\0tail")
+        #expect(select[3].uuid == uuid)
+        #expect(select[4].int64 == 16)
+        #expect([0, 1, 2, 3].map { select[$0].kind } == [.integer, .real, .text, .blob])
+        #expect(try !select.step())
+    }
+
+    @Test func `an empty text and an empty blob are not null`() throws {
+        let insert = try connection.statement("INSERT INTO t (s, b) VALUES (?, ?)")
+        try insert.bind("", at: 1)
+        try insert.bind(Data(), at: 2)
+        try insert.run()
+        try insert.bindUncopied(utf8: UnsafeRawBufferPointer(start: nil, count: 0), at: 1)
+        try insert.bindUncopied(blob: UnsafeRawBufferPointer(start: nil, count: 0), at: 2)
+        try insert.run()
+
+        let select = try connection.statement("SELECT i, s, b FROM t")
+        for _ in 0..<2 {
+            try #require(try select.step())
+            #expect(select[0].isNull && select[0].optionalString == nil && select[0].optionalInt64 == nil)
+            #expect(select[1].optionalString == "")
+            #expect(select[2].optionalData == Data())
+        }
+    }
+
+    @Test(arguments: [15, 2047, 2048, 2049, 100_000])
+    func `texts and blobs of any length arrive whole`(length: Int) throws {
+        let text = String(repeating: "ü", count: length / 2)
+        let data = Data((0..<length).map { UInt8(truncatingIfNeeded: $0) })
+        let insert = try connection.statement("INSERT INTO t (s, b) VALUES (?, ?)")
+        try insert.bind(text, at: 1)
+        try insert.bind(data, at: 2)
+        try insert.run()
+
+        let select = try connection.statement("SELECT s, b FROM t")
+        try #require(try select.step())
+        #expect(select[0].string == text)
+        #expect(select[1].data == data)
+        #expect(Data(select[1].bytes) == data)
+    }
+
+    @Test func `bytes bound in place are read at the step`() throws {
+        let bytes = Array("in place".utf8)
+        let insert = try connection.statement("INSERT INTO t (s) VALUES (?)")
+        try bytes.withUnsafeBytes { bytes in
+            try insert.bindUncopied(utf8: bytes, at: 1)
+            try insert.run()
+        }
+
+        #expect(try connection.firstString("SELECT s FROM t") == "in place")
+    }
+
+    @Test func `invalid utf8 in a file is repaired, and available raw`() throws {
+        try connection.execute("INSERT INTO t (s) VALUES (CAST(x'61FF62' AS TEXT))")
+
+        let select = try connection.statement("SELECT s FROM t")
+        try #require(try select.step())
+        #expect(select[0].string == "a\u{FFFD}b")
+        #expect(Array(select[0].utf8) == [0x61, 0xFF, 0x62])
+    }
+
+    @Test func `a blob of another length is no uuid`() throws {
+        let select = try connection.statement("SELECT x'0011', NULL, 5")
+        try #require(try select.step())
+        #expect(select[0].uuid == nil && select[1].uuid == nil && select[2].uuid == nil)
+        #expect(select[7].isNull, "a column beyond the last")
+    }
+
+    @Test func `a number that is not one becomes null`() throws {
+        let select = try connection.statement("SELECT ?")
+        try select.bind(Double.nan, at: 1)
+        try #require(try select.step())
+        #expect(select[0].isNull)
+    }
+
+    @Test func `run drops the bindings`() throws {
+        let insert = try connection.statement("INSERT INTO t (s) VALUES (?)")
+        try insert.bind("first", at: 1)
+        try insert.run()
+        try insert.run()
+
+        #expect(try connection.firstInt64("SELECT count(*) FROM t WHERE s IS NULL") == 1)
+    }
+
+    @Test func `a parameter out of range throws`() throws {
+        let insert = try connection.statement("INSERT INTO t (s) VALUES (?)")
+        let error = #expect(throws: SQLiteError.self) { try insert.bind(1, at: 2) }
+        #expect(error?.code == .range && error?.operation == .bind)
+    }
+
+    @Test func `errors name the statement but no bound value`() throws {
+        try connection.execute("CREATE UNIQUE INDEX u ON t (s)")
+        let insert = try connection.statement("INSERT INTO t (s) VALUES (?)")
+        try insert.bind("secret", at: 1)
+        try insert.run()
+        try insert.bind("secret", at: 1)
+        let error = try failure { try insert.run() }
+
+        #expect(error.code == .constraint && error.extendedCode == .constraintUnique)
+        #expect(error.message == "UNIQUE constraint failed: t.s")
+        #expect(error.description.contains("INSERT INTO t"))
+        #expect(!error.description.contains("secret"))
+    }
+
+    @Test(arguments: ["SELEC 1", "SELECT 1; SELECT 2", "", "SELECT \"misspelt\" FROM t", "SELECT nothing FROM t"])
+    func `what is not one sound statement is refused`(text: String) throws {
+        let error = try failure { try connection.run(SQL(text)) }
+        #expect(error.operation == .prepare)
+        #expect(error.sql == text)
+    }
+}
+
+@Suite("The statement cache")
+struct StatementCacheTests {
+    private func connection(limit: Int) throws -> Connection {
+        var options = Connection.Options()
+        options.statementCacheLimit = limit
+        return try Connection(path: ":memory:", access: .readWriteCreate, options: options)
+    }
+
+    @Test func `a text is prepared once`() throws {
+        let connection = try connection(limit: 8)
+        var handles: Set<OpaquePointer> = []
+        for _ in 0..<3 {
+            let statement = try connection.statement(SQL("SELECT " + "1"))
+            handles.insert(statement.handle)
+        }
+
+        #expect(handles.count == 1)
+        #expect(connection.cachedStatementCount == 1 && connection.lentStatementCount == 0)
+    }
+
+    @Test func `nested uses of a text do not disturb each other`() throws {
+        let connection = try connection(limit: 8)
+        let sql: SQL = "VALUES (1), (2)"
+        let outer = try connection.statement(sql)
+        var pairs: [[Int64]] = []
+        while try outer.step() {
+            let inner = try connection.statement(sql)
+            while try inner.step() { pairs.append([outer[0].int64, inner[0].int64]) }
+        }
+
+        #expect(pairs == [[1, 1], [1, 2], [2, 1], [2, 2]])
+        #expect(connection.cachedStatementCount == 1 && connection.lentStatementCount == 1)
+    }
+
+    @Test func `the least recently used goes, and none that is in use`() throws {
+        let connection = try connection(limit: 2)
+        let busy = try connection.statement("SELECT 'busy'")
+        try connection.run("SELECT 'a'")
+        try connection.run("SELECT 'b'")
+        try connection.run("SELECT 'c'")
+
+        #expect(connection.cachedStatementCount == 2)
+        #expect(try busy.step())
+        #expect(busy[0].string == "busy")
+    }
+
+    @Test func `a scope that throws gives its statement back, reset`() throws {
+        let connection = try connection(limit: 8)
+        struct Unrelated: Error {}
+        func readOne() throws {
+            let statement = try connection.statement("VALUES (?), (2)")
+            try statement.bind(1, at: 1)
+            _ = try statement.step()
+            throw Unrelated()
+        }
+
+        #expect(throws: Unrelated.self) { try readOne() }
+        #expect(connection.lentStatementCount == 0)
+        let again = try connection.statement("VALUES (?), (2)")
+        #expect(try again.step())
+        #expect(again[0].isNull, "the binding of the last use is gone")
+    }
+
+    @Test func `a statement follows a change of the schema`() throws {
+        let connection = try connection(limit: 8)
+        try connection.execute("CREATE TABLE t (a); INSERT INTO t VALUES (1)")
+        #expect(try connection.firstInt64("SELECT count(*) FROM t") == 1)
+        try connection.execute("DROP TABLE t; CREATE TABLE t (a, b)")
+        #expect(try connection.firstInt64("SELECT count(*) FROM t") == 0)
+    }
+}

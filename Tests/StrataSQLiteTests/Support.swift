@@ -1,0 +1,121 @@
+import Foundation
+import Synchronization
+import Testing
+
+@testable import StrataSQLite
+
+/// A folder of its own for one test, removed with it.
+final class TemporaryFolder: Sendable {
+    let path: String
+
+    init() throws {
+        path = FileManager.default.temporaryDirectory.path + "/strata-tests-\(UUID().uuidString)"
+        try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
+    }
+
+    deinit {
+        try? FileManager.default.removeItem(atPath: path)
+    }
+
+    /// The path of a database in the folder.
+    func file(_ name: String = "store.sqlite") -> String {
+        path + "/" + name
+    }
+
+    func names() throws -> [String] {
+        try FileManager.default.contentsOfDirectory(atPath: path).sorted()
+    }
+
+    func size(_ name: String) throws -> Int {
+        try FileManager.default.attributesOfItem(atPath: file(name))[.size] as? Int ?? -1
+    }
+}
+
+/// A list that several threads append to, and wait on.
+final class Journal: Sendable {
+    private let entries = Mutex<[String]>([])
+
+    func add(_ entry: String) {
+        entries.withLock { $0.append(entry) }
+    }
+
+    var all: [String] {
+        entries.withLock { $0 }
+    }
+}
+
+/// Starts a thread of its own, so that a blocked body takes no thread from the test runner.
+func onThread(_ body: @escaping @Sendable () throws -> Void) -> JoinableThread {
+    JoinableThread(body)
+}
+
+final class JoinableThread: Sendable {
+    private let done = DispatchSemaphore(value: 0)
+    private let failure = Mutex<(any Error)?>(nil)
+
+    init(_ body: @escaping @Sendable () throws -> Void) {
+        Thread.detachNewThread { [self] in
+            do { try body() } catch { failure.withLock { $0 = error } }
+            done.signal()
+        }
+    }
+
+    /// Waits for the end of the thread, and throws what its body threw.
+    func join(sourceLocation: SourceLocation = #_sourceLocation) throws {
+        let result = done.wait(timeout: .now() + 30)
+        try #require(result == .success, "the thread did not end", sourceLocation: sourceLocation)
+        if let error = failure.withLock({ $0 }) { throw error }
+    }
+}
+
+/// Gives way to other threads until `condition` holds; the test fails if it never does.
+func wait(sourceLocation: SourceLocation = #_sourceLocation, until condition: () -> Bool) throws {
+    let deadline = DispatchTime.now() + 30
+    while !condition() {
+        try #require(DispatchTime.now() < deadline, "waited in vain", sourceLocation: sourceLocation)
+        sched_yield()
+    }
+}
+
+/// The error that `body` throws, as an `SQLiteError`.
+func failure(
+    sourceLocation: SourceLocation = #_sourceLocation,
+    _ body: () throws -> Void
+) throws -> SQLiteError {
+    let error = #expect(throws: SQLiteError.self, sourceLocation: sourceLocation) { try body() }
+    return try #require(error, sourceLocation: sourceLocation)
+}
+
+extension ConnectionPool {
+    /// A pool on a new file with a table of numbers.
+    static func withNumbers(
+        at path: String,
+        _ numbers: [Int64] = [],
+        options: PoolOptions = PoolOptions()
+    ) throws -> ConnectionPool {
+        let pool = try ConnectionPool(.file(path), options: options)
+        try pool.write { connection in
+            try connection.execute("CREATE TABLE number (n INTEGER)")
+            try connection.insert(numbers)
+        }
+        return pool
+    }
+
+    func sum() throws -> Int64 {
+        try read { try $0.sum() }
+    }
+}
+
+extension Connection {
+    func sum() throws -> Int64 {
+        try firstInt64("SELECT total(n) FROM number") ?? 0
+    }
+
+    func insert(_ numbers: some Sequence<Int64>) throws {
+        let statement = try statement("INSERT INTO number VALUES (?)")
+        for number in numbers {
+            try statement.bind(number, at: 1)
+            try statement.run()
+        }
+    }
+}

@@ -1,0 +1,56 @@
+import CoreData
+
+/// The stores that every behaviour is tested on.
+package enum StoreKind: String, CaseIterable, Sendable {
+    case sqlite
+    case memory
+
+    var type: NSPersistentStore.StoreType { self == .sqlite ? .sqlite : .inMemory }
+}
+
+/// What a test stands on: a coordinator with one fresh store, in a folder of its own that goes with it.
+package final class Stack: Sendable {
+    package let coordinator: NSPersistentStoreCoordinator
+    package let folder: URL
+    package let storeURL: URL
+    package let kind: StoreKind
+
+    /// A stack of the guide model.
+    package convenience init(_ kind: StoreKind) throws {
+        try self.init(kind, model: GuideModel.make())
+    }
+
+    /// A stack of any model.
+    package init(_ kind: StoreKind, model: NSManagedObjectModel, options: [AnyHashable: Any]? = nil) throws {
+        self.kind = kind
+        folder = FileManager.default.temporaryDirectory.appendingPathComponent("strata-" + UUID().uuidString)
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        storeURL = folder.appendingPathComponent("store.sqlite")
+        coordinator = NSPersistentStoreCoordinator(managedObjectModel: model)
+        try coordinator.addPersistentStore(type: kind.type, configuration: nil, at: storeURL, options: options)
+    }
+
+    deinit {
+        for store in coordinator.persistentStores { try? coordinator.remove(store) }
+        try? FileManager.default.removeItem(at: folder)
+    }
+
+    /// A context with a queue of its own.
+    package func context(_ name: String? = nil) -> NSManagedObjectContext {
+        let context = NSManagedObjectContext(.privateQueue)
+        context.persistentStoreCoordinator = coordinator
+        context.name = name
+        // A test may keep the context alone; the store must not go before it.
+        context.userInfo["stack"] = self
+        return context
+    }
+
+    /// A second coordinator on the same SQLite file, with a model of its own.
+    package func secondCoordinator(model: NSManagedObjectModel = GuideModel.make()) throws
+        -> NSPersistentStoreCoordinator
+    {
+        let second = NSPersistentStoreCoordinator(managedObjectModel: model)
+        try second.addPersistentStore(type: kind.type, configuration: nil, at: storeURL)
+        return second
+    }
+}
