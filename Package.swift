@@ -12,6 +12,7 @@ let package = Package(
     products: [
         .library(name: "CoreData", targets: ["CoreData"]),
         .executable(name: "strata", targets: ["strata"]),
+        .executable(name: "DebianIndex", targets: ["DebianIndexProgram"]),
     ],
     targets: [
         // MARK: - Library
@@ -24,7 +25,8 @@ let package = Package(
         .target(name: "StrataLocks"),
         .target(name: "StrataSQLite", dependencies: ["CStrataSQLite", "StrataLocks"]),
         .target(name: "StrataPredicates", dependencies: ["StrataLocks"]),
-        .macro(name: "StrataMacros"),
+        .target(name: "StrataMacroExpansion"),
+        .macro(name: "StrataMacros", dependencies: ["StrataMacroExpansion"]),
         .target(
             name: "CoreData",
             dependencies: ["StrataLocks", "StrataSQLite", "StrataPredicates", "StrataMacros"]
@@ -32,12 +34,20 @@ let package = Package(
 
         // MARK: - Executables
 
-        .executableTarget(name: "strata", dependencies: ["CoreData"]),
-        .executableTarget(
+        // Each a library, which the tests import, and a few lines that run it.
+        .target(name: "StrataInspector", dependencies: ["CoreData"]),
+        .executableTarget(name: "strata", dependencies: ["CoreData", "StrataInspector"]),
+        .target(
             name: "DebianIndex",
             dependencies: ["CoreData"],
             path: "Sources/Examples/DebianIndex",
+            exclude: ["Program"],
             resources: [.copy("DebianIndex.xcdatamodeld")]
+        ),
+        .executableTarget(
+            name: "DebianIndexProgram",
+            dependencies: ["DebianIndex"],
+            path: "Sources/Examples/DebianIndex/Program"
         ),
         .executableTarget(
             name: "bench",
@@ -50,10 +60,11 @@ let package = Package(
         .target(name: "TestSupport", dependencies: ["CoreData"], path: "Tests/TestSupport"),
         .testTarget(name: "StrataSQLiteTests", dependencies: ["StrataSQLite", "StrataLocks"]),
         .testTarget(name: "StrataPredicatesTests", dependencies: ["StrataPredicates", "StrataLocks"]),
-        .testTarget(name: "StrataMacrosTests", dependencies: ["StrataMacros"]),
+        // With CoreData, and not with the macros themselves: that would build all targets a second time, for the host.
+        .testTarget(name: "StrataMacrosTests", dependencies: ["StrataMacroExpansion", "CoreData"]),
         .testTarget(
             name: "CoreDataTests",
-            dependencies: ["CoreData", "StrataSQLite", "StrataLocks", "TestSupport", "strata", "DebianIndex"]
+            dependencies: ["CoreData", "StrataSQLite", "StrataLocks", "TestSupport", "StrataInspector", "DebianIndex"]
         ),
     ],
     swiftLanguageModes: [.v6]

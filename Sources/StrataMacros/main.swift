@@ -1,5 +1,8 @@
 // The compiler starts this program once a compilation and asks it to expand `@Managed` and `@ManagedObject`.
 // Only the C library is linked, not Foundation: starting up is paid by every client's every build.
+// What it does is in a library, because tests that import a macro are built for the host: everything would be built twice.
+
+import StrataMacroExpansion
 
 #if canImport(Darwin)
 import Darwin

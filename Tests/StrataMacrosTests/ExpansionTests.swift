@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-@testable import StrataMacros
+@testable import StrataMacroExpansion
 
 /// One declaration and the part of an expansion that depends on it.
 struct PropertyCase: Sendable, CustomTestStringConvertible {

@@ -1,6 +1,6 @@
 import Testing
 
-@testable import StrataMacros
+@testable import StrataMacroExpansion
 
 @Suite("Expansion of @ManagedObject")
 struct ManagedObjectExpansionTests {

@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-@testable import StrataMacros
+@testable import StrataMacroExpansion
 
 @Suite("Plugin protocol")
 struct PluginServerTests {

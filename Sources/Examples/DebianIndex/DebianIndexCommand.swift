@@ -1,9 +1,8 @@
 import CoreData
 
 /// The program: survey the indexes, import them, answer.
-@main
-enum DebianIndexCommand {
-    static func main() async {
+package enum DebianIndexCommand {
+    package static func main() async {
         do {
             try await run(try Options.parse(CommandLine.arguments.dropFirst()))
         } catch let error as UsageError {

@@ -1,6 +1,6 @@
 import Testing
 
-@testable import strata
+@testable import StrataInspector
 
 @Suite("The inspector's command line")
 struct InspectorArgumentsTests {

@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-@testable import strata
+@testable import StrataInspector
 
 @Suite("The inspector's output")
 struct InspectorOutputTests {

@@ -1,7 +1,7 @@
 import CoreData
 import Testing
 
-@testable import strata
+@testable import StrataInspector
 
 @Suite("The inspector on stores that Apple's framework made", .enabled(if: AppleStores.areAvailable))
 struct InspectorStoreTests {

@@ -1,10 +1,12 @@
 /// Answers the compiler's messages, one at a time and in order, until it closes the stream.
 ///
 /// Every message is answered, also one that is broken or unknown: the compiler waits for each reply.
-struct PluginServer {
-    let transport: Transport
+package struct PluginServer {
+    private let transport: Transport
 
-    func run() throws(Transport.Failure) {
+    package init(transport: Transport) { self.transport = transport }
+
+    package func run() throws(Transport.Failure) {
         while let message = try transport.receive() {
             try transport.send(Self.reply(to: message))
         }

@@ -1,23 +1,13 @@
 import CoreData
 
-/// The program: picks the command and turns errors into messages and exit codes.
-@main
-enum StrataCommand {
+/// What the program `strata` does: picks the command and turns errors into messages and exit codes.
+package enum StrataCommand {
     static let commands: [any Command.Type] = [
         InspectCommand.self, FetchCommand.self, ModelCommand.self, SchemaCommand.self, VerifyCommand.self,
     ]
 
-    static func main() {
-        let code = run(
-            Array(CommandLine.arguments.dropFirst()),
-            print: { Swift.print($0) },
-            complain: { FileHandle.standardError.write(Data(("strata: " + $0 + "\n").utf8)) }
-        )
-        exit(code.rawValue)
-    }
-
     /// Runs the command that `arguments` name.
-    static func run(_ arguments: [String], print: (String) -> Void, complain: (String) -> Void) -> ExitCode {
+    package static func run(_ arguments: [String], print: (String) -> Void, complain: (String) -> Void) -> ExitCode {
         guard let name = arguments.first, !["--help", "-h", "help"].contains(name) else {
             print(help)
             return arguments.isEmpty ? .usage : .success

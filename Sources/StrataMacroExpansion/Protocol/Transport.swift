@@ -7,23 +7,29 @@ import Glibc
 #endif
 
 /// Carries messages to and from the compiler: each is an 8-byte little-endian length and that many bytes.
-struct Transport {
+package struct Transport {
     /// The file descriptor that messages are read from.
     let input: Int32
     /// The file descriptor that replies are written to.
     let output: Int32
+
+    /// Makes a transport that reads from one file descriptor and writes to another.
+    package init(input: Int32, output: Int32) {
+        self.input = input
+        self.output = output
+    }
 
     /// The longest message taken.
     ///
     /// A source file is far shorter; a longer length means that the stream is out of step.
     static let lengthLimit: UInt64 = 1 << 30
 
-    enum Failure: Error, Equatable, CustomStringConvertible {
+    package enum Failure: Error, Equatable, CustomStringConvertible {
         case truncated(expected: Int, received: Int)
         case tooLong(UInt64)
         case system(operation: String, code: Int32)
 
-        var description: String {
+        package var description: String {
             switch self {
             case .truncated(let expected, let received):
                 "the message ended after \(received) of \(expected) bytes"

@@ -33,7 +33,7 @@ extension Command {
 }
 
 /// How the program ends.
-enum ExitCode: Int32 {
+package enum ExitCode: Int32 {
     /// Done; for `verify`, nothing is wrong.
     case success = 0
     /// What `verify` says when something is wrong.
