@@ -90,6 +90,7 @@ extension NSManagedObjectContext {
         conflictDetectionList = []
         mergedDeletions = []
         strangers = []
+        tellStoresOfAllGoing()
         for table in tables {
             // Whoever holds an object may still ask for its ID.
             table?.forEachHeldElsewhere { _ = $0.objectID }

@@ -107,13 +107,14 @@ extension NSManagedObjectContext {
         // Each attempt after the first is owed to another writer that was faster; that cannot go on for ever unless a
         // policy resolves nothing.
         for _ in 0..<100 {
+            try obtainPermanentIDsForStoresOfOnesOwn(coordinator)
             let plan = try SavePlan(self, coordinator)
             // Rows that conflicts bring to light are newer than what the cache may hold.
             let reads = plan.stores.map { ($0.store, $0.store.cache.beginRead()) }
             defer { for (store, read) in reads { store.cache.endRead(read) } }
             let conflicts: [SavePlan.Conflict]
             do {
-                conflicts = try coordinator.save(plan)
+                conflicts = try ConfinementScope.enter(self) { try coordinator.save(plan) }
             } catch {
                 takeOver(plan, saved, before)
                 throw error
@@ -310,11 +311,30 @@ extension NSManagedObjectContext {
     /// - Throws: An error of the store; nothing has changed then.
     public func obtainPermanentIDs(for objects: [NSManagedObject]) throws {
         assertCurrent(#function)
-        let unsaved = objects.filter { $0.context === self && $0.key < 0 && $0.isInserted }
+        try ConfinementScope.enter(self) { try makePermanent(objects) }
+    }
+
+    /// Gives the new objects of stores that are told of objects their IDs.
+    private func obtainPermanentIDsForStoresOfOnesOwn(_ coordinator: NSPersistentStoreCoordinator) throws {
+        let slots = coordinator.openStores.filter { $0.store.isToldOfObjects && !$0.store.isReadOnly }.map { Int32($0.slot) }
+        guard !slots.isEmpty else { return }
+        let unsaved = changedList.filter { object in
+            object.flags.intersection([.inserted, .deleted, .gone]) == .inserted && object.key < 0
+                && slots.contains(storeSlotForInsertion(of: object))
+        }
+        if !unsaved.isEmpty { try obtainPermanentIDs(for: unsaved) }
+    }
+
+    private func makePermanent(_ objects: [NSManagedObject]) throws {
+        var seen: Set<ObjectIdentifier> = []
+        let unsaved = objects.filter { object in
+            object.context === self && object.key < 0 && object.isInserted
+                && seen.insert(ObjectIdentifier(object)).inserted
+        }
         guard !unsaved.isEmpty, let coordinator else { return }
         var byStore: [Int: [NSManagedObject]] = [:]
         for object in unsaved { byStore[Int(storeSlotForInsertion(of: object)), default: []].append(object) }
-        var reserved: [(store: OpenStore, objects: [NSManagedObject], keys: [Int: Range<Int64>])] = []
+        var reserved: [(store: OpenStore, objects: [NSManagedObject], keys: [Int64])] = []
         for (slot, objects) in byStore {
             guard let store = coordinator.openStore(at: slot), store.isOpen else {
                 throw CocoaError(
@@ -325,18 +345,17 @@ extension NSManagedObjectContext {
                     ]
                 )
             }
-            let counts = Dictionary(objects.map { ($0.layout.rootNumber, 1) }, uniquingKeysWith: +)
-            reserved.append((store, objects, try store.store.reserveKeys(counts)))
+            reserved.append((store, objects, try store.store.keys(for: objects)))
         }
         var permanent = KeyMap<Int64>(minimumCapacity: unsaved.count)
-        for (store, objects, ranges) in reserved {
-            var keys = ranges.mapValues { $0.makeIterator() }
-            for object in objects where object.key < 0 {
-                guard let key = keys[object.layout.rootNumber]?.next() else { continue }
+        for (store, objects, keys) in reserved {
+            for (object, key) in zip(objects, keys) {
                 let temporary = object.key
                 permanent.set(key, for: temporary)
                 permanentKeys.set(key, for: temporary)
-                if let id = TemporaryIDs.take(temporary) { store.ids.adopt(id, key: key, store: store) }
+                if let id = TemporaryIDs.take(temporary) {
+                    object.adopt(store.ids.adopt(id, key: key, store: store))
+                }
                 refile(object, key: key, storeSlot: Int32(store.slot))
                 object.current?.setKey(key)
             }

@@ -52,6 +52,9 @@ open class NSManagedObjectContext: NSObject, @unchecked Sendable {
     /// newest.
     final var prefetchCommits: [UInt64] = []
 
+    /// Whether some object is of a store that is told which of its objects are registered.
+    final var tellsStores = false
+
     /// The coordinator's model, which is immortal: asked for with every object, so it is not counted.
     unowned(unsafe) final var knownModel: FrozenModel?
     /// How many tables one store may have.
@@ -198,6 +201,7 @@ open class NSManagedObjectContext: NSObject, @unchecked Sendable {
     deinit {
         changedList = []
         eventList = []
+        tellStoresOfAllGoing()
         for table in tables {
             // Only an object that somebody still holds can be asked for its ID, which it cannot make without us.
             table?.forEachHeldElsewhere { _ = $0.objectID }
