@@ -82,7 +82,16 @@ extension FetchPlan {
     func matching(_ objects: [NSManagedObject]) throws -> [NSManagedObject] {
         guard let predicate else { return objects }
         var evaluator = ResolvedEvaluator(predicate, reader: ObjectReader())
-        return try objects.filter { try evaluator.evaluate($0) }
+        return try evaluating { try objects.filter { try evaluator.evaluate($0) } }
+    }
+
+    /// Evaluates in memory; what a predicate cannot tell of some row is the fetch's error.
+    func evaluating<Result>(_ body: () throws -> Result) throws -> Result {
+        do {
+            return try body()
+        } catch let error as PredicateEvaluationError {
+            throw FetchPlanner.refused("A fetch of \(layout.entity.name ?? "") cannot be answered: \(error)", error)
+        }
     }
 
     /// The objects in the plan's order.
