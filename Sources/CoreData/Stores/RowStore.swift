@@ -164,6 +164,8 @@ enum StoreConflict {
     /// Rows that break a uniqueness constraint: the keys of the save's own rows (as handed over), and the stored row
     /// that they collide with, if the collision is not among themselves only.
     case constraint(entity: EntityLayout, attributes: [String], keys: [Int64], persisted: Row?)
+    /// A changed relationship leads to a row that somebody else has deleted. `root`: The number of its root entity.
+    case missing(ObjectReference, root: Int)
 }
 
 /// A set of slot positions, without allocation for entities of up to 64 slots.
