@@ -18,6 +18,8 @@ struct FetchPlan {
     let offset: Int
     /// The number by which the predicate tells the objects of the store that is asked; 0 where there can be none.
     var storeNumber = 0
+    /// Stops and follows the reading; `nil` for a fetch that its caller waits for.
+    var control: FetchControl?
 
     /// The plan as a store is to answer it.
     func asked(of store: OpenStore) -> FetchPlan {
