@@ -33,6 +33,9 @@ final class Gate: Sendable {
     func open() { door.signal() }
 }
 
+/// Submits a block without waiting: in asynchronous code `perform` alone means the form that is awaited.
+func enqueue(_ context: NSManagedObjectContext, _ block: @escaping @Sendable () -> Void) { context.perform(block) }
+
 extension NSManagedObjectContext {
     /// Executes a request asynchronously and gives what `read` makes of the result in the completion block.
     ///

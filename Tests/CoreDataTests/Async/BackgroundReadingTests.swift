@@ -91,7 +91,7 @@ struct BackgroundReadingTests {
             _ = (0..<3).map { City(context: context).name = "New \($0)" }
         }
         for (includes, expected) in [(true, 4), (false, 2)] {
-            let ids = try await context.executed {
+            let ids = try await context.executed { () -> NSFetchRequest<NSManagedObjectID> in
                 let request = NSFetchRequest<NSManagedObjectID>(entityName: "City")
                 request.resultType = .managedObjectIDResultType
                 request.includesPendingChanges = includes
@@ -100,7 +100,7 @@ struct BackgroundReadingTests {
                 $0.finalResult?.count
             }
             #expect(ids == expected)
-            let count = try await context.executed {
+            let count = try await context.executed { () -> NSFetchRequest<NSNumber> in
                 let request = NSFetchRequest<NSNumber>(entityName: "City")
                 request.resultType = .countResultType
                 request.includesPendingChanges = includes
@@ -227,7 +227,7 @@ struct BackgroundReadingTests {
             }
             try context.save()
         }
-        let names = try await context.executed {
+        let names = try await context.executed { () -> NSFetchRequest<NSManagedObject> in
             let request = NSFetchRequest<NSManagedObject>(entityName: "Place")
             request.sortDescriptors = [NSSortDescriptor(key: "name", ascending: true)]
             request.fetchLimit = 3

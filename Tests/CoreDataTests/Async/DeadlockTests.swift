@@ -40,7 +40,7 @@ struct DeadlockTests {
             let stack = try Stack(.memory)
             let (first, second) = (stack.context("first"), stack.context("second"))
             let (firstIsIn, secondIsIn) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
-            first.perform { () -> Void in
+            enqueue(first) {
                 firstIsIn.signal()
                 secondIsIn.wait()
                 second.performAndWait {}
@@ -67,7 +67,7 @@ struct DeadlockTests {
             let isIn = (0..<4).map { _ in DispatchSemaphore(value: 0) }
             let go = (0..<4).map { _ in DispatchSemaphore(value: 0) }
             for index in 0..<3 {
-                contexts[index].perform { () -> Void in
+                enqueue(contexts[index]) {
                     isIn[index].signal()
                     go[index].wait()
                     if index < 2 { contexts[index + 1].performAndWait {} } else { coordinator.performAndWait {} }
@@ -98,7 +98,7 @@ struct DeadlockTests {
             let main = NSManagedObjectContext(.mainQueue)
             main.persistentStoreCoordinator = stack.coordinator
             let (workerIsIn, mainIsIn) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
-            worker.perform { () -> Void in
+            enqueue(worker) {
                 workerIsIn.signal()
                 mainIsIn.wait()
                 main.performAndWait {}
@@ -118,7 +118,7 @@ struct DeadlockTests {
             let stack = try Stack(.memory)
             let (first, second, third) = (stack.context("first"), stack.context("second"), stack.context("third"))
             let (isIn, thirdIsIn) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
-            third.perform { () -> Void in
+            enqueue(third) {
                 thirdIsIn.signal()
                 isIn.wait()
                 second.performAndWait {}
@@ -161,8 +161,8 @@ struct DeadlockTests {
         let (ends, end) = AsyncStream<Void>.makeStream()
         // The block of `second` that follows the waited-for one begins before the waiting thread has woken up.
         func again() {
-            first.perform { () -> Void in
-                second.performAndWait { second.perform { () -> Void in first.performAndWait { end.yield() } } }
+            enqueue(first) {
+                second.performAndWait { enqueue(second) { first.performAndWait { _ = end.yield() } } }
             }
         }
         again()

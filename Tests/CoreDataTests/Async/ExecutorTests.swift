@@ -90,6 +90,11 @@ struct ExecutorTests {
         context.performAndWait { importer.preconditionIsolated() }
     }
 
+    /// The insertions, counted as code would that is not asynchronous.
+    private nonisolated func countAssumingIsolation(_ importer: Importer) -> Int {
+        importer.assumeIsolated { $0.context.insertedObjects.count }
+    }
+
     @Test func `outside of the scope assuming it stops the program and names the context`() async {
         let result = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
             let stack = try Stack(.memory)
@@ -118,7 +123,7 @@ struct ExecutorTests {
         await importer.add("Porto")
         MainActor.assertIsolated()
         #expect(context.insertedObjects.count == 1)
-        #expect(importer.assumeIsolated { $0.context.insertedObjects.count } == 1)
+        #expect(countAssumingIsolation(importer) == 1)
     }
 
     @Test func `the executor does not keep its context alive`() async throws {
@@ -136,7 +141,7 @@ struct ExecutorTests {
         struct Full: Error, Equatable { let free: Int }
         let context = stack.context()
         do {
-            try await context.perform { () throws(Full) -> Int in throw Full(free: 3) }
+            _ = try await context.perform { () throws(Full) -> Int in throw Full(free: 3) }
             Issue.record("It throws.")
         } catch {
             let free: Int = error.free

@@ -55,9 +55,9 @@ final class SlowOperationTests {
         listen(.zero)
         let gate = Gate()
         let (ends, end) = AsyncStream<Void>.makeStream()
-        context.perform { () -> Void in gate.stopOnce() }
+        enqueue(context) { gate.stopOnce() }
         await gate.arrival()
-        context.perform { () -> Void in end.yield() }
+        enqueue(context) { _ = end.yield() }
         let submitted = ContinuousClock.now
         while ContinuousClock.now < submitted + .milliseconds(60) { await Task.yield() }
         gate.open()
