@@ -32,6 +32,7 @@ extension NSManagedObjectContext {
             )
         }
         isSaving = true
+        saveCount += 1
         defer { isSaving = false }
         post(.NSManagedObjectContextWillSave)
         try sendWillSave()
