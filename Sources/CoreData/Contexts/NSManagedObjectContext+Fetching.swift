@@ -13,20 +13,35 @@ extension NSManagedObjectContext {
     ///   no sense; errors of the store.
     public func fetch<T>(_ request: NSFetchRequest<T>) throws -> [T] {
         if let type = T.self as? NSManagedObject.Type { ManagedClasses.register(type) }
-        defer { deliverRegistrations() }
-        return try ConfinementScope.enter(self) { try results(of: request) }
+        return try fetch(request.specification, request.affectedStores, nil)
     }
 
-    private func results<T>(of request: NSFetchRequest<T>) throws -> [T] {
-        let specification = request.specification
+    /// Fetches with what stores have answered beforehand, or by asking them now.
+    ///
+    /// - Throws: Besides the errors of ``fetch(_:)``, ``PreparedReads/Unanswered`` where `prepared` lacks an answer.
+    final func fetch<T>(
+        _ specification: FetchSpecification,
+        _ stores: [NSPersistentStore]?,
+        _ prepared: PreparedReads?
+    ) throws -> [T] {
+        defer { deliverRegistrations() }
+        return try ConfinementScope.enter(self) { try results(specification, stores, prepared) }
+    }
+
+    private func results<T>(
+        _ specification: FetchSpecification,
+        _ stores: [NSPersistentStore]?,
+        _ prepared: PreparedReads?
+    ) throws -> [T] {
         switch specification.resultType {
         case .countResultType:
-            return try cast([NSNumber(value: try count(specification, request.affectedStores))], specification)
+            let fetch = try ContextFetch(self, specification, stores, prepared)
+            return try cast([NSNumber(value: try fetch.count())], specification)
         case .managedObjectIDResultType:
-            let fetch = try ContextFetch(self, specification, request.affectedStores)
+            let fetch = try ContextFetch(self, specification, stores, prepared)
             return try cast(try fetch.ids(), specification)
         case .managedObjectResultType:
-            let fetch = try ContextFetch(self, specification, request.affectedStores)
+            let fetch = try ContextFetch(self, specification, stores, prepared)
             return try cast(try fetch.objects(), specification)
         default:
             throw FetchPlanner.refused("Dictionary results are not available yet; fetch objects or IDs.")
@@ -38,11 +53,10 @@ extension NSManagedObjectContext {
     /// - Throws: As ``fetch(_:)``.
     public func count<T>(for request: NSFetchRequest<T>) throws -> Int {
         if let type = T.self as? NSManagedObject.Type { ManagedClasses.register(type) }
-        return try count(request.specification, request.affectedStores)
-    }
-
-    private func count(_ specification: FetchSpecification, _ stores: [NSPersistentStore]?) throws -> Int {
-        try ConfinementScope.enter(self) { try ContextFetch(self, specification, stores).count() }
+        let specification = request.specification
+        return try ConfinementScope.enter(self) {
+            try ContextFetch(self, specification, request.affectedStores).count()
+        }
     }
 
     /// Gives results the type that the request promises.
@@ -103,11 +117,14 @@ struct ContextFetch {
     private let specification: FetchSpecification
     private let plan: FetchPlan
     private let stores: [OpenStore]
+    /// What the stores have answered already; `nil` to ask them now.
+    private let prepared: PreparedReads?
 
     init(
         _ context: NSManagedObjectContext,
         _ specification: FetchSpecification,
-        _ affected: [NSPersistentStore]?
+        _ affected: [NSPersistentStore]?,
+        _ prepared: PreparedReads? = nil
     ) throws {
         context.assertCurrent("fetch(_:)")
         context.processPendingChanges()
@@ -115,17 +132,10 @@ struct ContextFetch {
             throw FetchPlanner.refused("\(context.describedName) has no persistentStoreCoordinator to fetch from.")
         }
         self.context = context
+        self.prepared = prepared
         self.specification = specification
         plan = try FetchPlanner(model: context.model).plan(specification)
-        let numbers = plan.entityNumbers
-        stores = coordinator.openStores.filter { open in
-            numbers.contains { open.entityNumbers.contains($0) } && (affected?.contains { $0 === open.store } ?? true)
-        }
-        guard !stores.isEmpty || affected != nil else {
-            throw FetchPlanner.refused(
-                "No store of the coordinator holds entity \(plan.layout.entity.name ?? ""); add a store before you fetch."
-            )
-        }
+        stores = try coordinator.openStores(for: plan, affected)
     }
 
     // MARK: - The three kinds of answer
@@ -142,7 +152,7 @@ struct ContextFetch {
         let overlay = PendingOverlay(context, plan, specification)
         guard overlay == nil, stores.count == 1 else { return try objects().map(\.objectID) }
         let store = stores[0]
-        return try store.store.references(for: plan.asked(of: store)).map {
+        return try references(in: store, plan).map {
             store.ids.id(key: $0.key, layout: context.layout(of: $0), store: store)
         }
     }
@@ -154,16 +164,16 @@ struct ContextFetch {
             var all = try overlay.matchingCount
             for store in stores {
                 // Only the keys are read, to leave out those whose stored values do not count.
-                for reference in try store.store.references(for: plan.unordered.asked(of: store))
+                for reference in try references(in: store, plan.unordered)
                 where !overlay.hides(reference, store) {
                     all += 1
                 }
             }
             return plan.windowed(all)
         }
-        if stores.count == 1 { return try stores[0].store.count(for: plan.asked(of: stores[0])) }
+        if stores.count == 1 { return try count(in: stores[0], plan) }
         // The limit is one over all stores.
-        return plan.windowed(try stores.reduce(0) { $0 + (try $1.store.count(for: plan.unordered.asked(of: $1))) })
+        return plan.windowed(try stores.reduce(0) { $0 + (try count(in: $1, plan.unordered)) })
     }
 
     // MARK: - Stores
@@ -184,17 +194,13 @@ struct ContextFetch {
     private func objects(from store: OpenStore, _ plan: FetchPlan) throws -> [NSManagedObject] {
         let wantsValues = !specification.returnsObjectsAsFaults || specification.shouldRefreshRefetchedObjects
         guard specification.includesPropertyValues, store.store.fetchesRows || wantsValues else {
-            return try store.store.references(for: plan.asked(of: store)).map { reference in
+            return try references(in: store, plan).map { reference in
                 let layout = context.layout(of: reference)
                 return context.registered(key: reference.key, layout: layout, storeSlot: Int32(store.slot))
                     ?? context.makeFault(key: reference.key, layout: layout, storeSlot: Int32(store.slot))
             }
         }
-        let read = store.cache.beginRead()
-        defer { store.cache.endRead(read) }
-        let commits = store.cache.commits
-        var rows = try store.store.rows(for: plan.asked(of: store))
-        store.cache.offer(&rows, root: plan.layout.rootNumber, read: read)
+        let (rows, commits) = try rows(in: store, plan)
         return context.objects(
             from: rows,
             store,
@@ -202,6 +208,27 @@ struct ContextFetch {
             asFaults: specification.returnsObjectsAsFaults,
             refreshes: specification.shouldRefreshRefetchedObjects
         )
+    }
+
+    // MARK: - Asking
+
+    /// The rows that a store holds, and its commit count before they were read.
+    private func rows(in store: OpenStore, _ plan: FetchPlan) throws -> (rows: [Row], commits: UInt64) {
+        if let prepared { return try prepared.rows(store, plan) }
+        let read = store.cache.beginRead()
+        defer { store.cache.endRead(read) }
+        let commits = store.cache.commits
+        var rows = try store.store.rows(for: plan.asked(of: store))
+        store.cache.offer(&rows, root: plan.layout.rootNumber, read: read)
+        return (rows, commits)
+    }
+
+    private func references(in store: OpenStore, _ plan: FetchPlan) throws -> [ObjectReference] {
+        try prepared?.references(store, plan) ?? store.store.references(for: plan.asked(of: store))
+    }
+
+    private func count(in store: OpenStore, _ plan: FetchPlan) throws -> Int {
+        try prepared?.count(store, plan) ?? store.store.count(for: plan.asked(of: store))
     }
 }
 

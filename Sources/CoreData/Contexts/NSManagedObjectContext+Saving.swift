@@ -32,6 +32,7 @@ extension NSManagedObjectContext {
             )
         }
         isSaving = true
+        saveCount += 1
         defer { isSaving = false }
         post(.NSManagedObjectContextWillSave)
         try sendWillSave()
@@ -106,7 +107,7 @@ extension NSManagedObjectContext {
     ) throws {
         // Each attempt after the first is owed to another writer that was faster; that cannot go on for ever unless a
         // policy resolves nothing.
-        for _ in 0..<100 {
+        for attempt in 1... {
             try obtainPermanentIDsForStoresOfOnesOwn(coordinator)
             let plan = try SavePlan(self, coordinator)
             // Rows that conflicts bring to light are newer than what the cache may hold.
@@ -124,67 +125,8 @@ extension NSManagedObjectContext {
             for conflict in conflicts {
                 if let read = reads.first(where: { $0.0 === conflict.store })?.1 { conflict.enterRow(read) }
             }
-            try resolve(conflicts, before)
+            try resolve(conflicts, before, isLast: attempt == 100)
         }
-        throw CocoaError(
-            .managedObjectMerge,
-            userInfo: [
-                NSLocalizedDescriptionKey:
-                    "The merge policy of \(describedName) resolved conflicts a hundred times, and there still were some."
-            ]
-        )
-    }
-
-    private func resolve(_ conflicts: [SavePlan.Conflict], _ before: StateBeforeResolution) throws {
-        var list: [NSObject] = []
-        var versions: [NSMergeConflict] = []
-        for conflict in conflicts {
-            switch conflict.kind {
-            case .version(let layout, let key, _, let persisted):
-                guard let object = registered(key: key, layout: layout, storeSlot: Int32(conflict.store.slot)),
-                    let base = object.baseRow
-                else { continue }
-                before.keep(object)
-                let cached = conflict.store.cache.row(key, root: layout.rootNumber)
-                let isKnown = persisted != nil && cached?.version == persisted?.version
-                let description = NSMergeConflict(
-                    source: object,
-                    base: base,
-                    newer: persisted,
-                    isKnownToCache: isKnown,
-                    cached: cached
-                )
-                versions.append(description)
-                list.append(description)
-            case .constraint(_, let attributes, let keys, let persisted):
-                let objects = keys.compactMap {
-                    registered(key: $0, layout: conflict.layout, storeSlot: Int32(conflict.store.slot))
-                }
-                objects.forEach { before.keep($0) }
-                let stored = persisted.map { row in
-                    registered(key: row.key, layout: row.layout, storeSlot: Int32(conflict.store.slot))
-                        ?? makeFault(key: row.key, layout: row.layout, storeSlot: Int32(conflict.store.slot))
-                }
-                if let stored { before.keep(stored) }
-                list.append(
-                    NSConstraintConflict(
-                        attributes,
-                        stored,
-                        persisted.flatMap { row in stored?.snapshot(of: row) },
-                        objects,
-                        objects.map { object in object.baseRow.map { object.snapshot(of: $0) } ?? [:] },
-                        persisted
-                    )
-                )
-            }
-        }
-        if policy.mergeType != .errorMergePolicyType || type(of: policy) != NSMergePolicy.self {
-            // What hangs on the objects in question may change with them.
-            changedList.forEach { before.keep($0) }
-        }
-        try policy.resolve(mergeConflicts: list)
-        for conflict in versions { acceptResolution(of: conflict) }
-        compactChanges()
     }
 
     // MARK: - Afterwards
@@ -210,10 +152,7 @@ extension NSManagedObjectContext {
             for object in saved.objects { object.replaceReferences(permanent) }
         }
         for (store, rows) in plan.reread {
-            for row in rows {
-                registered(key: row.key, layout: row.layout, storeSlot: Int32(store.slot))?
-                    .rebase(onto: row, reloadsRelationships: false)
-            }
+            for row in rows { saved.reread.append(takeReread(row, store)) }
         }
     }
 
@@ -396,6 +335,8 @@ final class SavedChanges {
     fileprivate(set) var inserted: [NSManagedObject] = []
     fileprivate(set) var updated: [NSManagedObject] = []
     fileprivate(set) var deleted: [NSManagedObject] = []
+    /// Rows that the stores have changed on their own meanwhile: derived attributes, rounded values.
+    fileprivate(set) var reread: [ChangeMessage.Change] = []
 
     var objects: [NSManagedObject] { inserted + updated + deleted }
     var isEmpty: Bool { inserted.isEmpty && updated.isEmpty && deleted.isEmpty }

@@ -117,6 +117,9 @@ open class NSPersistentStoreCoordinator: NSObject, @unchecked Sendable {
         return []
     }
 
+    /// The reads of asynchronous fetches.
+    let asynchronousReads = ReadQueue()
+
     // MARK: - Following saves
 
     /// Tells live queries of commits.
@@ -136,10 +139,16 @@ open class NSPersistentStoreCoordinator: NSObject, @unchecked Sendable {
 
     /// Tells the contexts that follow what one has saved.
     func announce(_ saved: SavedChanges, from context: NSManagedObjectContext) {
-        let followers = state.withLock { $0.followers.compactMap(\.context) }.filter { $0 !== context }
-        guard !followers.isEmpty || commits.hasSubscribers else { return }
+        let collector = context.saveCollector
+        let followers = state.withLock { $0.followers.compactMap(\.context) }
+            .filter { $0 !== context && collector?.serves($0) != true }
+        guard !followers.isEmpty || collector != nil || commits.hasSubscribers || context.observers.hasFeeds else {
+            return
+        }
         let message = ChangeMessage(saved, self)
+        collector?.add(message)
         commits.publish(message)
+        context.observers.committed(message)
         for follower in followers { follower.enqueueMerge(message) }
     }
 
@@ -197,7 +206,9 @@ open class NSPersistentStoreCoordinator: NSObject, @unchecked Sendable {
         if ConfinementScope.contains(self) { return try block() }
         return try MainQueue.keepingTrack {
             let stack = ConfinementScope.stack
-            return try queue.sync { try ConfinementScope.enter(self, within: stack, block) }
+            return try WaitGraph.sync(queue, of: self, stack) {
+                try ConfinementScope.enter(self, within: stack, block)
+            }
         }
     }
 

@@ -21,6 +21,8 @@ struct FetchPlan {
     /// What the plan was made of: stores of one's own are asked with a request. Its window is that of the plan, and where the
     /// plan has no predicate or order it has none either. `nil` for a plan that no request asked for.
     var specification: FetchSpecification?
+    /// Stops and follows the reading; `nil` for a fetch that its caller waits for.
+    var control: FetchControl?
 
     /// The plan as a store is to answer it.
     func asked(of store: OpenStore) -> FetchPlan {
@@ -82,7 +84,16 @@ extension FetchPlan {
     func matching(_ objects: [NSManagedObject]) throws -> [NSManagedObject] {
         guard let predicate else { return objects }
         var evaluator = ResolvedEvaluator(predicate, reader: ObjectReader())
-        return try objects.filter { try evaluator.evaluate($0) }
+        return try evaluating { try objects.filter { try evaluator.evaluate($0) } }
+    }
+
+    /// Evaluates in memory; what a predicate cannot tell of some row is the fetch's error.
+    func evaluating<Result>(_ body: () throws -> Result) throws -> Result {
+        do {
+            return try body()
+        } catch let error as PredicateEvaluationError {
+            throw FetchPlanner.refused("A fetch of \(layout.entity.name ?? "") cannot be answered: \(error)", error)
+        }
     }
 
     /// The objects in the plan's order.

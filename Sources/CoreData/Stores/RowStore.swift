@@ -16,6 +16,11 @@ protocol RowStore: NSPersistentStore {
     /// Counts what a fetch would return, limit and offset applied.
     func count(for plan: FetchPlan) throws -> Int
 
+    /// Answers a fetch with whole rows of one moment, as many at a time as the caller takes.
+    ///
+    /// Holds no more of them in memory than that, where the store can.
+    func cursor(for plan: FetchPlan) throws -> any RowCursor
+
     /// Reads one row.
     ///
     /// `layout`: A layout of the key's hierarchy. The row that comes back has the layout of its own entity.
@@ -164,6 +169,8 @@ enum StoreConflict {
     /// Rows that break a uniqueness constraint: the keys of the save's own rows (as handed over), and the stored row
     /// that they collide with, if the collision is not among themselves only.
     case constraint(entity: EntityLayout, attributes: [String], keys: [Int64], persisted: Row?)
+    /// A changed relationship leads to a row that somebody else has deleted. `root`: The number of its root entity.
+    case missing(ObjectReference, root: Int)
 }
 
 /// A set of slot positions, without allocation for entities of up to 64 slots.
