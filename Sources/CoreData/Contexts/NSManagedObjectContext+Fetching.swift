@@ -8,7 +8,9 @@ extension NSManagedObjectContext {
     /// counts, what is deleted does not, and what is changed counts as it is in memory. Reads on this thread, beside other
     /// readers and any writer.
     ///
-    /// - Returns: Objects, IDs or a number, as the request's result type says.
+    /// Dictionaries alone tell what is stored, whatever changes are pending.
+    ///
+    /// - Returns: Objects, IDs, dictionaries or a number, as the request's result type says.
     /// - Throws: `persistentStoreOperation` (134070) with a text that names the entity or key path for a request that makes
     ///   no sense; errors of the store.
     public func fetch<T>(_ request: NSFetchRequest<T>) throws -> [T] {
@@ -23,8 +25,11 @@ extension NSManagedObjectContext {
         case .managedObjectResultType:
             let fetch = try ContextFetch(self, specification, request.affectedStores)
             return try cast(try fetch.objects(), specification)
+        case .dictionaryResultType: return try dictionaries(specification, request.affectedStores)
         default:
-            throw FetchPlanner.refused("Dictionary results are not available yet; fetch objects or IDs.")
+            throw FetchPlanner.refused(
+                "resultType can be one of the result types, not several (\(specification.resultType.rawValue))."
+            )
         }
     }
 
@@ -37,7 +42,10 @@ extension NSManagedObjectContext {
     }
 
     private func count(_ specification: FetchSpecification, _ stores: [NSPersistentStore]?) throws -> Int {
-        try ContextFetch(self, specification, stores).count()
+        if DictionaryFetch.decidesCount(of: specification) {
+            return try DictionaryFetch(self, specification, stores).count()
+        }
+        return try ContextFetch(self, specification, stores).count()
     }
 
     /// Gives results the type that the request promises.
@@ -59,7 +67,8 @@ extension NSManagedObjectContext {
         try castEach(results, specification)
     }
 
-    private func castEach<T>(_ results: [NSObject], _ specification: FetchSpecification) throws -> [T] {
+    /// Gives results the type that the request promises, each for itself.
+    final func castEach<T>(_ results: [NSObject], _ specification: FetchSpecification) throws -> [T] {
         try results.map { result in
             guard let typed = result as? T else { throw mismatch(result, T.self) }
             return typed
@@ -106,21 +115,10 @@ struct ContextFetch {
     ) throws {
         context.assertCurrent("fetch(_:)")
         context.processPendingChanges()
-        guard let coordinator = context.coordinator else {
-            throw FetchPlanner.refused("\(context.describedName) has no persistentStoreCoordinator to fetch from.")
-        }
         self.context = context
         self.specification = specification
-        plan = try FetchPlanner(model: context.model).plan(specification)
-        let numbers = plan.entityNumbers
-        stores = coordinator.openStores.filter { open in
-            numbers.contains { open.entityNumbers.contains($0) } && (affected?.contains { $0 === open.store } ?? true)
-        }
-        guard !stores.isEmpty || affected != nil else {
-            throw FetchPlanner.refused(
-                "No store of the coordinator holds entity \(plan.layout.entity.name ?? ""); add a store before you fetch."
-            )
-        }
+        plan = try context.fetchPlanner().plan(specification)
+        stores = try context.storesToAsk(plan, affected)
     }
 
     // MARK: - The three kinds of answer

@@ -161,6 +161,14 @@ class SQLiteStore: NSPersistentStore, RowStore, @unchecked Sendable {
         try read(plan.layout) { try $0.count(plan, $1, $2) } ?? 0
     }
 
+    func values(for plan: DictionaryPlan) throws -> FetchedValues {
+        try read(plan.rows.layout) { try $0.values(plan, $1, $2) } ?? FetchedValues(width: plan.columns.count)
+    }
+
+    func count(for plan: DictionaryPlan) throws -> Int {
+        try read(plan.rows.layout) { try $0.count(plan, $1, $2) } ?? 0
+    }
+
     func row(forKey key: Int64, in layout: EntityLayout) throws -> Row? {
         try read(layout) { try $0.row(key, $1, $2, stamp: CoarseClock.now) } ?? nil
     }
