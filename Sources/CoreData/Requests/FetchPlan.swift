@@ -49,7 +49,8 @@ extension FetchPlan {
         with(predicate: predicate, sort: sort, limit: limit > 0 ? limit + offset + count : 0, offset: 0)
     }
 
-    private func with(predicate: ResolvedPredicate?, sort: ResolvedSort?, limit: Int, offset: Int) -> FetchPlan {
+    /// The plan for rows of the same entities by another predicate, in another order and window.
+    func with(predicate: ResolvedPredicate?, sort: ResolvedSort?, limit: Int, offset: Int) -> FetchPlan {
         FetchPlan(
             layout: layout,
             entityNumbers: entityNumbers,

@@ -4,7 +4,7 @@ import StrataPredicates
 /// One fetch over the contents of an in-memory store, which no save can change any more.
 struct InMemoryFetch {
     private let plan: FetchPlan
-    private let reader: RowReader
+    let reader: RowReader
 
     init(_ plan: FetchPlan, _ contents: InMemoryContents) {
         self.plan = plan
@@ -45,13 +45,17 @@ struct InMemoryFetch {
 /// Reads the rows of an in-memory store for resolved predicates.
 ///
 /// The contents cannot change any more.
-private final class RowReader: PredicateReader {
+final class RowReader: RowFinder {
     let contents: InMemoryContents
     private let storeNumber: Int
 
     init(_ contents: InMemoryContents, _ storeNumber: Int) {
         self.contents = contents
         self.storeNumber = storeNumber
+    }
+
+    func row(_ identity: PredicateIdentity, in layout: EntityLayout) -> Row? {
+        contents.rows[layout.rootNumber]?[identity.key]
     }
 
     private func row(_ subject: AnyObject) -> Row {
