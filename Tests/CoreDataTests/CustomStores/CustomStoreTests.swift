@@ -353,6 +353,49 @@ struct CustomStoreTests {
     }
 
     @Test(arguments: CustomKind.allCases)
+    func `dictionaries are made of what the store says`(_ kind: CustomKind) throws {
+        let stack = try CustomStack.make(kind, in: folder)
+        try stack.storeVenues(["a", "b", "c"])
+        try stack.inContext { context in
+            let request = NSFetchRequest<NSDictionary>(entityName: "Venue")
+            request.resultType = .dictionaryResultType
+            request.predicate = NSPredicate(format: "price > 1")
+            request.sortDescriptors = [NSSortDescriptor(key: "name", ascending: false)]
+            request.propertiesToFetch = ["name", "price"]
+            let found = try context.fetch(request)
+            #expect(found.map { $0["name"] as? String } == ["c", "b"])
+            #expect(found.map { ($0["price"] as? NSNumber)?.intValue } == [3, 2])
+            let sum = NSExpressionDescription()
+            sum.name = "sum"
+            sum.expression = NSExpression(forFunction: "sum:", arguments: [NSExpression(forKeyPath: "price")])
+            sum.expressionResultType = .integer64AttributeType
+            request.propertiesToFetch = [sum]
+            request.sortDescriptors = nil
+            #expect(try context.fetch(request).map { ($0["sum"] as? NSNumber)?.intValue } == [5])
+        }
+    }
+
+    @Test(arguments: CustomKind.allCases)
+    func `an asynchronous fetch is answered off the context's queue`(_ kind: CustomKind) async throws {
+        let stack = try CustomStack.make(kind, in: folder)
+        try stack.storeVenues(["a", "b"])
+        let context = stack.context()
+        let names = try await withCheckedThrowingContinuation { (done: CheckedContinuation<[String?], any Error>) in
+            context.perform {
+                let request = NSAsynchronousFetchRequest(fetchRequest: request()) { result in
+                    if let error = result.operationError {
+                        done.resume(throwing: error)
+                    } else {
+                        done.resume(returning: result.finalResult?.map(\.name) ?? [])
+                    }
+                }
+                do { try context.execute(request) } catch { done.resume(throwing: error) }
+            }
+        }
+        #expect(names == ["a", "b"])
+    }
+
+    @Test(arguments: CustomKind.allCases)
     func `a read-only store refuses saves`(_ kind: CustomKind) throws {
         let stack = try CustomStack.make(kind, in: folder)
         let id = try stack.storeVenues(["a"])[0]

@@ -280,7 +280,7 @@ struct IncrementalStoreTests {
                 case .count: _ = try context.count(for: NSFetchRequest<Tag>(entityName: "Tag"))
                 case .save, .ids: try context.save()
                 case .values: _ = try context.existingObject(with: try second.known(ids[1]))
-                default: try CustomStack.server(server)
+                default: _ = try CustomStack.server(server)
                 }
             }
             #expect(context.insertedObjects == [new] && context.updatedObjects == [changed])

@@ -52,6 +52,7 @@ final class Server: Sendable {
 
     static func at(_ url: URL?) -> Server? { servers.withLock { servers in url.flatMap { servers[$0] } } }
 
+    @discardableResult
     func change<T: Sendable>(_ body: (inout sending State) -> T) -> T { state.withLock { body(&$0) } }
     var current: State { state.withLock { $0 } }
     subscript(text: String) -> Record? { state.withLock { $0.records[text] } }
