@@ -12,6 +12,10 @@ extension NSManagedObjectContext {
     /// - Throws: `persistentStoreOperation` (134070) with a text that names the entity or key path for a request that makes
     ///   no sense; errors of the store.
     public func fetch<T>(_ request: NSFetchRequest<T>) throws -> [T] {
+        try inChain { try results(of: request) }
+    }
+
+    private func results<T>(of request: NSFetchRequest<T>) throws -> [T] {
         if let type = T.self as? NSManagedObject.Type { ManagedClasses.register(type) }
         let specification = request.specification
         switch specification.resultType {
@@ -33,7 +37,7 @@ extension NSManagedObjectContext {
     /// - Throws: As ``fetch(_:)``.
     public func count<T>(for request: NSFetchRequest<T>) throws -> Int {
         if let type = T.self as? NSManagedObject.Type { ManagedClasses.register(type) }
-        return try count(request.specification, request.affectedStores)
+        return try inChain { try count(request.specification, request.affectedStores) }
     }
 
     private func count(_ specification: FetchSpecification, _ stores: [NSPersistentStore]?) throws -> Int {
@@ -90,14 +94,27 @@ extension NSManagedObject {
     }
 }
 
-/// One fetch of one context: asks the stores and folds pending changes in.
+/// One fetch of one context: asks the stores, or the parent, and folds pending changes in.
 ///
 /// Lives for one call.
 struct ContextFetch {
-    private let context: NSManagedObjectContext
-    private let specification: FetchSpecification
-    private let plan: FetchPlan
-    private let stores: [OpenStore]
+    let context: NSManagedObjectContext
+    let specification: FetchSpecification
+    let plan: FetchPlan
+    let stores: [OpenStore]
+
+    /// A fetch that was planned already.
+    init(
+        _ context: NSManagedObjectContext,
+        _ specification: FetchSpecification,
+        _ plan: FetchPlan,
+        _ stores: [OpenStore]
+    ) {
+        self.context = context
+        self.specification = specification
+        self.plan = plan
+        self.stores = stores
+    }
 
     init(
         _ context: NSManagedObjectContext,
@@ -135,6 +152,7 @@ struct ContextFetch {
 
     func ids() throws -> [NSManagedObjectID] {
         let overlay = PendingOverlay(context, plan, specification)
+        if overlay == nil, context.upward != nil { return try askedOfParent(plan).idsForChild() }
         guard overlay == nil, stores.count == 1 else { return try objects().map(\.objectID) }
         let store = stores[0]
         return try store.store.references(for: plan.asked(of: store)).map {
@@ -147,6 +165,10 @@ struct ContextFetch {
         if let overlay {
             if overlay.mustEvaluateAll { return try objects().count }
             var all = try overlay.matchingCount
+            if context.upward != nil {
+                all += try askedOfParent(plan.unordered).idsForChild().count { !overlay.hides($0) }
+                return plan.windowed(all)
+            }
             for store in stores {
                 // Only the keys are read, to leave out those whose stored values do not count.
                 for reference in try store.store.references(for: plan.unordered.asked(of: store))
@@ -156,6 +178,7 @@ struct ContextFetch {
             }
             return plan.windowed(all)
         }
+        if context.upward != nil { return try askedOfParent(plan).count() }
         if stores.count == 1 { return try stores[0].store.count(for: plan.asked(of: stores[0])) }
         // The limit is one over all stores.
         return plan.windowed(try stores.reduce(0) { $0 + (try $1.store.count(for: plan.unordered.asked(of: $1))) })
@@ -163,8 +186,11 @@ struct ContextFetch {
 
     // MARK: - Stores
 
-    /// What the stores hold, in order.
+    /// What the stores, or the parent, hold, in order.
     private func stored(_ plan: FetchPlan) throws -> [NSManagedObject] {
+        if context.upward != nil {
+            return context.objects(of: try askedOfParent(plan).snapshotsForChild(), specification)
+        }
         if stores.count == 1 { return try objects(from: stores[0], plan) }
         var all: [NSManagedObject] = []
         for store in stores { all.append(contentsOf: try objects(from: store, plan.firstPart)) }
@@ -173,7 +199,7 @@ struct ContextFetch {
 
     /// Applies offset and limit where more than one store was asked.
     private func window(_ objects: [NSManagedObject]) -> [NSManagedObject] {
-        stores.count == 1 ? objects : plan.window(objects)
+        stores.count == 1 || context.upward != nil ? objects : plan.window(objects)
     }
 
     private func objects(from store: OpenStore, _ plan: FetchPlan) throws -> [NSManagedObject] {

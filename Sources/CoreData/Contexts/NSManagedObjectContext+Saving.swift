@@ -9,13 +9,15 @@ import Foundation
 // Nothing in the context changes before the stores have committed, so a failed save leaves it as it was.
 
 extension NSManagedObjectContext {
-    /// Saves all changes to the stores, each store's in one transaction.
+    /// Saves all changes to the stores, each store's in one transaction; or, of a child, moves them into the parent.
     ///
-    /// When this returns, the changes survive the end of the process. When it throws, the context is as it was before, and
+    /// A child's save writes nothing: only the root's does, and makes temporary IDs permanent. It runs inside the parent's
+    /// scope, so it waits for what the parent is doing; its cost grows with the number of changes, not with what the
+    /// parent has registered. Of a context on the coordinator: when this returns, the changes survive the end of the process. When it throws, the context is as it was before, and
     /// the same save succeeds once the cause is gone. Without changes it does nothing.
     ///
     /// - Throws: Validation errors (1550–1699; several in 1560), `managedObjectMerge` (133020) and
-    ///   `managedObjectConstraintMerge` (133021) under the error policy, errors of the store (134000–134999), such as
+    ///   `managedObjectConstraintMerge` (133021) under the error policy (of a child: ``parentConflictPolicy``), errors of the store (134000–134999), such as
     ///   `persistentStoreTimeout` (134090) when others write for too long.
     public func save() throws {
         assertCurrent(#function)
@@ -39,7 +41,7 @@ extension NSManagedObjectContext {
         let saved = SavedChanges()
         let before = StateBeforeResolution(self)
         do {
-            try write(to: coordinator, before, saved)
+            if let upward { try push(upward, before, saved) } else { try write(to: coordinator, before, saved) }
         } catch {
             before.restore()
             guard !saved.isEmpty else { throw error }
@@ -261,7 +263,7 @@ extension NSManagedObjectContext {
     /// Forgets an object whose deletion is saved.
     ///
     /// It stays readable for those who hold it.
-    private func bury(_ object: NSManagedObject) {
+    final func bury(_ object: NSManagedObject) {
         object.leaveLooseRelationships()
         unregister(object)
         object.flags.remove([.deleted, .inserted, .updated, .deletePropagated, .ownsRow, .writable])
@@ -285,7 +287,8 @@ extension NSManagedObjectContext {
             sets.add(.updatedObjectIDs, idsOf: saved.updated)
             sets.add(.deletedObjectIDs, idsOf: saved.deleted)
         }
-        coordinator?.announce(saved, from: self)
+        if upward == nil { coordinator?.announce(saved, from: self) }
+        announceInTree(saved)
         processPendingChanges()
         sweepIfGrown()
     }
@@ -310,6 +313,7 @@ extension NSManagedObjectContext {
     /// - Throws: An error of the store; nothing has changed then.
     public func obtainPermanentIDs(for objects: [NSManagedObject]) throws {
         assertCurrent(#function)
+        if upward != nil { try obtainPermanentIDsFromParent(for: objects) }
         let unsaved = objects.filter { $0.context === self && $0.key < 0 && $0.isInserted }
         guard !unsaved.isEmpty, let coordinator else { return }
         var byStore: [Int: [NSManagedObject]] = [:]
@@ -329,16 +333,19 @@ extension NSManagedObjectContext {
             reserved.append((store, objects, try store.store.reserveKeys(counts)))
         }
         var permanent = KeyMap<Int64>(minimumCapacity: unsaved.count)
-        for (store, objects, ranges) in reserved {
-            var keys = ranges.mapValues { $0.makeIterator() }
-            for object in objects where object.key < 0 {
-                guard let key = keys[object.layout.rootNumber]?.next() else { continue }
-                let temporary = object.key
-                permanent.set(key, for: temporary)
-                permanentKeys.set(key, for: temporary)
-                if let id = TemporaryIDs.take(temporary) { store.ids.adopt(id, key: key, store: store) }
-                refile(object, key: key, storeSlot: Int32(store.slot))
-                object.current?.setKey(key)
+        (upward?.root ?? self).downward.promotions.promote {
+            for (store, objects, ranges) in reserved {
+                var keys = ranges.mapValues { $0.makeIterator() }
+                for object in objects where object.key < 0 {
+                    guard let key = keys[object.layout.rootNumber]?.next() else { continue }
+                    let temporary = object.key
+                    permanent.set(key, for: temporary)
+                    permanentKeys.set(key, for: temporary)
+                    if let id = TemporaryIDs.take(temporary) { store.ids.adopt(id, key: key, store: store) }
+                    refile(object, key: key, storeSlot: Int32(store.slot))
+                    object.unshareRow()
+                    object.current?.setKey(key)
+                }
             }
         }
         replaceKeys(permanent, of: unsaved)
@@ -374,9 +381,9 @@ extension NSManagedObjectContext {
 ///
 /// Confined to the context's queue.
 final class SavedChanges {
-    fileprivate(set) var inserted: [NSManagedObject] = []
-    fileprivate(set) var updated: [NSManagedObject] = []
-    fileprivate(set) var deleted: [NSManagedObject] = []
+    var inserted: [NSManagedObject] = []
+    var updated: [NSManagedObject] = []
+    var deleted: [NSManagedObject] = []
 
     var objects: [NSManagedObject] { inserted + updated + deleted }
     var isEmpty: Bool { inserted.isEmpty && updated.isEmpty && deleted.isEmpty }

@@ -96,7 +96,7 @@ extension NSManagedObjectContext {
     /// Takes an insertion back: an unsaved object leaves the context, a saved one is deleted.
     private func takeOut(_ object: NSManagedObject) {
         guard object.context === self else { return }
-        guard object.key < 0 else { return delete(object) }
+        guard object.key < 0, object.isInserted else { return delete(object) }
         object.flags.insert(.eventDeleted)
         noteEvent(object, .eventDeleted)
         object.flags.remove([.inserted, .updated, .deleted])
@@ -105,7 +105,7 @@ extension NSManagedObjectContext {
 
     /// Brings an object back that left the context, or whose deletion was saved: as a new insertion.
     private func putBack(_ object: NSManagedObject) {
-        if object.key > 0 {
+        if object.key > 0 || object.idIfKnown?.isTemporaryID == false {
             // The row of that key is gone for good, and keys are not used again.
             object.key = 0
             object.storeSlot = -1
