@@ -74,6 +74,7 @@ extension NSManagedObjectContext {
         object.prepareForDeletion()
         guard !object.flags.contains(.deleted) else { return }
         noteUndo(object, before: nil)
+        hasFreshDeletions = true
         object.flags.insert([.deleted, .eventDeleted])
         list(object)
     }

@@ -76,6 +76,8 @@ open class NSManagedObjectContext: NSObject, @unchecked Sendable {
     final var eventList: [NSManagedObject] = []
     /// Objects that `detectConflicts(for:)` named.
     final var conflictDetectionList: [NSManagedObject] = []
+    /// Whether an object was deleted whose delete rules may not have been applied yet.
+    final var hasFreshDeletions = false
     final var isProcessing = false
     final var isSaving = false
     /// Whether saves of other contexts on the coordinator are merged in by themselves.

@@ -72,10 +72,7 @@ struct ChildSave {
         guard let found = try parent.snapshot(forKey: object.key, object.layout, object.storeSlot, id) else {
             return nil
         }
-        let target = parent.object(of: found)
-        parent.noteForeign(found.temporaries, namedBy: target)
-        if isLoaded { target.realise(found.row) }
-        return target
+        return parent.registerForChild(found, isLoaded: isLoaded)
     }
 
     private mutating func keepOrders(of object: NSManagedObject) {
@@ -172,7 +169,7 @@ struct ChildSave {
         }
         for slot in changed {
             if slot.kind == .reference {
-                let destination = row.reference(slot).flatMap(resolved)
+                let destination = row.reference(slot).flatMap { resolved($0, near: target) }
                 target.setToOne(destination.flatMap { parent.object(for: $0, near: target) }, slot)
             } else {
                 target.take(slot, from: row)
@@ -184,15 +181,17 @@ struct ChildSave {
     private func mendReferences(of target: NSManagedObject, _ slots: [Slot]) {
         for slot in slots {
             guard let reference = target.current?.reference(slot) else { continue }
-            let wanted = resolved(reference)
+            let wanted = resolved(reference, near: target)
             if wanted?.key != reference.key { target.writableRow().setReference(wanted, slot) }
         }
     }
 
     /// The reference as the parent is to have it; `nil` for an object that it has deleted, or that was never saved.
-    private func resolved(_ reference: ObjectReference) -> ObjectReference? {
+    private func resolved(_ reference: ObjectReference, near owner: NSManagedObject) -> ObjectReference? {
         if reference.key > 0 {
-            let object = parent.registeredAnywhere(reference)
+            let slot = owner.storeSlot >= 0 ? owner.storeSlot : parent.storeSlotForInsertion(of: owner)
+            let layout = parent.layout(of: reference)
+            let object = parent.registered(key: reference.key, layout: layout, storeSlot: slot)
             return object?.flags.isDisjoint(with: [.deleted, .gone]) ?? true ? reference : nil
         }
         let id = child.temporaryID(reference.key)
@@ -215,10 +214,14 @@ struct ChildSave {
         for slot in target.layout.toMany where !slot.isTransient {
             guard let state = extras.toMany[slot.index], state.hasChanges else { continue }
             if slot.isOrdered { _ = target.loadedMembers(slot) }
-            for member in state.removed.compactMap(resolved) { target.changeToMany(slot) { $0.remove(member) } }
-            for member in state.addedInOrder.compactMap(resolved) { target.changeToMany(slot) { $0.add(member) } }
+            for case let member? in state.removed.map({ resolved($0, near: target) }) {
+                target.changeToMany(slot) { $0.remove(member) }
+            }
+            for case let member? in state.addedInOrder.map({ resolved($0, near: target) }) {
+                target.changeToMany(slot) { $0.add(member) }
+            }
             let name = OrderName(object: ObjectIdentifier(pair.object), index: slot.index)
-            guard let order = orders[name]?.compactMap(resolved) else { continue }
+            guard let order = orders[name]?.compactMap({ resolved($0, near: target) }) else { continue }
             // What others have added meanwhile keeps its order behind.
             let content = target.loadedMembers(slot)
             let members = Set(content)

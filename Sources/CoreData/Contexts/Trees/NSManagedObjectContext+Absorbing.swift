@@ -14,13 +14,15 @@ extension NSManagedObjectContext {
         return registered(key: key, layout: id.layout, storeSlot: Int32(store?.slot ?? 0))
     }
 
-    /// The registered object of a reference, in whichever store it is.
-    final func registeredAnywhere(_ reference: ObjectReference) -> NSManagedObject? {
-        let layout = layout(of: reference)
-        for slot in 0..<max(1, tables.count / tableStride + 1) {
-            if let known = registered(key: reference.key, layout: layout, storeSlot: Int32(slot)) { return known }
+    /// Registers an object that a child has changed, from what is known of it above.
+    final func registerForChild(_ found: Snapshot, isLoaded: Bool) -> NSManagedObject {
+        noteForeign(found.temporaries)
+        let object = object(of: found)
+        if isLoaded {
+            if found.row.namesUnsaved { upward?.mentions.append(object) }
+            object.realise(found.row)
         }
-        return nil
+        return object
     }
 
     /// Registers an object that a child has inserted.
@@ -53,6 +55,7 @@ extension NSManagedObjectContext {
     final func deleteForChild(_ object: NSManagedObject) {
         guard object.flags.isDisjoint(with: [.deleted, .gone]) else { return }
         noteUndo(object, before: nil)
+        hasFreshDeletions = true
         object.flags.insert([.deleted, .eventDeleted])
         list(object)
     }

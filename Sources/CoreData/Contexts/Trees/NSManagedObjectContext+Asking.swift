@@ -7,8 +7,7 @@ extension NSManagedObjectContext {
     final func parentRow(of object: NSManagedObject) throws -> Row? {
         let id = object.key < 0 ? object.objectID : nil
         guard let found = try parentSnapshot(object.key, object.layout, object.storeSlot, id) else { return nil }
-        noteForeign(found.temporaries, namedBy: object)
-        return found.row
+        return takeRow(of: found, for: object)
     }
 
     private func parentSnapshot(
@@ -19,8 +18,23 @@ extension NSManagedObjectContext {
     ) throws -> Snapshot? {
         guard let upward else { return nil }
         let found = try visitParent(upward) { try $0.snapshot(forKey: key, layout, storeSlot, id) }
-        settleForeign()
+        if let found { learn(found.temporaries) }
         return found
+    }
+
+    /// Takes note of unsaved objects that the parent has named, some of which may have become permanent since.
+    private func learn(_ temporaries: [NSManagedObjectID]) {
+        guard !temporaries.isEmpty else { return }
+        noteForeign(temporaries)
+        settleForeign()
+    }
+
+    /// The row of what the parent has shown, which becomes the object's: under the keys that are known here.
+    private func takeRow(of snapshot: Snapshot, for object: NSManagedObject) -> Row {
+        guard !snapshot.temporaries.isEmpty else { return snapshot.row }
+        let row = snapshot.row.replacing(permanentKeys)
+        if row.namesUnsaved { upward?.mentions.append(object) }
+        return row
     }
 
     /// What the parent has of a to-many relationship.
@@ -30,9 +44,13 @@ extension NSManagedObjectContext {
         let owner = object.reference
         let storeSlot = object.storeSlot
         let found = try visitParent(upward) { try $0.membersForChild(slot, of: owner, storeSlot, id) }
-        settleForeign()
-        noteForeign(found.temporaries, namedBy: object)
-        return found.members
+        guard !found.temporaries.isEmpty else { return found.members }
+        learn(found.temporaries)
+        upward.mentions.append(object)
+        return found.members.map { member in
+            guard member.key < 0, let key = permanentKeys[member.key] else { return member }
+            return ObjectReference(key: key, entity: member.entity)
+        }
     }
 
     /// The object of an ID, with its values loaded, from the parent.
@@ -43,9 +61,7 @@ extension NSManagedObjectContext {
             throw Self.missing(id)
         }
         let object = known ?? object(of: found)
-        noteForeign(found.temporaries, namedBy: object)
-        // Another thread may have been told of the object's fate, and of its key, meanwhile; this is still the object.
-        object.realise(found.row)
+        object.realise(takeRow(of: found, for: object))
         return object
     }
 
@@ -55,7 +71,7 @@ extension NSManagedObjectContext {
         return upward.prefetchStamp == upward.stamp(knownStores)
     }
 
-    /// The registered object of what the parent has shown, or a fault.
+    /// The registered object of what the parent, or whoever is above, has shown; else a fault.
     final func object(of snapshot: Snapshot) -> NSManagedObject {
         let layout = snapshot.row.layout
         if let known = registered(key: snapshot.key, layout: layout, storeSlot: snapshot.storeSlot) { return known }
@@ -63,7 +79,11 @@ extension NSManagedObjectContext {
         let id =
             snapshot.temporaries.first { $0.temporaryKey == snapshot.key }
             ?? TemporaryIDs.id(key: snapshot.key, layout: layout)
-        return makeForeignFault(id, layout: layout, storeSlot: snapshot.storeSlot)
+        let (key, store) = id.current
+        guard let store else { return makeForeignFault(id, layout: layout, storeSlot: snapshot.storeSlot) }
+        // It has been saved since it was shown.
+        return registered(key: key, layout: layout, storeSlot: Int32(store.slot))
+            ?? makeFault(key: key, layout: layout, storeSlot: Int32(store.slot))
     }
 
     /// The objects of what the parent has answered to a fetch: known ones stay as they are, new ones become faults on
@@ -81,8 +101,10 @@ extension NSManagedObjectContext {
             if snapshot.key > 0 {
                 makeFaultIfForgotten(key: snapshot.key, root: row.layout.rootNumber, storeSlot: snapshot.storeSlot)
             }
+            // All scopes above are held, so nothing becomes permanent meanwhile.
+            noteForeign(snapshot.temporaries)
             let object = object(of: snapshot)
-            noteForeign(snapshot.temporaries, namedBy: object)
+            if !snapshot.temporaries.isEmpty, row.namesUnsaved { upward.mentions.append(object) }
             if object.flags.contains(.fault) {
                 object.current = row
                 if !specification.returnsObjectsAsFaults { object.realise(row) }

@@ -10,13 +10,6 @@ extension NSManagedObjectContext {
         }
     }
 
-    /// Takes note that an object has values from the parent that name unsaved objects.
-    final func noteForeign(_ ids: [NSManagedObjectID], namedBy object: NSManagedObject) {
-        guard !ids.isEmpty else { return }
-        noteForeign(ids)
-        upward?.mentions.append(object)
-    }
-
     /// Makes a fault for an unsaved object that the parent may have.
     final func makeForeignFault(_ id: NSManagedObjectID, layout: EntityLayout? = nil, storeSlot: Int32 = -1)
         -> NSManagedObject
@@ -93,12 +86,12 @@ extension NSManagedObject {
 
 extension Row {
     /// Whether a to-one relationship leads to an object by a temporary key.
-    fileprivate var namesUnsaved: Bool {
+    var namesUnsaved: Bool {
         layout.referenceSlots.contains { reference($0).map { $0.key < 0 } ?? false }
     }
 
     /// The row, or a copy in which the keys of objects that have become permanent are replaced.
-    fileprivate func replacing(_ permanent: KeyMap<Int64>) -> Row {
+    func replacing(_ permanent: KeyMap<Int64>) -> Row {
         var copy: Row?
         for slot in layout.referenceSlots {
             guard let reference = reference(slot), reference.key < 0, let key = permanent[reference.key] else {

@@ -40,8 +40,10 @@ extension NSManagedObjectContext {
         for object in changedList {
             object.flags.remove(.listed)
             let flags = object.flags
-            guard flags.isDisjoint(with: .gone) else { continue }
-            if flags.contains(.deleted) {
+            if flags.contains(.gone) {
+                // A policy has given it up, or its deletion was merged.
+                bury(object)
+            } else if flags.contains(.deleted) {
                 if !flags.contains(.inserted) { saved.deleted.append(object) }
                 bury(object)
             } else if lost.contains(ObjectIdentifier(object)) {
@@ -69,7 +71,8 @@ extension NSManagedObjectContext {
             let merged = try parent.snapshot(of: target)
         else { return }
         object.current = merged.row
-        noteForeign(merged.temporaries, namedBy: object)
+        noteForeign(merged.temporaries)
+        if merged.row.namesUnsaved { upward?.mentions.append(object) }
     }
 
     private func endPush() {
