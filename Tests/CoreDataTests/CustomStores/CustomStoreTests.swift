@@ -332,10 +332,36 @@ struct CustomStoreTests {
             let (venueID, cityID) = (venue.objectID, city.objectID)
             try context.save()
             #expect(venue.objectID === venueID && city.objectID === cityID)
+            #expect(captured === venueID)
             #expect(context.object(with: captured) === venue)
             #expect(context.object(with: venueID) === venue)
             #expect(venue.city === city && city.venues == [venue])
         }
+    }
+
+    @Test(arguments: CustomKind.allCases)
+    func `a child context fetches, changes and saves through its parent`(_ kind: CustomKind) throws {
+        let stack = try CustomStack.make(kind, in: folder)
+        try stack.storeVenues(["a", "b"])
+        let parent = stack.context()
+        let child = NSManagedObjectContext(.privateQueue)
+        child.parent = parent
+        let id = try child.performAndWait {
+            let found = try child.fetch(request())
+            #expect(found.map(\.name) == ["a", "b"])
+            found[0].name = "changed"
+            child.delete(found[1])
+            let new = Venue(context: child)
+            new.name = "new"
+            new.price = 9
+            try child.save()
+            return new.objectID
+        }
+        try stack.inContext { context in #expect(try context.fetch(request()).map(\.name) == ["a", "b"]) }
+        try parent.performAndWait { try parent.save() }
+        #expect(!id.isTemporaryID)
+        try stack.inContext { context in #expect(try context.fetch(request()).map(\.name) == ["changed", "new"]) }
+        try child.performAndWait { #expect((try child.existingObject(with: id) as? Venue)?.name == "new") }
     }
 
     @Test(arguments: CustomKind.allCases)
