@@ -101,7 +101,7 @@ extension NSManagedObjectContext {
         registeredCount = 0
         sweepThreshold = 4096
         permanentKeys = KeyMap()
-        prefetchCommits = []
+        prefetches = []
         undoRecords = []
         undoNoted.removeAll()
         undoManager?.removeAllActions()

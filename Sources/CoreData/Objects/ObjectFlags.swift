@@ -37,6 +37,9 @@ struct ObjectFlags: OptionSet {
     /// The row is the object's own and this event's change is noted: a write goes straight to the row.
     static let writable = ObjectFlags(rawValue: 1 << 18)
 
+    /// What a fault of a stored row starts with.
+    static var newFault: ObjectFlags { ConfinementScope.isChecked ? [.fault, .checked] : .fault }
+
     /// What keeps a read from going straight to the row.
     static let slowRead: ObjectFlags = [.fault, .checked, .detached]
     /// The object has unsaved changes.

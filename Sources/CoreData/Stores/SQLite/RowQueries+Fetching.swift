@@ -37,7 +37,7 @@ extension RowQueries {
         if plan.limit > 0 { rows.reserveCapacity(min(plan.limit, 1024)) }
         while try statement.step() {
             guard let row = shape.row(statement, stamp: stamp, self) else { throw unknownEntity(statement, shape) }
-            rows.append(row)
+            rows.append(consume row)
         }
         return rows
     }
