@@ -13,6 +13,11 @@ extension NSManagedObjectContext {
     ///   no sense; errors of the store.
     public func fetch<T>(_ request: NSFetchRequest<T>) throws -> [T] {
         if let type = T.self as? NSManagedObject.Type { ManagedClasses.register(type) }
+        defer { deliverRegistrations() }
+        return try ConfinementScope.enter(self) { try results(of: request) }
+    }
+
+    private func results<T>(of request: NSFetchRequest<T>) throws -> [T] {
         let specification = request.specification
         switch specification.resultType {
         case .countResultType:
@@ -37,7 +42,7 @@ extension NSManagedObjectContext {
     }
 
     private func count(_ specification: FetchSpecification, _ stores: [NSPersistentStore]?) throws -> Int {
-        try ContextFetch(self, specification, stores).count()
+        try ConfinementScope.enter(self) { try ContextFetch(self, specification, stores).count() }
     }
 
     /// Gives results the type that the request promises.
@@ -178,7 +183,8 @@ struct ContextFetch {
     }
 
     private func objects(from store: OpenStore, _ plan: FetchPlan) throws -> [NSManagedObject] {
-        guard specification.includesPropertyValues else {
+        let wantsValues = !specification.returnsObjectsAsFaults || specification.shouldRefreshRefetchedObjects
+        guard specification.includesPropertyValues, store.store.fetchesRows || wantsValues else {
             return try store.store.references(for: plan.asked(of: store)).map { reference in
                 let layout = context.layout(of: reference)
                 return context.registered(key: reference.key, layout: layout, storeSlot: Int32(store.slot))

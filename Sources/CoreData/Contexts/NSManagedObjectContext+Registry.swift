@@ -64,6 +64,7 @@ extension NSManagedObjectContext {
         while tables.count <= index { tables.append(nil) }
         let table = ObjectTable<NSManagedObject>()
         tables[index] = table
+        noteTable(storeSlot: storeSlot)
         return table
     }
 
@@ -172,6 +173,7 @@ extension NSManagedObjectContext {
         object.becomeFault(key: key, storeSlot: storeSlot, context: self, flags: flags)
         table.insert(object)
         registeredCount &+= 1
+        if tellsStores { tellStore(of: object, isRegistered: true) }
         return object
     }
 
@@ -191,6 +193,7 @@ extension NSManagedObjectContext {
         object.storeSlot = storeSlot
         table(storeSlot: storeSlot, root: object.layout.rootNumber).insert(object)
         registeredCount &+= 1
+        if tellsStores { tellStore(of: object, isRegistered: true) }
     }
 
     /// Forgets an object.
@@ -203,7 +206,10 @@ extension NSManagedObjectContext {
             temporaryObjects.remove(object.key)
         } else {
             let index = tableIndex(storeSlot: object.storeSlot, root: object.layout.rootNumber)
-            if index < tables.count, tables[index]?.remove(object.key) != nil { registeredCount -= 1 }
+            if index < tables.count, tables[index]?.remove(object.key) != nil {
+                registeredCount -= 1
+                if tellsStores { tellStore(of: object, isRegistered: false) }
+            }
         }
         object.leaveContext()
     }
@@ -223,7 +229,12 @@ extension NSManagedObjectContext {
             object.extras?.forgetCollections()
         }
         for table in tables {
-            registeredCount -= table?.sweep { $0.isDisposable || $0.flags.contains(.gone) } ?? 0
+            registeredCount -=
+                table?.sweep { object in
+                    guard object.isDisposable || object.flags.contains(.gone) else { return false }
+                    if tellsStores { tellStore(of: object, isRegistered: false) }
+                    return true
+                } ?? 0
         }
     }
 
