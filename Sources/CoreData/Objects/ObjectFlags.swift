@@ -37,6 +37,9 @@ struct ObjectFlags: OptionSet {
     /// The row is the object's own and this event's change is noted: a write goes straight to the row.
     static let writable = ObjectFlags(rawValue: 1 << 18)
 
+    /// A child context has been shown the object's own row: whoever writes next copies it first.
+    static let rowShared = ObjectFlags(rawValue: 1 << 19)
+
     /// What a fault of a stored row starts with.
     static var newFault: ObjectFlags { ConfinementScope.isChecked ? [.fault, .checked] : .fault }
 
