@@ -12,11 +12,12 @@ extension NSManagedObjectContext {
     /// - Throws: `persistentStoreOperation` (134070) with a text that names the entity or key path for a request that makes
     ///   no sense; errors of the store.
     public func fetch<T>(_ request: NSFetchRequest<T>) throws -> [T] {
-        try inChain { try results(of: request) }
+        if let type = T.self as? NSManagedObject.Type { ManagedClasses.register(type) }
+        defer { deliverRegistrations() }
+        return try inChain { try ConfinementScope.enter(self) { try results(of: request) } }
     }
 
     private func results<T>(of request: NSFetchRequest<T>) throws -> [T] {
-        if let type = T.self as? NSManagedObject.Type { ManagedClasses.register(type) }
         let specification = request.specification
         switch specification.resultType {
         case .countResultType:
@@ -41,7 +42,7 @@ extension NSManagedObjectContext {
     }
 
     private func count(_ specification: FetchSpecification, _ stores: [NSPersistentStore]?) throws -> Int {
-        try ContextFetch(self, specification, stores).count()
+        try ConfinementScope.enter(self) { try ContextFetch(self, specification, stores).count() }
     }
 
     /// Gives results the type that the request promises.
@@ -152,7 +153,7 @@ struct ContextFetch {
 
     func ids() throws -> [NSManagedObjectID] {
         let overlay = PendingOverlay(context, plan, specification)
-        if overlay == nil, context.upward != nil { return try askedOfParent(plan).idsForChild() }
+        if overlay == nil, context.upward != nil { return try askParent(plan) { try $0.idsForChild() } }
         guard overlay == nil, stores.count == 1 else { return try objects().map(\.objectID) }
         let store = stores[0]
         return try store.store.references(for: plan.asked(of: store)).map {
@@ -166,7 +167,7 @@ struct ContextFetch {
             if overlay.mustEvaluateAll { return try objects().count }
             var all = try overlay.matchingCount
             if context.upward != nil {
-                all += try askedOfParent(plan.unordered).idsForChild().count { !overlay.hides($0) }
+                all += try askParent(plan.unordered) { try $0.idsForChild() }.count { !overlay.hides($0) }
                 return plan.windowed(all)
             }
             for store in stores {
@@ -178,7 +179,7 @@ struct ContextFetch {
             }
             return plan.windowed(all)
         }
-        if context.upward != nil { return try askedOfParent(plan).count() }
+        if context.upward != nil { return try askParent(plan) { try $0.count() } }
         if stores.count == 1 { return try stores[0].store.count(for: plan.asked(of: stores[0])) }
         // The limit is one over all stores.
         return plan.windowed(try stores.reduce(0) { $0 + (try $1.store.count(for: plan.unordered.asked(of: $1))) })
@@ -189,7 +190,7 @@ struct ContextFetch {
     /// What the stores, or the parent, hold, in order.
     private func stored(_ plan: FetchPlan) throws -> [NSManagedObject] {
         if context.upward != nil {
-            return context.objects(of: try askedOfParent(plan).snapshotsForChild(), specification)
+            return context.objects(of: try askParent(plan) { try $0.snapshotsForChild() }, specification)
         }
         if stores.count == 1 { return try objects(from: stores[0], plan) }
         var all: [NSManagedObject] = []
@@ -203,7 +204,8 @@ struct ContextFetch {
     }
 
     private func objects(from store: OpenStore, _ plan: FetchPlan) throws -> [NSManagedObject] {
-        guard specification.includesPropertyValues else {
+        let wantsValues = !specification.returnsObjectsAsFaults || specification.shouldRefreshRefetchedObjects
+        guard specification.includesPropertyValues, store.store.fetchesRows || wantsValues else {
             return try store.store.references(for: plan.asked(of: store)).map { reference in
                 let layout = context.layout(of: reference)
                 return context.registered(key: reference.key, layout: layout, storeSlot: Int32(store.slot))

@@ -119,5 +119,6 @@ extension NSManagedObjectContext {
     private func endOfEvent() {
         processPendingChanges()
         sweepIfGrown()
+        deliverRegistrations()
     }
 }

@@ -64,6 +64,7 @@ extension NSManagedObjectContext {
         while tables.count <= index { tables.append(nil) }
         let table = ObjectTable<NSManagedObject>()
         tables[index] = table
+        noteTable(storeSlot: storeSlot)
         return table
     }
 
@@ -165,6 +166,7 @@ extension NSManagedObjectContext {
         object.flags = ConfinementScope.isChecked ? [.fault, .checked] : .fault
         table.insert(object)
         registeredCount &+= 1
+        if tellsStores { tellStore(of: object, isRegistered: true) }
         return object
     }
 
@@ -184,6 +186,7 @@ extension NSManagedObjectContext {
         object.storeSlot = storeSlot
         table(storeSlot: storeSlot, root: object.layout.rootNumber).insert(object)
         registeredCount &+= 1
+        if tellsStores { tellStore(of: object, isRegistered: true) }
     }
 
     /// Forgets an object.
@@ -196,7 +199,10 @@ extension NSManagedObjectContext {
             temporaryObjects.remove(object.key)
         } else {
             let index = tableIndex(storeSlot: object.storeSlot, root: object.layout.rootNumber)
-            if index < tables.count, tables[index]?.remove(object.key) != nil { registeredCount -= 1 }
+            if index < tables.count, tables[index]?.remove(object.key) != nil {
+                registeredCount -= 1
+                if tellsStores { tellStore(of: object, isRegistered: false) }
+            }
         }
         object.leaveContext()
     }
@@ -216,7 +222,12 @@ extension NSManagedObjectContext {
             object.extras?.forgetCollections()
         }
         for table in tables {
-            registeredCount -= table?.sweep { $0.isDisposable || $0.flags.contains(.gone) } ?? 0
+            registeredCount -=
+                table?.sweep { object in
+                    guard object.isDisposable || object.flags.contains(.gone) else { return false }
+                    if tellsStores { tellStore(of: object, isRegistered: false) }
+                    return true
+                } ?? 0
         }
     }
 

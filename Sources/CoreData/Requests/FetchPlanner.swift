@@ -25,7 +25,8 @@ struct FetchPlanner {
             predicate: try resolvedPredicate(specification.predicate, entity),
             sort: try resolvedSort(specification.sortDescriptors ?? [], entity),
             limit: specification.fetchLimit,
-            offset: specification.fetchOffset
+            offset: specification.fetchOffset,
+            specification: specification
         )
     }
 

@@ -38,8 +38,8 @@ package struct ResolvedSort: Sendable {
         guard variableCount == 1 else {
             throw failure(.toManyNotAllowed, "A fetch cannot be sorted by what a to-many key leads to.")
         }
-        if expression.type == .transformable {
-            throw failure(.incompatibleTypes, "There is no order between transformable values.")
+        if expression.type == .transformable || expression.type == .entity {
+            throw failure(.incompatibleTypes, "There is no order between values of type \(expression.type).")
         }
         if comparison != .natural, !expression.type.isText {
             throw failure(

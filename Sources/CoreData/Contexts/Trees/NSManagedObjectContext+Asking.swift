@@ -65,6 +65,12 @@ extension NSManagedObjectContext {
         return object
     }
 
+    /// Whether the parent has the object of a change.
+    final func parentHas(_ change: ChangeMessage.Change) -> Bool {
+        let found = try? parentSnapshot(change.key, change.layout, Int32(change.store.slot), change.temporaryID)
+        return found != nil
+    }
+
     /// Whether a row that a fetch of this context brought is still what the parent would answer, without asking it.
     final func isNewestInTree(_ row: Row) -> Bool {
         guard let upward, stalenessInterval < 0, row.version >= 0 else { return false }

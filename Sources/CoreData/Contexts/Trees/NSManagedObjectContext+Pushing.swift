@@ -90,6 +90,8 @@ extension NSManagedObjectContext {
             // What hangs on the objects in question may change with them.
             changedList.forEach { before.keep($0) }
         }
+        undoManager?.disableUndoRegistration()
+        defer { undoManager?.enableUndoRegistration() }
         try policy.resolve(mergeConflicts: conflicts)
         for conflict in conflicts { acceptResolution(inTree: conflict) }
         compactChanges()
@@ -112,8 +114,12 @@ extension NSManagedObjectContext {
     final func announceInTree(_ saved: SavedChanges) {
         guard downward.hasChildren || upward != nil else { return }
         let message = ChangeMessage(saved, coordinator)
-        upward?.parent.downward.tellFollowers(message, except: self)
-        downward.tellFollowers(message)
+        if let upward {
+            saveCollector?.add(message)
+            observers.committed(message)
+            upward.parent.downward.tellFollowers(message, except: self, saveCollector)
+        }
+        downward.tellFollowers(message, saveCollector)
     }
 
     // MARK: - Permanent IDs

@@ -85,13 +85,18 @@ final class ChildrenLink: Sendable {
         }
     }
 
-    /// Enqueues a message with the children that follow, but not with the one that it comes from.
-    func tellFollowers(_ message: @autoclosure () -> ChangeMessage, except child: NSManagedObjectContext? = nil) {
+    /// Enqueues a message with the children that follow, but not with the one that it comes from, nor with those that the
+    /// collector serves.
+    func tellFollowers(
+        _ message: ChangeMessage,
+        except child: NSManagedObjectContext? = nil,
+        _ collector: SaveCollector? = nil
+    ) {
         guard hasChildren else { return }
-        let all = followers.withLock { $0.compactMap(\.context) }.filter { $0 !== child }
-        guard !all.isEmpty else { return }
-        let message = message()
-        for follower in all { follower.enqueueMerge(message) }
+        for follower in followers.withLock({ $0.compactMap(\.context) })
+        where follower !== child && collector?.serves(follower) != true {
+            follower.enqueueMerge(message)
+        }
     }
 }
 

@@ -25,9 +25,11 @@ struct InMemoryFetch {
         let numbers = Set(plan.entityNumbers)
         var evaluator = plan.predicate.map { ResolvedEvaluator($0, reader: reader) }
         var result: [RowBuffer] = []
-        try reader.contents.rows[plan.layout.rootNumber]?.forEach { _, row in
-            guard plan.coversHierarchy || numbers.contains(row.layout.number) else { return }
-            if try evaluator?.evaluate(row.buffer) ?? true { result.append(row.buffer) }
+        try plan.evaluating {
+            try reader.contents.rows[plan.layout.rootNumber]?.forEach { _, row in
+                guard plan.coversHierarchy || numbers.contains(row.layout.number) else { return }
+                if try evaluator?.evaluate(row.buffer) ?? true { result.append(row.buffer) }
+            }
         }
         return result
     }
@@ -73,6 +75,10 @@ private final class RowReader: PredicateReader {
         let row = row(subject)
         return contents.members(of: row.layout.toMany[relationship.slot], ownedBy: row.key)
             .compactMap { find($0, relationship) }
+    }
+
+    func isKind(_ subject: AnyObject, of schema: any PredicateSchema) -> Bool {
+        row(subject).layout.isKind(of: schema)
     }
 
     func count(of relationship: PredicateRelationship, in subject: AnyObject) -> Int {
