@@ -6,6 +6,7 @@ enum Workload: String, CaseIterable {
     case query = "W3"
     case lookUp = "W4"
     case change = "W6"
+    case childSave = "W14"
 
     var name: String { rawValue }
 
@@ -17,6 +18,7 @@ enum Workload: String, CaseIterable {
         case .query: "predicate, order and limit 100, 1,000 times"
         case .lookUp: "1,000 lookups by ID in random order, caches cold"
         case .change: "load, change and save 10,000 rows"
+        case .childSave: "child saves of 100 changes, all rows registered in the parent; against 100 registered"
         }
     }
 
@@ -28,6 +30,7 @@ enum Workload: String, CaseIterable {
         case .readEverything, .query: 1.5
         case .lookUp: 2
         case .change: 3
+        case .childSave: 1.2
         }
     }
 
@@ -47,6 +50,8 @@ struct Scale {
     static let queryLimit = 100
     var changes: Int { min(10_000, venues) }
     static let venuesPerBatch = 100
+    static let changesPerChildSave = 100
+    static let childSaves = 200
 }
 
 /// One row of test data, the same for both sides.

@@ -83,8 +83,9 @@ extension NSManagedObjectContext {
         guard !retainsRegisteredObjects else { return }
         for fault in faults {
             let table = table(storeSlot: fault.storeSlot, root: fault.root)
-            guard !table.isHeldElsewhere(fault.key), table.remove(fault.key) != nil else { continue }
+            guard !table.isHeldElsewhere(fault.key), let object = table.remove(fault.key) else { continue }
             registeredCount -= 1
+            if tellsStores { tellStore(of: object, isRegistered: false) }
         }
     }
 }
