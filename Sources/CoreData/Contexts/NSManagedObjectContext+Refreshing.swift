@@ -110,9 +110,9 @@ extension NSManagedObjectContext {
         conflictDetectionList = []
         mergedDeletions = []
         strangers = []
+        tellStoresOfAllGoing()
         upward?.forgetAll()
         downward.noteState()
-        tellStoresOfAllGoing()
         for table in tables {
             // Whoever holds an object may still ask for its ID.
             table?.forEachHeldElsewhere { _ = $0.objectID }

@@ -34,6 +34,7 @@ extension NSManagedObjectContext {
             )
         }
         isSaving = true
+        saveCount += 1
         defer { isSaving = false }
         post(.NSManagedObjectContextWillSave)
         try sendWillSave()
@@ -252,8 +253,10 @@ extension NSManagedObjectContext {
     /// - Throws: An error of the store; nothing has changed then.
     public func obtainPermanentIDs(for objects: [NSManagedObject]) throws {
         assertCurrent(#function)
-        if upward != nil { try obtainPermanentIDsFromParent(for: objects) }
-        try ConfinementScope.enter(self) { try makePermanent(objects) }
+        try ConfinementScope.enter(self) {
+            if upward != nil { try obtainPermanentIDsFromParent(for: objects) }
+            try makePermanent(objects)
+        }
     }
 
     /// Gives the new objects of stores that are told of objects their IDs.

@@ -13,8 +13,8 @@ import Synchronization
 ///     }
 ///
 /// Confined to its queue: every member may be used only inside ``perform(_:)``, ``performAndWait(_:)`` or
-/// ``perform(schedule:_:)`` of this context, but for those three, and for ``concurrencyType``, ``name``, ``parent``,
-/// ``persistentStoreCoordinator`` and ``userInfo``. A context of the main queue may also be used directly on that queue.
+/// ``perform(schedule:_:)`` of this context, but for those three, ``fetch(_:progress:)`` and ``rows(for:batchSize:)``, and for
+/// ``concurrencyType``, ``name``, ``parent``, ``persistentStoreCoordinator``, ``userInfo`` and ``unownedExecutor``. A context of the main queue may also be used directly on that queue.
 /// Making and dropping a context costs some microseconds and no thread.
 open class NSManagedObjectContext: NSObject, @unchecked Sendable {
     // @unchecked Sendable: stored state is touched only inside the context's scope, which one thread at a time is in;
@@ -24,6 +24,7 @@ open class NSManagedObjectContext: NSObject, @unchecked Sendable {
     private struct Shared {
         var name: String?
         var coordinator: NSPersistentStoreCoordinator?
+        var executor: ContextExecutor?
         var parent: NSManagedObjectContext?
     }
 
@@ -83,6 +84,8 @@ open class NSManagedObjectContext: NSObject, @unchecked Sendable {
     final var hasFreshDeletions = false
     final var isProcessing = false
     final var isSaving = false
+    /// How many saves were tried, by which a fetch that is under way knows that there is more to read.
+    final var saveCount = 0
     /// Whether saves of other contexts on the coordinator are merged in by themselves.
     final var followsSaves = false
     /// Messages of saves that wait for the context's queue, to be merged together.
@@ -264,6 +267,16 @@ open class NSManagedObjectContext: NSObject, @unchecked Sendable {
         for oid: NSManagedObjectID,
         triggeredByProperty property: NSPropertyDescription?
     ) -> Bool { shouldDeleteInaccessibleFaults }
+
+    /// The executor of actors that live on the context, made at the first use.
+    final var executor: ContextExecutor {
+        shared.withLock { shared in
+            if let executor = shared.executor { return executor }
+            let executor = ContextExecutor(self)
+            shared.executor = executor
+            return executor
+        }
+    }
 
     /// What to call the context in messages.
     final var describedName: String {

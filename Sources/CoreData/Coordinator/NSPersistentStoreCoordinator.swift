@@ -117,6 +117,9 @@ open class NSPersistentStoreCoordinator: NSObject, @unchecked Sendable {
         return []
     }
 
+    /// The reads of asynchronous fetches.
+    let asynchronousReads = ReadQueue()
+
     // MARK: - Following saves
 
     /// Tells live queries of commits.
@@ -203,7 +206,9 @@ open class NSPersistentStoreCoordinator: NSObject, @unchecked Sendable {
         if ConfinementScope.contains(self) { return try block() }
         return try MainQueue.keepingTrack {
             let stack = ConfinementScope.stack
-            return try queue.sync { try ConfinementScope.enter(self, within: stack, block) }
+            return try WaitGraph.sync(queue, of: self, stack) {
+                try ConfinementScope.enter(self, within: stack, block)
+            }
         }
     }
 

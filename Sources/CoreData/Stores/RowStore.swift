@@ -16,6 +16,19 @@ protocol RowStore: NSPersistentStore {
     /// Counts what a fetch would return, limit and offset applied.
     func count(for plan: FetchPlan) throws -> Int
 
+    /// Answers a fetch with whole rows of one moment, as many at a time as the caller takes.
+    ///
+    /// Holds no more of them in memory than that, where the store can.
+    func cursor(for plan: FetchPlan) throws -> any RowCursor
+
+    /// Answers a fetch of dictionaries, in the order asked for.
+    ///
+    /// A store that computes nothing itself leaves it to the default, which reads whole rows.
+    func values(for plan: DictionaryPlan) throws -> FetchedValues
+
+    /// Counts the dictionaries that a fetch would return, limit and offset applied.
+    func count(for plan: DictionaryPlan) throws -> Int
+
     /// Reads one row.
     ///
     /// `layout`: A layout of the key's hierarchy. The row that comes back has the layout of its own entity.

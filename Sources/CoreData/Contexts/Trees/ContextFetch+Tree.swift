@@ -10,7 +10,7 @@ extension ContextFetch {
         let parent = context.upward?.parent ?? context
         return try ConfinementScope.enter(parent) {
             parent.processPendingChanges()
-            return try body(ContextFetch(parent, FetchSpecification(), plan, stores))
+            return try body(ContextFetch(parent, FetchSpecification(), plan, stores, prepared))
         }
     }
 
@@ -59,12 +59,8 @@ extension ContextFetch {
     /// What lies above the context: without its own unsaved changes, of which none matters here.
     private func upstream(_ store: OpenStore) throws -> [Snapshot] {
         if context.upward != nil { return try askParent(plan) { try $0.snapshotsForChild() } }
-        let read = store.cache.beginRead()
-        defer { store.cache.endRead(read) }
-        var rows = try store.store.rows(for: plan.asked(of: store))
-        store.cache.offer(&rows, root: plan.layout.rootNumber, read: read)
         let slot = Int32(store.slot)
-        return rows.map { context.snapshot($0.key, slot, $0) }
+        return try rows(in: store, plan).rows.map { context.snapshot($0.key, slot, $0) }
     }
 }
 
