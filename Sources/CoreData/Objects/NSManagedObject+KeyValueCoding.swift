@@ -306,7 +306,8 @@ public enum NSKeyValueSetMutationKind: UInt, Sendable {
 }
 
 extension Dictionary where Key == String, Value == Any {
-    fileprivate mutating func insert(_ value: Any, at path: [String]) {
+    /// Sets the value at the end of a path through dictionaries, which are made where they are missing.
+    mutating func insert(_ value: Any, at path: [String]) {
         guard let first = path.first else { return }
         if path.count == 1 {
             self[first] = value

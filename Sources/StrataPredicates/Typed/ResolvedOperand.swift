@@ -74,7 +74,11 @@ extension PredicateResolver {
         case .anyKey: throw failure(.unsupported, "ANYKEY cannot be evaluated by a store.")
         case .block: throw failure(.unsupported, "A block expression cannot be evaluated by a store.")
         // A subclass's value does not depend on the row: a fetch request, for instance, is its result.
-        case .custom: return try constant(expression.expressionValue(with: nil, context: nil))
+        case .custom:
+            guard let fetch = expression as? any StoreEvaluatedExpression else {
+                return try constant(expression.expressionValue(with: nil, context: nil))
+            }
+            return try constant(try fetch.valueForStore())
         }
     }
 
@@ -108,11 +112,13 @@ extension PredicateResolver {
         return .entity(schema.predicateEntityNumber)
     }
 
-    private func variable(_ name: String) throws -> ResolvedOperand {
+    private mutating func variable(_ name: String) throws -> ResolvedOperand {
         if let iterator = iterator(named: name) { return .scalar(.object(ResolvedPath(variable: iterator))) }
         guard let value = boundValue(named: name) else {
             throw failure(.unboundVariable, "There is no value for the variable $\(name).")
         }
+        // What a fetch computes may be named in its HAVING clause.
+        if let expression = value as? NSExpression { return try operand(expression) }
         return try constant(nullToNil(value))
     }
 

@@ -29,9 +29,7 @@ extension QueryCompiler {
         case .conditional: try writeConditional(expression, for: use)
         case .rowAggregate(let function, let operand):
             if function == .count {
-                write("COUNT(")
-                try write(operand, for: .comparison)
-                write(")")
+                try writeCount(of: operand)
             } else {
                 try writeAggregate(function, of: operand)
             }
