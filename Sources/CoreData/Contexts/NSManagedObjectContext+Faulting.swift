@@ -42,7 +42,10 @@ extension NSManagedObjectContext {
         if cached == nil, let prefetched, isNewest(prefetched, store) { return prefetched }
         let read = store.cache.beginRead()
         defer { store.cache.endRead(read) }
-        guard let row = try store.store.row(forKey: key, in: layout) else { return nil }
+        // A store of one's own is told who asks.
+        guard let row = try ConfinementScope.enter(self, { try store.store.row(forKey: key, in: layout) }) else {
+            return nil
+        }
         var rows = [row]
         store.cache.offer(&rows, root: layout.rootNumber, read: read)
         return rows[0]
@@ -59,7 +62,7 @@ extension NSManagedObjectContext {
             let store = store(at: object.storeSlot)
         else { return [] }
         do {
-            return try store.store.members(of: slot, ownedBy: object.reference)
+            return try ConfinementScope.enter(self) { try store.store.members(of: slot, ownedBy: object.reference) }
         } catch {
             coordinator?.report(error, "reading \"\(slot.name)\" of \(object.objectID)")
             return []

@@ -8,7 +8,9 @@ extension NSManagedObjectContext {
     /// counts, what is deleted does not, and what is changed counts as it is in memory. Reads on this thread, beside other
     /// readers and any writer.
     ///
-    /// - Returns: Objects, IDs or a number, as the request's result type says.
+    /// Dictionaries alone tell what is stored, whatever changes are pending.
+    ///
+    /// - Returns: Objects, IDs, dictionaries or a number, as the request's result type says.
     /// - Throws: `persistentStoreOperation` (134070) with a text that names the entity or key path for a request that makes
     ///   no sense; errors of the store.
     public func fetch<T>(_ request: NSFetchRequest<T>) throws -> [T] {
@@ -24,18 +26,29 @@ extension NSManagedObjectContext {
         _ stores: [NSPersistentStore]?,
         _ prepared: PreparedReads?
     ) throws -> [T] {
+        defer { deliverRegistrations() }
+        return try ConfinementScope.enter(self) { try results(specification, stores, prepared) }
+    }
+
+    private func results<T>(
+        _ specification: FetchSpecification,
+        _ stores: [NSPersistentStore]?,
+        _ prepared: PreparedReads?
+    ) throws -> [T] {
         switch specification.resultType {
         case .countResultType:
-            let fetch = try ContextFetch(self, specification, stores, prepared)
-            return try cast([NSNumber(value: try fetch.count())], specification)
+            return try cast([NSNumber(value: try count(specification, stores, prepared))], specification)
         case .managedObjectIDResultType:
             let fetch = try ContextFetch(self, specification, stores, prepared)
             return try cast(try fetch.ids(), specification)
         case .managedObjectResultType:
             let fetch = try ContextFetch(self, specification, stores, prepared)
             return try cast(try fetch.objects(), specification)
+        case .dictionaryResultType: return try dictionaries(specification, stores)
         default:
-            throw FetchPlanner.refused("Dictionary results are not available yet; fetch objects or IDs.")
+            throw FetchPlanner.refused(
+                "resultType can be one of the result types, not several (\(specification.resultType.rawValue))."
+            )
         }
     }
 
@@ -44,7 +57,19 @@ extension NSManagedObjectContext {
     /// - Throws: As ``fetch(_:)``.
     public func count<T>(for request: NSFetchRequest<T>) throws -> Int {
         if let type = T.self as? NSManagedObject.Type { ManagedClasses.register(type) }
-        return try ContextFetch(self, request.specification, request.affectedStores).count()
+        let specification = request.specification
+        return try ConfinementScope.enter(self) { try count(specification, request.affectedStores, nil) }
+    }
+
+    private func count(
+        _ specification: FetchSpecification,
+        _ stores: [NSPersistentStore]?,
+        _ prepared: PreparedReads?
+    ) throws -> Int {
+        if DictionaryFetch.decidesCount(of: specification) {
+            return try DictionaryFetch(self, specification, stores).count()
+        }
+        return try ContextFetch(self, specification, stores, prepared).count()
     }
 
     /// Gives results the type that the request promises.
@@ -66,7 +91,8 @@ extension NSManagedObjectContext {
         try castEach(results, specification)
     }
 
-    private func castEach<T>(_ results: [NSObject], _ specification: FetchSpecification) throws -> [T] {
+    /// Gives results the type that the request promises, each for itself.
+    final func castEach<T>(_ results: [NSObject], _ specification: FetchSpecification) throws -> [T] {
         try results.map { result in
             guard let typed = result as? T else { throw mismatch(result, T.self) }
             return typed
@@ -116,14 +142,11 @@ struct ContextFetch {
     ) throws {
         context.assertCurrent("fetch(_:)")
         context.processPendingChanges()
-        guard let coordinator = context.coordinator else {
-            throw FetchPlanner.refused("\(context.describedName) has no persistentStoreCoordinator to fetch from.")
-        }
         self.context = context
         self.prepared = prepared
         self.specification = specification
-        plan = try FetchPlanner(model: context.model).plan(specification)
-        stores = try coordinator.openStores(for: plan, affected)
+        plan = try context.fetchPlanner().plan(specification)
+        stores = try context.storesToAsk(plan, affected)
     }
 
     // MARK: - The three kinds of answer
@@ -180,7 +203,8 @@ struct ContextFetch {
     }
 
     private func objects(from store: OpenStore, _ plan: FetchPlan) throws -> [NSManagedObject] {
-        guard specification.includesPropertyValues else {
+        let wantsValues = !specification.returnsObjectsAsFaults || specification.shouldRefreshRefetchedObjects
+        guard specification.includesPropertyValues, store.store.fetchesRows || wantsValues else {
             return try references(in: store, plan).map { reference in
                 let layout = context.layout(of: reference)
                 return context.registered(key: reference.key, layout: layout, storeSlot: Int32(store.slot))

@@ -133,5 +133,6 @@ extension NSManagedObjectContext {
     final func endOfEvent() {
         processPendingChanges()
         sweepIfGrown()
+        deliverRegistrations()
     }
 }

@@ -53,6 +53,9 @@ open class NSManagedObjectContext: NSObject, @unchecked Sendable {
     /// newest.
     final var prefetchCommits: [UInt64] = []
 
+    /// Whether some object is of a store that is told which of its objects are registered.
+    final var tellsStores = false
+
     /// The coordinator's model, which is immortal: asked for with every object, so it is not counted.
     unowned(unsafe) final var knownModel: FrozenModel?
     /// How many tables one store may have.
@@ -76,7 +79,9 @@ open class NSManagedObjectContext: NSObject, @unchecked Sendable {
     /// Whether saves of other contexts on the coordinator are merged in by themselves.
     final var followsSaves = false
     /// Messages of saves that wait for the context's queue, to be merged together.
-    final let waitingMerges = Mutex<[ChangeMessage]>([])
+    final let waitingMerges = Mutex(WaitingMerges())
+    /// Gathers what is saved, for a save that lets other contexts merge it.
+    final var saveCollector: SaveCollector?
     /// Who follows the results of fetches in this context.
     final let observers = ContextObservers()
     /// Objects whose deletion elsewhere was merged in during this event.
@@ -131,14 +136,17 @@ open class NSManagedObjectContext: NSObject, @unchecked Sendable {
     /// Default -1: for ever; 0: every fault reads the store.
     open var stalenessInterval: TimeInterval = -1
 
-    /// What registers changes for undo.
+    /// What registers changes for undo: all changes of one event are one step.
     ///
-    /// Default nil: none.
-    open var undoManager: UndoManager?
+    /// Default nil: none. A context with an undo manager loads a to-many relationship before it changes it.
+    open var undoManager: UndoManager? {
+        didSet { undoManager?.follow(self) }
+    }
     /// What the current event has done, for undo.
     final var undoRecords: [UndoRecord] = []
     final var undoNoted: Set<ObjectIdentifier> = []
     final var isUndoing = false
+    final var revivedKeys = RevivedKeys()
 
     /// Who saves, for the persistent history.
     ///
@@ -201,6 +209,7 @@ open class NSManagedObjectContext: NSObject, @unchecked Sendable {
     deinit {
         changedList = []
         eventList = []
+        tellStoresOfAllGoing()
         for table in tables {
             // Only an object that somebody still holds can be asked for its ID, which it cannot make without us.
             table?.forEachHeldElsewhere { _ = $0.objectID }

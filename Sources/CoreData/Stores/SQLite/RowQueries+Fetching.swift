@@ -2,7 +2,7 @@ import Foundation
 import StrataSQLite
 
 /// A statement that answers a fetch, with what has to be bound.
-private struct FetchStatement {
+struct FetchStatement {
     let sql: SQL
     let bindings: [SQLBinding]
     let limit: Int
@@ -107,7 +107,7 @@ extension RowQueries {
         return try statement.step() ? Int(statement[0].int64) : 0
     }
 
-    private func prepare(_ fetch: FetchStatement, _ connection: Connection) throws -> Statement {
+    func prepare(_ fetch: FetchStatement, _ connection: Connection) throws -> Statement {
         do {
             return try connection.statement(fetch.sql)
         } catch {
@@ -138,7 +138,8 @@ extension RowQueries {
         return FetchStatement(sql: SQL(text), bindings: compiled.bindings, limit: plan.limit, offset: plan.offset)
     }
 
-    private func entityCondition(_ plan: FetchPlan) -> String {
+    /// The condition that tells the plan's entities from the others of their hierarchy.
+    func entityCondition(_ plan: FetchPlan) -> String {
         let numbers = plan.entityNumbers.compactMap { mapping.entity(modelNumber: $0)?.number }
         return numbers.count == 1
             ? "t0.Z_ENT = \(numbers[0])" : "t0.Z_ENT IN (\(numbers.map(String.init).joined(separator: ", ")))"

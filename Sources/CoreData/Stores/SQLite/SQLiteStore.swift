@@ -173,6 +173,14 @@ class SQLiteStore: NSPersistentStore, RowStore, @unchecked Sendable {
         return try SQLiteBoundary.run(.reading, url) { try SQLiteCursor.open(plan, entity, file) }
     }
 
+    func values(for plan: DictionaryPlan) throws -> FetchedValues {
+        try read(plan.rows.layout) { try $0.values(plan, $1, $2) } ?? FetchedValues(width: plan.columns.count)
+    }
+
+    func count(for plan: DictionaryPlan) throws -> Int {
+        try read(plan.rows.layout) { try $0.count(plan, $1, $2) } ?? 0
+    }
+
     func row(forKey key: Int64, in layout: EntityLayout) throws -> Row? {
         OperationTally.current?.pointee.faults += 1
         return try read(layout) { try $0.row(key, $1, $2, stamp: CoarseClock.now) } ?? nil
