@@ -28,7 +28,10 @@ extension NSManagedObjectContext {
     ) throws -> [T] {
         assertCurrent("fetch(_:)")
         defer { deliverRegistrations() }
-        return try ConfinementScope.enter(self) { try results(specification, stores, prepared) }
+        return try inChain {
+            prepared?.begin(self)
+            return try ConfinementScope.enter(self) { try results(specification, stores, prepared) }
+        }
     }
 
     private func results<T>(
@@ -60,7 +63,9 @@ extension NSManagedObjectContext {
         if let type = T.self as? NSManagedObject.Type { ManagedClasses.register(type) }
         assertCurrent(#function)
         let specification = request.specification
-        return try ConfinementScope.enter(self) { try count(specification, request.affectedStores, nil) }
+        return try inChain {
+            try ConfinementScope.enter(self) { try count(specification, request.affectedStores, nil) }
+        }
     }
 
     private func count(
@@ -125,16 +130,31 @@ extension NSManagedObject {
     }
 }
 
-/// One fetch of one context: asks the stores and folds pending changes in.
+/// One fetch of one context: asks the stores, or the parent, and folds pending changes in.
 ///
 /// Lives for one call.
 struct ContextFetch {
-    private let context: NSManagedObjectContext
-    private let specification: FetchSpecification
-    private let plan: FetchPlan
-    private let stores: [OpenStore]
+    let context: NSManagedObjectContext
+    let specification: FetchSpecification
+    let plan: FetchPlan
+    let stores: [OpenStore]
     /// What the stores have answered already; `nil` to ask them now.
-    private let prepared: PreparedReads?
+    let prepared: PreparedReads?
+
+    /// A fetch that was planned already.
+    init(
+        _ context: NSManagedObjectContext,
+        _ specification: FetchSpecification,
+        _ plan: FetchPlan,
+        _ stores: [OpenStore],
+        _ prepared: PreparedReads?
+    ) {
+        self.context = context
+        self.prepared = prepared
+        self.specification = specification
+        self.plan = plan
+        self.stores = stores
+    }
 
     init(
         _ context: NSManagedObjectContext,
@@ -163,6 +183,7 @@ struct ContextFetch {
 
     func ids() throws -> [NSManagedObjectID] {
         let overlay = PendingOverlay(context, plan, specification)
+        if overlay == nil, context.upward != nil { return try askedOfParent(plan).idsForChild() }
         guard overlay == nil, stores.count == 1 else { return try objects().map(\.objectID) }
         let store = stores[0]
         return try references(in: store, plan).map {
@@ -175,6 +196,10 @@ struct ContextFetch {
         if let overlay {
             if overlay.mustEvaluateAll { return try objects().count }
             var all = try overlay.matchingCount
+            if context.upward != nil {
+                all += try askedOfParent(plan.unordered).idsForChild().count { !overlay.hides($0) }
+                return plan.windowed(all)
+            }
             for store in stores {
                 // Only the keys are read, to leave out those whose stored values do not count.
                 for reference in try references(in: store, plan.unordered)
@@ -184,6 +209,7 @@ struct ContextFetch {
             }
             return plan.windowed(all)
         }
+        if context.upward != nil { return try askedOfParent(plan).count() }
         if stores.count == 1 { return try count(in: stores[0], plan) }
         // The limit is one over all stores.
         return plan.windowed(try stores.reduce(0) { $0 + (try count(in: $1, plan.unordered)) })
@@ -191,8 +217,11 @@ struct ContextFetch {
 
     // MARK: - Stores
 
-    /// What the stores hold, in order.
+    /// What the stores, or the parent, hold, in order.
     private func stored(_ plan: FetchPlan) throws -> [NSManagedObject] {
+        if context.upward != nil {
+            return context.objects(of: try askedOfParent(plan).snapshotsForChild(), specification)
+        }
         if stores.count == 1 { return try objects(from: stores[0], plan) }
         var all: [NSManagedObject] = []
         for store in stores { all.append(contentsOf: try objects(from: store, plan.firstPart)) }
@@ -201,7 +230,7 @@ struct ContextFetch {
 
     /// Applies offset and limit where more than one store was asked.
     private func window(_ objects: [NSManagedObject]) -> [NSManagedObject] {
-        stores.count == 1 ? objects : plan.window(objects)
+        stores.count == 1 || context.upward != nil ? objects : plan.window(objects)
     }
 
     private func objects(from store: OpenStore, _ plan: FetchPlan) throws -> [NSManagedObject] {
@@ -226,7 +255,7 @@ struct ContextFetch {
     // MARK: - Asking
 
     /// The rows that a store holds, and its commit count before they were read.
-    private func rows(in store: OpenStore, _ plan: FetchPlan) throws -> (rows: [Row], commits: UInt64) {
+    func rows(in store: OpenStore, _ plan: FetchPlan) throws -> (rows: [Row], commits: UInt64) {
         if let rows = try prepared?.rows(store, plan) { return rows }
         let read = store.cache.beginRead()
         defer { store.cache.endRead(read) }
