@@ -29,8 +29,7 @@ extension NSManagedObjectContext {
         assertCurrent("fetch(_:)")
         defer { deliverRegistrations() }
         return try inChain {
-            prepared?.begin(self)
-            return try ConfinementScope.enter(self) { try results(specification, stores, prepared) }
+            try ConfinementScope.enter(self) { try results(specification, stores, prepared) }
         }
     }
 

@@ -65,27 +65,13 @@ final class PreparedReads {
     }
 
     private var answers: [Question: Answer] = [:]
-    /// How often the context and those above it had saved when the answers were asked for.
-    private var saves = 0
 
     func enter(_ answer: Answer, to question: Question) { answers[question] = answer }
 
     var isEmpty: Bool { answers.isEmpty }
 
-    /// Begins to make the fetch, once more, inside the scopes of the context and of all above it.
-    ///
-    /// Answers from before a save of theirs are forgotten: what was pending then, and is not now, may be missing in them.
-    func begin(_ context: NSManagedObjectContext) {
-        var now = context.saveCount
-        var link = context.upward
-        while let current = link {
-            now += current.parent.saveCount
-            link = current.parent.upward
-        }
-        guard now != saves else { return }
-        saves = now
-        answers = [:]
-    }
+    /// Forgets what the stores have said.
+    func removeAll() { answers = [:] }
 
     // MARK: - As the fetch asks
 
