@@ -26,6 +26,7 @@ extension NSManagedObjectContext {
         _ stores: [NSPersistentStore]?,
         _ prepared: PreparedReads?
     ) throws -> [T] {
+        assertCurrent("fetch(_:)")
         defer { deliverRegistrations() }
         return try inChain {
             try ConfinementScope.enter(self) { try results(specification, stores, prepared) }
@@ -46,7 +47,7 @@ extension NSManagedObjectContext {
         case .managedObjectResultType:
             let fetch = try ContextFetch(self, specification, stores, prepared)
             return try cast(try fetch.objects(), specification)
-        case .dictionaryResultType: return try dictionaries(specification, stores)
+        case .dictionaryResultType: return try dictionaries(specification, stores, prepared)
         default:
             throw FetchPlanner.refused(
                 "resultType can be one of the result types, not several (\(specification.resultType.rawValue))."
@@ -59,6 +60,7 @@ extension NSManagedObjectContext {
     /// - Throws: As ``fetch(_:)``.
     public func count<T>(for request: NSFetchRequest<T>) throws -> Int {
         if let type = T.self as? NSManagedObject.Type { ManagedClasses.register(type) }
+        assertCurrent(#function)
         let specification = request.specification
         return try inChain {
             try ConfinementScope.enter(self) { try count(specification, request.affectedStores, nil) }
@@ -71,7 +73,7 @@ extension NSManagedObjectContext {
         _ prepared: PreparedReads?
     ) throws -> Int {
         if DictionaryFetch.decidesCount(of: specification) {
-            return try DictionaryFetch(self, specification, stores).count()
+            return try DictionaryFetch(self, specification, stores, prepared).count()
         }
         return try ContextFetch(self, specification, stores, prepared).count()
     }
@@ -253,7 +255,7 @@ struct ContextFetch {
 
     /// The rows that a store holds, and its commit count before they were read.
     func rows(in store: OpenStore, _ plan: FetchPlan) throws -> (rows: [Row], commits: UInt64) {
-        if let prepared { return try prepared.rows(store, plan) }
+        if let rows = try prepared?.rows(store, plan) { return rows }
         let read = store.cache.beginRead()
         defer { store.cache.endRead(read) }
         let commits = store.cache.commits
