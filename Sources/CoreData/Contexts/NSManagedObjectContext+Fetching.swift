@@ -26,6 +26,7 @@ extension NSManagedObjectContext {
         _ stores: [NSPersistentStore]?,
         _ prepared: PreparedReads?
     ) throws -> [T] {
+        assertCurrent("fetch(_:)")
         defer { deliverRegistrations() }
         return try inChain {
             try ConfinementScope.enter(self) { try results(specification, stores, prepared) }
@@ -46,7 +47,7 @@ extension NSManagedObjectContext {
         case .managedObjectResultType:
             let fetch = try ContextFetch(self, specification, stores, prepared)
             return try cast(try fetch.objects(), specification)
-        case .dictionaryResultType: return try dictionaries(specification, stores)
+        case .dictionaryResultType: return try dictionaries(specification, stores, prepared)
         default:
             throw FetchPlanner.refused(
                 "resultType can be one of the result types, not several (\(specification.resultType.rawValue))."
@@ -59,6 +60,7 @@ extension NSManagedObjectContext {
     /// - Throws: As ``fetch(_:)``.
     public func count<T>(for request: NSFetchRequest<T>) throws -> Int {
         if let type = T.self as? NSManagedObject.Type { ManagedClasses.register(type) }
+        assertCurrent(#function)
         let specification = request.specification
         return try inChain {
             try ConfinementScope.enter(self) { try count(specification, request.affectedStores, nil) }
@@ -71,7 +73,7 @@ extension NSManagedObjectContext {
         _ prepared: PreparedReads?
     ) throws -> Int {
         if DictionaryFetch.decidesCount(of: specification) {
-            return try DictionaryFetch(self, specification, stores).count()
+            return try DictionaryFetch(self, specification, stores, prepared).count()
         }
         return try ContextFetch(self, specification, stores, prepared).count()
     }
@@ -181,7 +183,7 @@ struct ContextFetch {
 
     func ids() throws -> [NSManagedObjectID] {
         let overlay = PendingOverlay(context, plan, specification)
-        if overlay == nil, context.upward != nil { return try askedOfParent(plan).idsForChild() }
+        if overlay == nil, context.upward != nil { return try askParent(plan) { try $0.idsForChild() } }
         guard overlay == nil, stores.count == 1 else { return try objects().map(\.objectID) }
         let store = stores[0]
         return try references(in: store, plan).map {
@@ -195,7 +197,7 @@ struct ContextFetch {
             if overlay.mustEvaluateAll { return try objects().count }
             var all = try overlay.matchingCount
             if context.upward != nil {
-                all += try askedOfParent(plan.unordered).idsForChild().count { !overlay.hides($0) }
+                all += try askParent(plan.unordered) { try $0.idsForChild() }.count { !overlay.hides($0) }
                 return plan.windowed(all)
             }
             for store in stores {
@@ -207,7 +209,7 @@ struct ContextFetch {
             }
             return plan.windowed(all)
         }
-        if context.upward != nil { return try askedOfParent(plan).count() }
+        if context.upward != nil { return try askParent(plan) { try $0.count() } }
         if stores.count == 1 { return try count(in: stores[0], plan) }
         // The limit is one over all stores.
         return plan.windowed(try stores.reduce(0) { $0 + (try count(in: $1, plan.unordered)) })
@@ -218,7 +220,7 @@ struct ContextFetch {
     /// What the stores, or the parent, hold, in order.
     private func stored(_ plan: FetchPlan) throws -> [NSManagedObject] {
         if context.upward != nil {
-            return context.objects(of: try askedOfParent(plan).snapshotsForChild(), specification)
+            return context.objects(of: try askParent(plan) { try $0.snapshotsForChild() }, specification)
         }
         if stores.count == 1 { return try objects(from: stores[0], plan) }
         var all: [NSManagedObject] = []
@@ -254,7 +256,7 @@ struct ContextFetch {
 
     /// The rows that a store holds, and its commit count before they were read.
     func rows(in store: OpenStore, _ plan: FetchPlan) throws -> (rows: [Row], commits: UInt64) {
-        if let prepared { return try prepared.rows(store, plan) }
+        if let rows = try prepared?.rows(store, plan) { return rows }
         let read = store.cache.beginRead()
         defer { store.cache.endRead(read) }
         let commits = store.cache.commits

@@ -82,7 +82,8 @@ extension NSManagedObjectContext {
         }
         if let object = temporaryObjects[key] { return object }
         guard let permanent = permanentKeys[key] else { return nil }
-        return registered(key: permanent, layout: layout, storeSlot: storeSlot)
+        let slot = storeSlot >= 0 ? storeSlot : Int32(coordinator?.storeForInsertion(of: layout)?.slot ?? 0)
+        return registered(key: permanent, layout: layout, storeSlot: slot)
     }
 
     /// The registered object that a relationship of `owner` names, if there is one.

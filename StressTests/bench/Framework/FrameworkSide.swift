@@ -3,7 +3,7 @@ import CoreData
 /// The work as a program does it that uses the framework.
 enum FrameworkSide: Side {
     /// One model for all runs: a model in use stays in memory for the life of the process.
-    private static let model = BenchModel.make()
+    static let model = BenchModel.make()
 
     static func fill(_ folder: String, scale: Scale) throws {
         let stack = try Stack(folder + "/framework.sqlite", model)
@@ -20,6 +20,7 @@ enum FrameworkSide: Side {
             let venuesPerSave = workload == .insert ? scale.venues : Scale.venuesPerBatch
             return try insert(into: stack, scale: scale, venuesPerSave: venuesPerSave)
         }
+        if workload == .childSave { return try childSaves(in: folder, registered: scale.venues) }
         // A new coordinator has an empty row cache.
         let stack = try Stack(folder + "/framework.sqlite", model)
         defer { stack.close() }
@@ -35,7 +36,7 @@ enum FrameworkSide: Side {
     }
 
     /// A coordinator with one store, and a context on it.
-    private struct Stack {
+    struct Stack {
         let coordinator: NSPersistentStoreCoordinator
         let store: NSPersistentStore
         let context: NSManagedObjectContext

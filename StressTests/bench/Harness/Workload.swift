@@ -6,6 +6,7 @@ enum Workload: String, CaseIterable {
     case query = "W3"
     case lookUp = "W4"
     case change = "W6"
+    case childSave = "W14"
     case openContext = "W16"
     case readProperties = "read"
     case writeProperties = "write"
@@ -20,6 +21,7 @@ enum Workload: String, CaseIterable {
         case .query: "predicate, order and limit 100, 1,000 times"
         case .lookUp: "1,000 lookups by ID in random order, caches cold"
         case .change: "load, change and save 10,000 rows"
+        case .childSave: "child saves of 100 changes, all rows registered in the parent; against 100 registered"
         case .openContext: "1,000 times: make a context, look up one row by ID, drop the context"
         case .readProperties: "read typed properties of 1,000 objects in memory"
         case .writeProperties: "write typed properties of 1,000 changed objects in memory"
@@ -34,6 +36,7 @@ enum Workload: String, CaseIterable {
         case .readEverything, .query: .ratio(1.5)
         case .lookUp: .ratio(2)
         case .change: .ratio(3)
+        case .childSave: .ratio(1.2)
         case .openContext: .eachOverRaw(nanoseconds: 20_000)
         case .readProperties, .writeProperties: .each(nanoseconds: 10)
         }
@@ -65,6 +68,8 @@ struct Scale {
     static let queryLimit = 100
     var changes: Int { min(10_000, venues) }
     static let venuesPerBatch = 100
+    static let changesPerChildSave = 100
+    static let childSaves = 200
     /// The objects in memory whose properties are read and written.
     var held: Int { min(1000, venues) }
     /// How often all objects are visited, how often the properties are read or written at each visit, and how many.
