@@ -244,7 +244,7 @@ struct ContextFetch {
         }
         let (rows, commits) = try rows(in: store, plan)
         return context.objects(
-            from: consume rows,
+            from: rows,
             store,
             commits: commits,
             asFaults: specification.returnsObjectsAsFaults,
@@ -282,7 +282,7 @@ extension NSManagedObjectContext {
     ///   - asFaults: Whether new objects stay faults until a property is read.
     ///   - refreshes: Whether known objects take the values that were read; unsaved changes stay on top.
     final func objects(
-        from rows: consuming [Row],
+        from rows: [Row],
         _ store: OpenStore,
         commits: UInt64,
         asFaults: Bool,
@@ -300,34 +300,37 @@ extension NSManagedObjectContext {
         let flags = ObjectFlags.newFault
         var result: [NSManagedObject] = []
         result.reserveCapacity(rows.count)
-        var layout = first.unmanagedLayout
-        var type = first.layout.objectType
-        Row.moveEach(of: consume rows) { row in
-            let key = row.key
+        var layout = first.unsafe.header.pointee.layout
+        var type = layout.takeUnretainedValue().objectType
+        for held in Row.unmanaged(rows) {
+            let row = UnsafeRow(held)
+            let key = row.header.pointee.key
             if !isFirst { makeFaultIfForgotten(key: key, root: root, storeSlot: slot) }
             if !isFirst, let object = table[key] {
+                let row = Row(shared: held.takeUnretainedValue())
                 if object.flags.contains(.fault) {
                     object.current = row
                     if !asFaults { object.realise(row) }
                 } else if object.flags.contains(.gone) {
                     // Deleted while the store was read; or its deletion was merged, and now the row is back.
-                    guard row.version > object.current?.version ?? 0 else { return }
+                    guard row.version > object.current?.version ?? 0 else { continue }
                     object.flags.remove([.gone, .deleted, .deletePropagated])
                     object.realise(row)
                 } else if refreshes {
                     object.rebase(onto: row)
                 }
                 result.append(object)
-                return
+                continue
             }
-            if row.unmanagedLayout.toOpaque() != layout.toOpaque() {
-                layout = row.unmanagedLayout
-                type = row.layout.objectType
+            let rowLayout = row.header.pointee.layout
+            if rowLayout.toOpaque() != layout.toOpaque() {
+                layout = rowLayout
+                type = layout.takeUnretainedValue().objectType
             }
             let object = layout._withUnsafeGuaranteedRef {
                 makeFault(key: key, layout: $0, storeSlot: slot, type: type, flags: flags, in: table)
             }
-            object.hold(row)
+            object.hold(held)
             if !asFaults { object.realise() }
             result.append(consume object)
         }

@@ -61,10 +61,6 @@ struct Row: @unchecked Sendable {
     var layout: EntityLayout {
         @inline(__always) get { withHeader { $0.layout.takeUnretainedValue() } }
     }
-    /// The layout, for a walk over many rows that shall not count it.
-    var unmanagedLayout: Unmanaged<EntityLayout> {
-        @inline(__always) get { withHeader { $0.layout } }
-    }
     var key: Int64 {
         @inline(__always) get { withHeader { $0.key } }
     }
@@ -100,17 +96,10 @@ struct Row: @unchecked Sendable {
         return Row(shared: copy)
     }
 
-    /// Hands each row over with its count: what an object takes is not counted up, and down again with the array.
-    @inline(__always)
-    static func moveEach(of rows: consuming [Row], _ body: (__owned Row) -> Void) {
-        // A row is one reference, and no row is a null one. The array's storage still takes its elements for rows, but
-        // letting go of a null reference does nothing.
-        var rows = unsafeBitCast(consume rows, to: [Row?].self)
-        rows.withUnsafeMutableBufferPointer { rows in
-            for index in rows.indices {
-                if let row = rows[index].take() { body(consume row) }
-            }
-        }
+    /// The rows without reference counting, for a walk over many: `rows` must be held meanwhile.
+    static func unmanaged(_ rows: [Row]) -> [Unmanaged<RowBuffer>] {
+        // A row is one reference, and an unmanaged one lies in memory as a counted one does.
+        unsafeBitCast(rows, to: [Unmanaged<RowBuffer>].self)
     }
 
     /// Hands out the rows without reference counting; whoever puts another one into a place moves the counts himself.
@@ -120,7 +109,7 @@ struct Row: @unchecked Sendable {
         _ body: (UnsafeMutableBufferPointer<Unmanaged<RowBuffer>>) -> Void
     ) {
         rows.withUnsafeMutableBufferPointer { rows in
-            // A row is one reference, and an unmanaged one lies in memory as a counted one does.
+            // As in `unmanaged(_:)`.
             rows.withMemoryRebound(to: Unmanaged<RowBuffer>.self, body)
         }
     }

@@ -46,9 +46,9 @@ open class NSManagedObject: NSObject {
 
     /// Takes a row for `current`.
     @inline(__always)
-    final func hold(_ row: __owned Row) {
+    final func hold(_ row: Unmanaged<RowBuffer>) {
         let former = heldRow
-        heldRow = Unmanaged.passRetained(row.buffer)
+        heldRow = row.retain()
         former?.release()
     }
     final var extras: ObjectExtras?
