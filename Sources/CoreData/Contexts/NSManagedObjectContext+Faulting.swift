@@ -19,6 +19,7 @@ extension NSManagedObjectContext {
         if object.key < 0 { settleStrangers() }
         guard object.key > 0, let store = store(at: object.storeSlot), store.isOpen else { return .missing }
         if let row = object.current, isNewest(row, store) { return .found(row) }
+        if object.current == nil, let row = batchedRow(for: object) { return .found(row) }
         do {
             let row = try newestRow(key: object.key, layout: object.layout, store: store, prefetched: object.current)
             return row.map { .found($0) } ?? .missing
@@ -51,6 +52,35 @@ extension NSManagedObjectContext {
     private func isFreshEnough(_ row: Row) -> Bool {
         if stalenessInterval < 0 { return true }
         return CoarseClock.seconds(since: row.stamp) < stalenessInterval
+    }
+
+    /// The cached row, if it is fresh enough.
+    final func freshRow(_ key: Int64, root: Int, _ store: OpenStore) -> Row? {
+        guard let row = store.cache.row(key, root: root), isFreshEnough(row) else { return nil }
+        return row
+    }
+
+    /// The rows that the store has of some keys, newer ones of the row cache in their place.
+    final func storedRows(forKeys keys: [Int64], in layout: EntityLayout, _ store: OpenStore) throws -> [Row] {
+        let read = store.cache.beginRead()
+        defer { store.cache.endRead(read) }
+        var rows = try store.store.rows(forKeys: keys, in: layout)
+        store.cache.offer(&rows, root: layout.rootNumber, read: read)
+        return rows
+    }
+
+    /// What the store holds of a to-many relationship of many owners, with the members' rows.
+    final func storedMemberships(
+        of slot: ToManySlot,
+        ownedBy owners: [ObjectReference],
+        memberRoot: Int,
+        _ store: OpenStore
+    ) throws -> Memberships {
+        let read = store.cache.beginRead()
+        defer { store.cache.endRead(read) }
+        var found = try store.store.memberships(of: slot, ownedBy: owners)
+        store.cache.offer(&found.rows, root: memberRoot, read: read)
+        return found
     }
 
     /// What the store holds of a to-many relationship.

@@ -48,7 +48,7 @@ extension NSManagedObjectContext {
         for object in results {
             let type = type(of: object)
             if type == known { continue }
-            guard type.isSubclass(of: wanted) else { throw mismatch(object, T.self) }
+            guard type.isSubclass(of: wanted) else { throw mismatch(type, of: object.entity, T.self) }
             known = type
         }
         // Every element was checked above, and arrays of class references have one layout.
@@ -66,13 +66,19 @@ extension NSManagedObjectContext {
         }
     }
 
+    /// The error for objects that are not of the class that a request promises.
+    final func mismatch(
+        _ type: NSManagedObject.Type,
+        of entity: NSEntityDescription,
+        _ wanted: Any.Type
+    ) -> CocoaError {
+        FetchPlanner.refused(
+            "Objects of entity \(entity.name ?? "") are of class \(type), not \(wanted). The model names class \"\(entity.managedObjectClassName ?? "")\": give it the name of your class, with its module if there is doubt."
+        )
+    }
+
     private func mismatch(_ result: NSObject, _ wanted: Any.Type) -> CocoaError {
-        if let object = result as? NSManagedObject, wanted is NSManagedObject.Type {
-            return FetchPlanner.refused(
-                "Objects of entity \(object.entity.name ?? "") are of class \(type(of: object)), not \(wanted). The model names class \"\(object.entity.managedObjectClassName ?? "")\": give it the name of your class, with its module if there is doubt."
-            )
-        }
-        return FetchPlanner.refused(
+        FetchPlanner.refused(
             "The request's result type gives \(type(of: result)), not \(wanted). Set resultType to fit."
         )
     }
@@ -80,7 +86,7 @@ extension NSManagedObjectContext {
 
 extension NSManagedObject {
     /// Whether this class is `other` or inherits from it.
-    fileprivate static func isSubclass(of other: NSManagedObject.Type) -> Bool {
+    static func isSubclass(of other: NSManagedObject.Type) -> Bool {
         var type: AnyClass? = self
         while let current = type {
             if current == other { return true }
@@ -98,6 +104,7 @@ struct ContextFetch {
     private let specification: FetchSpecification
     private let plan: FetchPlan
     private let stores: [OpenStore]
+    private let overlay: PendingOverlay?
 
     init(
         _ context: NSManagedObjectContext,
@@ -121,21 +128,81 @@ struct ContextFetch {
                 "No store of the coordinator holds entity \(plan.layout.entity.name ?? ""); add a store before you fetch."
             )
         }
+        overlay = PendingOverlay(context, plan, specification, affected: affected == nil ? nil : stores)
     }
 
     // MARK: - The three kinds of answer
 
     func objects() throws -> [NSManagedObject] {
-        let overlay = PendingOverlay(context, plan, specification)
+        // What the request says wrongly is refused before anything is read.
+        let prefetches = try self.prefetches
+        let wantedSlots = try FetchPlanner(model: context.model).wantedSlots(specification, of: plan.layout)
+        if isReadInBatches {
+            let fetch = try batched(defaultSize: 0)
+            context.remember(fetch)
+            return fetch.objects(in: context)
+        }
+        let found = try partialObjects(wantedSlots) ?? unbatchedObjects()
+        try context.prefetch(prefetches, of: found)
+        return found
+    }
+
+    private var prefetches: [PrefetchStep] {
+        get throws {
+            try FetchPlanner(model: context.model)
+                .prefetches(specification.relationshipKeyPathsForPrefetching ?? [], of: plan.layout)
+        }
+    }
+
+    /// Whether an array's faults are to get their rows batch by batch.
+    ///
+    /// What fits into one batch is read at once; what comes from several stores has to be read to be put in order.
+    private var isReadInBatches: Bool {
+        specification.fetchBatchSize > 0 && specification.includesPropertyValues && stores.count == 1
+            && !specification.shouldRefreshRefetchedObjects
+            && (plan.limit == 0 || plan.limit > specification.fetchBatchSize)
+    }
+
+    /// What matches, to be read in batches.
+    ///
+    /// `defaultSize`: The size of a batch where the request says nothing.
+    func batched(defaultSize: Int) throws -> BatchedFetch {
+        let size = specification.fetchBatchSize > 0 ? specification.fetchBatchSize : defaultSize
+        let options = BatchedFetch.Options(
+            readsRows: specification.includesPropertyValues,
+            asFaults: specification.returnsObjectsAsFaults,
+            refreshes: specification.shouldRefreshRefetchedObjects,
+            prefetches: try prefetches
+        )
+        guard stores.count == 1, overlay?.mustEvaluateAll != true else {
+            return BatchedFetch(try unbatchedObjects(), of: plan.layout, batchSize: size, options)
+        }
+        let store = stores[0]
+        let asked = overlay?.widened(store) ?? plan
+        var references = try store.store.references(for: asked.asked(of: store))
+        var unsaved: [NSManagedObject] = []
+        if let overlay {
+            (references, unsaved) = try overlay.fold(into: references, of: store, batchSize: size)
+        }
+        return BatchedFetch(
+            references,
+            of: plan.layout,
+            storeSlot: Int32(store.slot),
+            unsaved: unsaved,
+            batchSize: size,
+            options
+        )
+    }
+
+    private func unbatchedObjects() throws -> [NSManagedObject] {
         guard let overlay else { return try window(stored(plan)) }
         if overlay.mustEvaluateAll { return overlay.window(try overlay.evaluateAll(try stored(plan.unfiltered))) }
-        let rows = try stored(plan.widened(by: overlay.changedCount))
+        let rows = try stored(overlay.widened(stores.count == 1 ? stores[0] : nil))
         return try overlay.fold(into: rows)
     }
 
     func ids() throws -> [NSManagedObjectID] {
-        let overlay = PendingOverlay(context, plan, specification)
-        guard overlay == nil, stores.count == 1 else { return try objects().map(\.objectID) }
+        guard overlay == nil, stores.count == 1 else { return try unbatchedObjects().map(\.objectID) }
         let store = stores[0]
         return try store.store.references(for: plan.asked(of: store)).map {
             store.ids.id(key: $0.key, layout: context.layout(of: $0), store: store)
@@ -143,9 +210,8 @@ struct ContextFetch {
     }
 
     func count() throws -> Int {
-        let overlay = PendingOverlay(context, plan, specification)
         if let overlay {
-            if overlay.mustEvaluateAll { return try objects().count }
+            if overlay.mustEvaluateAll { return try unbatchedObjects().count }
             var all = try overlay.matchingCount
             for store in stores {
                 // Only the keys are read, to leave out those whose stored values do not count.
@@ -176,8 +242,21 @@ struct ContextFetch {
         stores.count == 1 ? objects : plan.window(objects)
     }
 
+    /// Faults with the values of some slots; `nil` where whole rows are needed: to realise or refresh objects, to put the
+    /// results of several stores in order, or to fold unsaved changes in.
+    private func partialObjects(_ slots: SlotSet?) throws -> [NSManagedObject]? {
+        guard let slots, specification.includesPropertyValues, specification.returnsObjectsAsFaults, overlay == nil,
+            stores.count == 1, !specification.shouldRefreshRefetchedObjects
+        else { return nil }
+        var partial = plan.asked(of: stores[0])
+        partial.wantedSlots = slots
+        let rows = try stores[0].store.rows(for: partial)
+        return context.partialObjects(from: rows, slots, storeSlot: Int32(stores[0].slot))
+    }
+
     private func objects(from store: OpenStore, _ plan: FetchPlan) throws -> [NSManagedObject] {
-        guard specification.includesPropertyValues else {
+        // To refresh objects takes their rows.
+        guard specification.includesPropertyValues || specification.shouldRefreshRefetchedObjects else {
             return try store.store.references(for: plan.asked(of: store)).map { reference in
                 let layout = context.layout(of: reference)
                 return context.registered(key: reference.key, layout: layout, storeSlot: Int32(store.slot))
@@ -261,7 +340,7 @@ extension NSManagedObjectContext {
     }
 
     /// Remembers at which commit faults were given their rows in advance.
-    private func notePrefetch(_ slot: Int, _ commits: UInt64, _ count: Int) {
+    final func notePrefetch(_ slot: Int, _ commits: UInt64, _ count: Int) {
         while prefetchCommits.count <= slot { prefetchCommits.append(.max) }
         guard prefetchCommits[slot] != commits else { return }
         if prefetchCommits[slot] != .max {

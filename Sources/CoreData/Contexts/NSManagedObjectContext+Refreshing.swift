@@ -102,6 +102,8 @@ extension NSManagedObjectContext {
         sweepThreshold = 4096
         permanentKeys = KeyMap()
         prefetchCommits = []
+        batchedFetches = []
+        resetCount += 1
         undoRecords = []
         undoNoted.removeAll()
         undoManager?.removeAllActions()

@@ -214,8 +214,9 @@ extension NSManagedObjectContext {
             object.extras?.forgetCollections()
         }
         for table in tables {
-            registeredCount -= table?.sweep { $0.isDisposable || $0.flags.contains(.gone) } ?? 0
+            registeredCount -= table?.sweep { $0.isToBeSwept } ?? 0
         }
+        forgetUnusedBatches()
     }
 
     // MARK: - Looking up by ID
@@ -336,5 +337,16 @@ extension NSManagedObject {
     /// Whether nothing is lost when the object goes, provided that nobody holds it.
     final var isDisposable: Bool {
         flags.isDisjoint(with: [.inserted, .updated, .deleted, .conflictDetection, .gone])
+    }
+
+    /// Whether a sweep takes the object, which nobody holds.
+    ///
+    /// What was prefetched is about to be asked for, so it is spared once.
+    fileprivate final var isToBeSwept: Bool {
+        if flags.contains(.prefetched) {
+            flags.remove(.prefetched)
+            return flags.contains(.gone)
+        }
+        return isDisposable || flags.contains(.gone)
     }
 }

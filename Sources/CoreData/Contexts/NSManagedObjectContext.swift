@@ -51,6 +51,10 @@ open class NSManagedObjectContext: NSObject, @unchecked Sendable {
     /// The stores' commit counts when faults were given rows in advance, by store: while they stand, those rows are the
     /// newest.
     final var prefetchCommits: [UInt64] = []
+    /// The latest fetches whose faults get their rows batch by batch.
+    final var batchedFetches: [BatchedFetch] = []
+    /// How often the context was reset.
+    final var resetCount = 0
 
     /// The coordinator's model, which is immortal: asked for with every object, so it is not counted.
     unowned(unsafe) final var knownModel: FrozenModel?

@@ -23,7 +23,10 @@ extension RowQueries {
     /// The whole rows that a fetch asks for.
     func rows(_ plan: FetchPlan, _ entity: EntityMapping, _ connection: Connection) throws -> [Row] {
         // A fetch of one entity alone needs no columns of its sub-entities.
-        let shape = shape(entity, isDeep: plan.coversHierarchy || plan.entityNumbers != [entity.layout.number])
+        let isDeep = plan.coversHierarchy || plan.entityNumbers != [entity.layout.number]
+        let shape =
+            plan.wantedSlots.map { RowShape(entity, in: mapping, isDeep: isDeep, wanted: $0) }
+            ?? shape(entity, isDeep: isDeep)
         let fetch = try statement(
             plan,
             entity,
@@ -36,6 +39,10 @@ extension RowQueries {
         var rows: [Row] = []
         if plan.limit > 0 { rows.reserveCapacity(min(plan.limit, 1024)) }
         while try statement.step() {
+            if let skipped = plan.skipped {
+                if skipped.keys.contains(statement[RowShape.keyPosition].int64) { continue }
+                if rows.count >= skipped.wanted { break }
+            }
             guard let row = shape.row(statement, stamp: stamp, self) else { throw unknownEntity(statement, shape) }
             rows.append(row)
         }
@@ -44,10 +51,18 @@ extension RowQueries {
 
     /// The references of the rows that a fetch asks for.
     func references(_ plan: FetchPlan, _ entity: EntityMapping, _ connection: Connection) throws -> [ObjectReference] {
-        let fetch = try statement(plan, entity, select: "SELECT t0.Z_PK, t0.Z_ENT")
+        // Where only one entity can match its number need not be read, so that an index may do for an ordered fetch.
+        let onlyNumber = plan.sort != nil && plan.coversHierarchy && !entity.isShared ? entity.layout.number : nil
+        let fetch = try statement(plan, entity, select: "SELECT t0.Z_PK\(onlyNumber == nil ? ", t0.Z_ENT" : "")")
         let statement = try prepare(fetch, connection)
         try fetch.bind(statement)
         var references: [ObjectReference] = []
+        if let onlyNumber {
+            while try statement.step() {
+                references.append(ObjectReference(key: statement[0].int64, entity: onlyNumber))
+            }
+            return references
+        }
         while try statement.step() {
             let number = modelNumber(statement[1].int64, 0)
             guard number > 0 else { throw unknownEntity(statement, shape(entity)) }
