@@ -43,7 +43,10 @@ extension NSManagedObjectContext {
         if cached == nil, let prefetched, isNewest(prefetched, store) { return prefetched }
         let read = store.cache.beginRead()
         defer { store.cache.endRead(read) }
-        guard let row = try store.store.row(forKey: key, in: layout) else { return nil }
+        // A store of one's own is told who asks.
+        guard let row = try ConfinementScope.enter(self, { try store.store.row(forKey: key, in: layout) }) else {
+            return nil
+        }
         var rows = [row]
         store.cache.offer(&rows, root: layout.rootNumber, read: read)
         return rows[0]
@@ -64,7 +67,7 @@ extension NSManagedObjectContext {
     final func storedRows(forKeys keys: [Int64], in layout: EntityLayout, _ store: OpenStore) throws -> [Row] {
         let read = store.cache.beginRead()
         defer { store.cache.endRead(read) }
-        var rows = try store.store.rows(forKeys: keys, in: layout)
+        var rows = try ConfinementScope.enter(self) { try store.store.rows(forKeys: keys, in: layout) }
         store.cache.offer(&rows, root: layout.rootNumber, read: read)
         return rows
     }
@@ -78,7 +81,7 @@ extension NSManagedObjectContext {
     ) throws -> Memberships {
         let read = store.cache.beginRead()
         defer { store.cache.endRead(read) }
-        var found = try store.store.memberships(of: slot, ownedBy: owners)
+        var found = try ConfinementScope.enter(self) { try store.store.memberships(of: slot, ownedBy: owners) }
         store.cache.offer(&found.rows, root: memberRoot, read: read)
         return found
     }
@@ -89,7 +92,7 @@ extension NSManagedObjectContext {
             let store = store(at: object.storeSlot)
         else { return [] }
         do {
-            return try store.store.members(of: slot, ownedBy: object.reference)
+            return try ConfinementScope.enter(self) { try store.store.members(of: slot, ownedBy: object.reference) }
         } catch {
             coordinator?.report(error, "reading \"\(slot.name)\" of \(object.objectID)")
             return []

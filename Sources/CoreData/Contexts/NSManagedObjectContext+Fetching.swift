@@ -8,23 +8,47 @@ extension NSManagedObjectContext {
     /// counts, what is deleted does not, and what is changed counts as it is in memory. Reads on this thread, beside other
     /// readers and any writer.
     ///
-    /// - Returns: Objects, IDs or a number, as the request's result type says.
+    /// Dictionaries alone tell what is stored, whatever changes are pending.
+    ///
+    /// - Returns: Objects, IDs, dictionaries or a number, as the request's result type says.
     /// - Throws: `persistentStoreOperation` (134070) with a text that names the entity or key path for a request that makes
     ///   no sense; errors of the store.
     public func fetch<T>(_ request: NSFetchRequest<T>) throws -> [T] {
         if let type = T.self as? NSManagedObject.Type { ManagedClasses.register(type) }
-        let specification = request.specification
+        return try fetch(request.specification, request.affectedStores, nil)
+    }
+
+    /// Fetches with what stores have answered beforehand, or by asking them now.
+    ///
+    /// - Throws: Besides the errors of ``fetch(_:)``, ``PreparedReads/Unanswered`` where `prepared` lacks an answer.
+    final func fetch<T>(
+        _ specification: FetchSpecification,
+        _ stores: [NSPersistentStore]?,
+        _ prepared: PreparedReads?
+    ) throws -> [T] {
+        defer { deliverRegistrations() }
+        return try ConfinementScope.enter(self) { try results(specification, stores, prepared) }
+    }
+
+    private func results<T>(
+        _ specification: FetchSpecification,
+        _ stores: [NSPersistentStore]?,
+        _ prepared: PreparedReads?
+    ) throws -> [T] {
         switch specification.resultType {
         case .countResultType:
-            return try cast([NSNumber(value: try count(specification, request.affectedStores))], specification)
+            return try cast([NSNumber(value: try count(specification, stores, prepared))], specification)
         case .managedObjectIDResultType:
-            let fetch = try ContextFetch(self, specification, request.affectedStores)
+            let fetch = try ContextFetch(self, specification, stores, prepared)
             return try cast(try fetch.ids(), specification)
         case .managedObjectResultType:
-            let fetch = try ContextFetch(self, specification, request.affectedStores)
+            let fetch = try ContextFetch(self, specification, stores, prepared)
             return try cast(try fetch.objects(), specification)
+        case .dictionaryResultType: return try dictionaries(specification, stores)
         default:
-            throw FetchPlanner.refused("Dictionary results are not available yet; fetch objects or IDs.")
+            throw FetchPlanner.refused(
+                "resultType can be one of the result types, not several (\(specification.resultType.rawValue))."
+            )
         }
     }
 
@@ -33,11 +57,19 @@ extension NSManagedObjectContext {
     /// - Throws: As ``fetch(_:)``.
     public func count<T>(for request: NSFetchRequest<T>) throws -> Int {
         if let type = T.self as? NSManagedObject.Type { ManagedClasses.register(type) }
-        return try count(request.specification, request.affectedStores)
+        let specification = request.specification
+        return try ConfinementScope.enter(self) { try count(specification, request.affectedStores, nil) }
     }
 
-    private func count(_ specification: FetchSpecification, _ stores: [NSPersistentStore]?) throws -> Int {
-        try ContextFetch(self, specification, stores).count()
+    private func count(
+        _ specification: FetchSpecification,
+        _ stores: [NSPersistentStore]?,
+        _ prepared: PreparedReads?
+    ) throws -> Int {
+        if DictionaryFetch.decidesCount(of: specification) {
+            return try DictionaryFetch(self, specification, stores).count()
+        }
+        return try ContextFetch(self, specification, stores, prepared).count()
     }
 
     /// Gives results the type that the request promises.
@@ -59,7 +91,8 @@ extension NSManagedObjectContext {
         try castEach(results, specification)
     }
 
-    private func castEach<T>(_ results: [NSObject], _ specification: FetchSpecification) throws -> [T] {
+    /// Gives results the type that the request promises, each for itself.
+    final func castEach<T>(_ results: [NSObject], _ specification: FetchSpecification) throws -> [T] {
         try results.map { result in
             guard let typed = result as? T else { throw mismatch(result, T.self) }
             return typed
@@ -105,29 +138,22 @@ struct ContextFetch {
     private let plan: FetchPlan
     private let stores: [OpenStore]
     private let overlay: PendingOverlay?
+    /// What the stores have answered already; `nil` to ask them now.
+    private let prepared: PreparedReads?
 
     init(
         _ context: NSManagedObjectContext,
         _ specification: FetchSpecification,
-        _ affected: [NSPersistentStore]?
+        _ affected: [NSPersistentStore]?,
+        _ prepared: PreparedReads? = nil
     ) throws {
         context.assertCurrent("fetch(_:)")
         context.processPendingChanges()
-        guard let coordinator = context.coordinator else {
-            throw FetchPlanner.refused("\(context.describedName) has no persistentStoreCoordinator to fetch from.")
-        }
         self.context = context
+        self.prepared = prepared
         self.specification = specification
-        plan = try FetchPlanner(model: context.model).plan(specification)
-        let numbers = plan.entityNumbers
-        stores = coordinator.openStores.filter { open in
-            numbers.contains { open.entityNumbers.contains($0) } && (affected?.contains { $0 === open.store } ?? true)
-        }
-        guard !stores.isEmpty || affected != nil else {
-            throw FetchPlanner.refused(
-                "No store of the coordinator holds entity \(plan.layout.entity.name ?? ""); add a store before you fetch."
-            )
-        }
+        plan = try context.fetchPlanner().plan(specification)
+        stores = try context.storesToAsk(plan, affected)
         overlay = PendingOverlay(context, plan, specification, affected: affected == nil ? nil : stores)
     }
 
@@ -136,7 +162,7 @@ struct ContextFetch {
     func objects() throws -> [NSManagedObject] {
         // What the request says wrongly is refused before anything is read.
         let prefetches = try self.prefetches
-        let wantedSlots = try FetchPlanner(model: context.model).wantedSlots(specification, of: plan.layout)
+        let wantedSlots = try context.fetchPlanner().wantedSlots(specification, of: plan.layout)
         if isReadInBatches {
             let fetch = try batched(defaultSize: 0)
             context.remember(fetch)
@@ -149,7 +175,7 @@ struct ContextFetch {
 
     private var prefetches: [PrefetchStep] {
         get throws {
-            try FetchPlanner(model: context.model)
+            try context.fetchPlanner()
                 .prefetches(specification.relationshipKeyPathsForPrefetching ?? [], of: plan.layout)
         }
     }
@@ -178,8 +204,7 @@ struct ContextFetch {
             return BatchedFetch(try unbatchedObjects(), of: plan.layout, batchSize: size, options)
         }
         let store = stores[0]
-        let asked = overlay?.widened(store) ?? plan
-        var references = try store.store.references(for: asked.asked(of: store))
+        var references = try references(in: store, overlay?.widened(onlyStore) ?? plan)
         var unsaved: [NSManagedObject] = []
         if let overlay {
             (references, unsaved) = try overlay.fold(into: references, of: store, batchSize: size)
@@ -197,14 +222,16 @@ struct ContextFetch {
     private func unbatchedObjects() throws -> [NSManagedObject] {
         guard let overlay else { return try window(stored(plan)) }
         if overlay.mustEvaluateAll { return overlay.window(try overlay.evaluateAll(try stored(plan.unfiltered))) }
-        let rows = try stored(overlay.widened(stores.count == 1 ? stores[0] : nil))
-        return try overlay.fold(into: rows)
+        return try overlay.fold(into: try stored(overlay.widened(onlyStore)))
     }
+
+    /// The store, if it is the only one, and asked now: what was read before does not know which rows to leave out.
+    private var onlyStore: OpenStore? { stores.count == 1 && prepared == nil ? stores[0] : nil }
 
     func ids() throws -> [NSManagedObjectID] {
         guard overlay == nil, stores.count == 1 else { return try unbatchedObjects().map(\.objectID) }
         let store = stores[0]
-        return try store.store.references(for: plan.asked(of: store)).map {
+        return try references(in: store, plan).map {
             store.ids.id(key: $0.key, layout: context.layout(of: $0), store: store)
         }
     }
@@ -215,16 +242,16 @@ struct ContextFetch {
             var all = try overlay.matchingCount
             for store in stores {
                 // Only the keys are read, to leave out those whose stored values do not count.
-                for reference in try store.store.references(for: plan.unordered.asked(of: store))
+                for reference in try references(in: store, plan.unordered)
                 where !overlay.hides(reference, store) {
                     all += 1
                 }
             }
             return plan.windowed(all)
         }
-        if stores.count == 1 { return try stores[0].store.count(for: plan.asked(of: stores[0])) }
+        if stores.count == 1 { return try count(in: stores[0], plan) }
         // The limit is one over all stores.
-        return plan.windowed(try stores.reduce(0) { $0 + (try $1.store.count(for: plan.unordered.asked(of: $1))) })
+        return plan.windowed(try stores.reduce(0) { $0 + (try count(in: $1, plan.unordered)) })
     }
 
     // MARK: - Stores
@@ -246,28 +273,26 @@ struct ContextFetch {
     /// results of several stores in order, or to fold unsaved changes in.
     private func partialObjects(_ slots: SlotSet?) throws -> [NSManagedObject]? {
         guard let slots, specification.includesPropertyValues, specification.returnsObjectsAsFaults, overlay == nil,
-            stores.count == 1, !specification.shouldRefreshRefetchedObjects
+            !specification.shouldRefreshRefetchedObjects, let store = onlyStore, store.store.fetchesRows
         else { return nil }
-        var partial = plan.asked(of: stores[0])
+        var partial = plan.asked(of: store)
         partial.wantedSlots = slots
-        let rows = try stores[0].store.rows(for: partial)
-        return context.partialObjects(from: rows, slots, storeSlot: Int32(stores[0].slot))
+        return context.partialObjects(from: try store.store.rows(for: partial), slots, storeSlot: Int32(store.slot))
     }
 
     private func objects(from store: OpenStore, _ plan: FetchPlan) throws -> [NSManagedObject] {
-        // To refresh objects takes their rows.
-        guard specification.includesPropertyValues || specification.shouldRefreshRefetchedObjects else {
-            return try store.store.references(for: plan.asked(of: store)).map { reference in
+        // To realise or to refresh objects takes their rows.
+        let wantsValues = !specification.returnsObjectsAsFaults || specification.shouldRefreshRefetchedObjects
+        guard specification.shouldRefreshRefetchedObjects
+            || (specification.includesPropertyValues && (store.store.fetchesRows || wantsValues))
+        else {
+            return try references(in: store, plan).map { reference in
                 let layout = context.layout(of: reference)
                 return context.registered(key: reference.key, layout: layout, storeSlot: Int32(store.slot))
                     ?? context.makeFault(key: reference.key, layout: layout, storeSlot: Int32(store.slot))
             }
         }
-        let read = store.cache.beginRead()
-        defer { store.cache.endRead(read) }
-        let commits = store.cache.commits
-        var rows = try store.store.rows(for: plan.asked(of: store))
-        store.cache.offer(&rows, root: plan.layout.rootNumber, read: read)
+        let (rows, commits) = try rows(in: store, plan)
         return context.objects(
             from: rows,
             store,
@@ -275,6 +300,27 @@ struct ContextFetch {
             asFaults: specification.returnsObjectsAsFaults,
             refreshes: specification.shouldRefreshRefetchedObjects
         )
+    }
+
+    // MARK: - Asking
+
+    /// The rows that a store holds, and its commit count before they were read.
+    private func rows(in store: OpenStore, _ plan: FetchPlan) throws -> (rows: [Row], commits: UInt64) {
+        if let prepared { return try prepared.rows(store, plan) }
+        let read = store.cache.beginRead()
+        defer { store.cache.endRead(read) }
+        let commits = store.cache.commits
+        var rows = try store.store.rows(for: plan.asked(of: store))
+        store.cache.offer(&rows, root: plan.layout.rootNumber, read: read)
+        return (rows, commits)
+    }
+
+    private func references(in store: OpenStore, _ plan: FetchPlan) throws -> [ObjectReference] {
+        try prepared?.references(store, plan) ?? store.store.references(for: plan.asked(of: store))
+    }
+
+    private func count(in store: OpenStore, _ plan: FetchPlan) throws -> Int {
+        try prepared?.count(store, plan) ?? store.store.count(for: plan.asked(of: store))
     }
 }
 

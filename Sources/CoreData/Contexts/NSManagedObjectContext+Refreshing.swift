@@ -10,6 +10,8 @@ extension NSManagedObjectContext {
     public func refresh(_ object: NSManagedObject, mergeChanges flag: Bool) {
         assertCurrent(#function)
         guard object.context === self, object.key > 0, !object.isInserted else { return }
+        // What others have changed must not become part of an undo step.
+        if !undoRecords.isEmpty { processPendingChanges() }
         if object.flags.contains(.gone) {
             // Somebody else has deleted it. It stays readable, unless its values were never found: the row may be back.
             guard object.flags.contains(.inaccessible) else { return }
@@ -46,13 +48,33 @@ extension NSManagedObjectContext {
         for object in stored where !object.isFault || object.extras != nil { refresh(object, mergeChanges: true) }
     }
 
+    /// Takes over a row that a store has changed on its own in a save of this context.
+    ///
+    /// Gives: The change, which others have to be told of.
+    final func takeReread(_ row: Row, _ store: OpenStore) -> ChangeMessage.Change {
+        let change = ChangeMessage.Change(key: row.key, layout: row.layout, store: store)
+        guard let object = registered(key: row.key, layout: row.layout, storeSlot: Int32(store.slot)) else {
+            observers.noteUnregistered(change)
+            return change
+        }
+        if object.isFault {
+            object.current = nil
+        } else {
+            let old = object.baseRow
+            object.rebase(onto: row, reloadsRelationships: false)
+            if let old, !row.layout.slots.contains(where: { !old.hasSameValue(as: row, in: $0) }) { return change }
+        }
+        if object.flags.isDisjoint(with: [.eventInserted, .eventUpdated, .eventDeleted]) {
+            noteEvent(object, .eventRefreshed)
+        }
+        return change
+    }
+
     /// Drops all unsaved changes, and the undo stack: values are as last fetched or saved, without a fetch.
     public func rollback() {
         assertCurrent(#function)
         if propagatesDeletesAtEndOfEvent { propagateDeletes() }
-        undoRecords = []
-        undoNoted.removeAll()
-        undoManager?.removeAllActions()
+        forgetUndo()
         let objects = changedList
         changedList = []
         for object in objects where object.context === self {
@@ -90,6 +112,7 @@ extension NSManagedObjectContext {
         conflictDetectionList = []
         mergedDeletions = []
         strangers = []
+        tellStoresOfAllGoing()
         for table in tables {
             // Whoever holds an object may still ask for its ID.
             table?.forEachHeldElsewhere { _ = $0.objectID }
@@ -104,9 +127,7 @@ extension NSManagedObjectContext {
         prefetchCommits = []
         batchedFetches = []
         resetCount += 1
-        undoRecords = []
-        undoNoted.removeAll()
-        undoManager?.removeAllActions()
+        forgetUndo()
         guard hadObjects else { return }
         post(.NSManagedObjectContextObjectsDidChange, [NSInvalidatedAllObjectsKey: ids])
         observers.contextWasReset()

@@ -64,6 +64,7 @@ extension NSManagedObjectContext {
         while tables.count <= index { tables.append(nil) }
         let table = ObjectTable<NSManagedObject>()
         tables[index] = table
+        noteTable(storeSlot: storeSlot)
         return table
     }
 
@@ -163,6 +164,7 @@ extension NSManagedObjectContext {
         object.flags = ConfinementScope.isChecked ? [.fault, .checked] : .fault
         table.insert(object)
         registeredCount &+= 1
+        if tellsStores { tellStore(of: object, isRegistered: true) }
         return object
     }
 
@@ -182,6 +184,7 @@ extension NSManagedObjectContext {
         object.storeSlot = storeSlot
         table(storeSlot: storeSlot, root: object.layout.rootNumber).insert(object)
         registeredCount &+= 1
+        if tellsStores { tellStore(of: object, isRegistered: true) }
     }
 
     /// Forgets an object.
@@ -194,7 +197,10 @@ extension NSManagedObjectContext {
             temporaryObjects.remove(object.key)
         } else {
             let index = tableIndex(storeSlot: object.storeSlot, root: object.layout.rootNumber)
-            if index < tables.count, tables[index]?.remove(object.key) != nil { registeredCount -= 1 }
+            if index < tables.count, tables[index]?.remove(object.key) != nil {
+                registeredCount -= 1
+                if tellsStores { tellStore(of: object, isRegistered: false) }
+            }
         }
         object.leaveContext()
     }
@@ -214,7 +220,12 @@ extension NSManagedObjectContext {
             object.extras?.forgetCollections()
         }
         for table in tables {
-            registeredCount -= table?.sweep { $0.isToBeSwept } ?? 0
+            registeredCount -=
+                table?.sweep { object in
+                    guard object.isToBeSwept else { return false }
+                    if tellsStores { tellStore(of: object, isRegistered: false) }
+                    return true
+                } ?? 0
         }
         forgetUnusedBatches()
     }

@@ -13,8 +13,8 @@ import Synchronization
 ///     }
 ///
 /// Confined to its queue: every member may be used only inside ``perform(_:)``, ``performAndWait(_:)`` or
-/// ``perform(schedule:_:)`` of this context, but for those three, and for ``concurrencyType``, ``name``, ``parent``,
-/// ``persistentStoreCoordinator`` and ``userInfo``. A context of the main queue may also be used directly on that queue.
+/// ``perform(schedule:_:)`` of this context, but for those three, ``fetch(_:progress:)`` and ``rows(for:batchSize:)``, and for
+/// ``concurrencyType``, ``name``, ``parent``, ``persistentStoreCoordinator``, ``userInfo`` and ``unownedExecutor``. A context of the main queue may also be used directly on that queue.
 /// Making and dropping a context costs some microseconds and no thread.
 open class NSManagedObjectContext: NSObject, @unchecked Sendable {
     // @unchecked Sendable: stored state is touched only inside the context's scope, which one thread at a time is in;
@@ -24,6 +24,7 @@ open class NSManagedObjectContext: NSObject, @unchecked Sendable {
     private struct Shared {
         var name: String?
         var coordinator: NSPersistentStoreCoordinator?
+        var executor: ContextExecutor?
     }
 
     private let shared: Mutex<Shared>
@@ -56,6 +57,9 @@ open class NSManagedObjectContext: NSObject, @unchecked Sendable {
     /// How often the context was reset.
     final var resetCount = 0
 
+    /// Whether some object is of a store that is told which of its objects are registered.
+    final var tellsStores = false
+
     /// The coordinator's model, which is immortal: asked for with every object, so it is not counted.
     unowned(unsafe) final var knownModel: FrozenModel?
     /// How many tables one store may have.
@@ -74,10 +78,14 @@ open class NSManagedObjectContext: NSObject, @unchecked Sendable {
     final var conflictDetectionList: [NSManagedObject] = []
     final var isProcessing = false
     final var isSaving = false
+    /// How many saves were tried, by which a fetch that is under way knows that there is more to read.
+    final var saveCount = 0
     /// Whether saves of other contexts on the coordinator are merged in by themselves.
     final var followsSaves = false
     /// Messages of saves that wait for the context's queue, to be merged together.
-    final let waitingMerges = Mutex<[ChangeMessage]>([])
+    final let waitingMerges = Mutex(WaitingMerges())
+    /// Gathers what is saved, for a save that lets other contexts merge it.
+    final var saveCollector: SaveCollector?
     /// Who follows the results of fetches in this context.
     final let observers = ContextObservers()
     /// Objects whose deletion elsewhere was merged in during this event.
@@ -132,14 +140,17 @@ open class NSManagedObjectContext: NSObject, @unchecked Sendable {
     /// Default -1: for ever; 0: every fault reads the store.
     open var stalenessInterval: TimeInterval = -1
 
-    /// What registers changes for undo.
+    /// What registers changes for undo: all changes of one event are one step.
     ///
-    /// Default nil: none.
-    open var undoManager: UndoManager?
+    /// Default nil: none. A context with an undo manager loads a to-many relationship before it changes it.
+    open var undoManager: UndoManager? {
+        didSet { undoManager?.follow(self) }
+    }
     /// What the current event has done, for undo.
     final var undoRecords: [UndoRecord] = []
     final var undoNoted: Set<ObjectIdentifier> = []
     final var isUndoing = false
+    final var revivedKeys = RevivedKeys()
 
     /// Who saves, for the persistent history.
     ///
@@ -202,6 +213,7 @@ open class NSManagedObjectContext: NSObject, @unchecked Sendable {
     deinit {
         changedList = []
         eventList = []
+        tellStoresOfAllGoing()
         for table in tables {
             // Only an object that somebody still holds can be asked for its ID, which it cannot make without us.
             table?.forEachHeldElsewhere { _ = $0.objectID }
@@ -220,6 +232,16 @@ open class NSManagedObjectContext: NSObject, @unchecked Sendable {
         for oid: NSManagedObjectID,
         triggeredByProperty property: NSPropertyDescription?
     ) -> Bool { shouldDeleteInaccessibleFaults }
+
+    /// The executor of actors that live on the context, made at the first use.
+    final var executor: ContextExecutor {
+        shared.withLock { shared in
+            if let executor = shared.executor { return executor }
+            let executor = ContextExecutor(self)
+            shared.executor = executor
+            return executor
+        }
+    }
 
     /// What to call the context in messages.
     final var describedName: String {

@@ -45,17 +45,21 @@ public final class NSMergeConflict: NSObject {
         newerRow = nil
     }
 
-    init(source: NSManagedObject, base: Row, newer: Row?, isKnownToCache: Bool, cached: Row?) {
+    /// Describes what a store has refused.
+    ///
+    /// `base`: What the context last read; `nil` for a row that it only has relationships to. `newer`: What the store has;
+    /// `nil` if it was deleted. `cached`: What the row cache had before.
+    init(source: NSManagedObject, base: Row?, newer: Row?, cached: Row?) {
         sourceObject = source
-        oldVersionNumber = Int(base.version)
+        oldVersionNumber = Int(base?.version ?? cached?.version ?? 0)
         newVersionNumber = Int(newer?.version ?? 0)
-        objectSnapshot = source.snapshot(of: base)
+        objectSnapshot = base.map { source.snapshot(of: $0) }
         newerRow = newer
-        if isKnownToCache {
-            cachedSnapshot = newer.map { source.snapshot(of: $0) }
+        if let newer, let cached, cached.version >= newer.version {
+            cachedSnapshot = source.snapshot(of: newer)
             persistedSnapshot = nil
         } else {
-            cachedSnapshot = source.snapshot(of: cached ?? base)
+            cachedSnapshot = (cached ?? base).map { source.snapshot(of: $0) }
             persistedSnapshot = newer.map { source.snapshot(of: $0) }
         }
     }
@@ -63,7 +67,7 @@ public final class NSMergeConflict: NSObject {
     /// The object, the versions and the properties that differ.
     public override var description: String {
         let newer = persistedSnapshot ?? cachedSnapshot
-        let names = (newer ?? [:]).keys.filter { key in
+        let names = (newVersionNumber == 0 ? [:] : newer ?? [:]).keys.filter { key in
             (newer?[key] as? NSObject) != (objectSnapshot?[key] as? NSObject)
         }
         return

@@ -8,11 +8,16 @@ final class SavePlan {
     struct Conflict {
         let kind: StoreConflict
         let store: OpenStore
-        /// A layout of the hierarchy that the conflict's keys belong to.
-        var layout: EntityLayout {
+        /// What the row cache held of the row that was changed or deleted elsewhere, when that came to light.
+        let cached: Row?
+
+        init(kind: StoreConflict, store: OpenStore) {
+            self.kind = kind
+            self.store = store
             switch kind {
-            case .version(let layout, _, _, _): layout
-            case .constraint(let entity, _, _, _): entity
+            case .version(let layout, let key, _, _): cached = store.cache.row(key, root: layout.rootNumber)
+            case .missing(let target, let root): cached = store.cache.row(target.key, root: root)
+            case .constraint: cached = nil
             }
         }
 
@@ -21,6 +26,8 @@ final class SavePlan {
             switch kind {
             case .version(let layout, let key, _, nil):
                 store.cache.invalidate(CollectionOfOne(key), root: layout.rootNumber)
+            case .missing(let target, let root):
+                store.cache.invalidate(CollectionOfOne(target.key), root: root)
             case .version(_, _, _, let row?), .constraint(_, _, _, let row?):
                 var rows = [row]
                 store.cache.offer(&rows, root: row.layout.rootNumber, read: read)
@@ -36,6 +43,8 @@ final class SavePlan {
     private var insertionSlots: [Int: Int] = [:]
     private let coordinator: NSPersistentStoreCoordinator
     private let hasSeveralStores: Bool
+    /// Objects of `detectConflicts(for:)` whose versions are checked because they are written.
+    private var checked: Set<ObjectIdentifier> = []
 
     // MARK: - Results
 
@@ -54,8 +63,10 @@ final class SavePlan {
         self.coordinator = coordinator
         hasSeveralStores = coordinator.hasSeveralStores
         for object in context.changedList { try add(object) }
-        for object in context.conflictDetectionList where !object.hasChanges && object.context === context {
-            guard let row = object.current else { continue }
+        for object in context.conflictDetectionList where object.context === context {
+            guard object.flags.isDisjoint(with: [.inserted, .deleted, .gone]), let row = object.baseRow,
+                !checked.contains(ObjectIdentifier(object))
+            else { continue }
             let lock = RowDeletion(layout: object.layout, key: object.key, baseVersion: row.version)
             try change(Int(object.storeSlot), object) { $0.locked.append(lock) }
         }
@@ -96,6 +107,7 @@ final class SavePlan {
                 }
                 guard let row = object.current, let base = object.extras?.base else { return }
                 resolveReferences(of: row)
+                if flags.contains(.conflictDetection) { checked.insert(ObjectIdentifier(object)) }
                 let update = RowUpdate(row: row, baseVersion: base.version, changed: changed)
                 try change(slot, object) { $0.updated.append(update) }
             }

@@ -255,7 +255,7 @@ extension NSManagedObject {
 
 extension String {
     /// For the name of a composite attribute's leaf, the name of the composite.
-    fileprivate var compositeName: String? {
+    var compositeName: String? {
         utf8.firstIndex(of: UInt8(ascii: ".")).map { String(self[..<$0]) }
     }
 }

@@ -167,7 +167,8 @@ extension NSManagedObject {
     final func changeToMany(_ slot: ToManySlot, _ change: (inout ToManyState) -> Bool) -> Bool {
         assertConfined(slot.name)
         let isAwaking = flags.contains(.awaking)
-        if isAwaking { _ = loadedMembers(slot) }
+        // Undo has to know who was a member.
+        if isAwaking || context?.undoManager != nil { _ = loadedMembers(slot) }
         let extras = writableExtras
         var state = extras.toMany[slot.index] ?? newToManyState(slot)
         // A copy is needed where the event or undo wants the state of before; else the members are changed in place,

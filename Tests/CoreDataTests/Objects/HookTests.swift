@@ -15,7 +15,7 @@ struct HookTests {
 
     // CS-85
     @Test(arguments: StoreKind.allCases)
-    func `defaults are in place before awakeFromInsert, which runs once and belongs to the insertion`(_ kind: StoreKind)
+    func `CS-85 defaults are in place before awakeFromInsert, which runs once and belongs to the insertion`(_ kind: StoreKind)
         throws
     {
         let stack = try Stack.objects(kind)
@@ -150,7 +150,7 @@ struct HookTests {
 
     // CS-93
     @Test(arguments: StoreKind.allCases)
-    func `prepareForDeletion runs while relationships are still set, and again when deleted again`(_ kind: StoreKind)
+    func `CS-93 prepareForDeletion runs while relationships are still set, and again when deleted again`(_ kind: StoreKind)
         throws
     {
         let stack = try Stack.objects(kind)
@@ -343,7 +343,7 @@ struct DeletionTests {
 
     // CS-94
     @Test(arguments: StoreKind.allCases)
-    func `what is inserted and deleted before a save leaves nothing behind`(_ kind: StoreKind) throws {
+    func `CS-94 what is inserted and deleted before a save leaves nothing behind`(_ kind: StoreKind) throws {
         let stack = try Stack(kind)
         try stack.inContext { context in
             let city = City(context: context)

@@ -159,6 +159,7 @@ final class BatchedFetch {
             unreadCount -= 1
         }
         let objects = positions(ofBatch: batch).map { object(at: $0, in: context) }
+        defer { context.deliverRegistrations() }
         guard options.readsRows else { return objects }
         do {
             try fill(objects, in: context)

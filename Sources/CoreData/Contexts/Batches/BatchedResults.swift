@@ -92,7 +92,10 @@ extension NSManagedObjectContext {
         guard request.resultType == .managedObjectResultType else {
             throw FetchPlanner.refused("Batched results are objects: set resultType to managedObjectResultType.")
         }
-        let fetch = try ContextFetch(self, request.specification, request.affectedStores).batched(defaultSize: 100)
+        defer { deliverRegistrations() }
+        let fetch = try ConfinementScope.enter(self) {
+            try ContextFetch(self, request.specification, request.affectedStores).batched(defaultSize: 100)
+        }
         for number in fetch.entityNumbers {
             let entity = model.layouts[number - 1].entity
             let type = entity.layout.objectClass.type(of: entity)
