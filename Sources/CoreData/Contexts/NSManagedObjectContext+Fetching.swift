@@ -225,8 +225,11 @@ struct ContextFetch {
         return try overlay.fold(into: try stored(overlay.widened(onlyStore)))
     }
 
-    /// The store, if it is the only one, and asked now: what was read before does not know which rows to leave out.
-    private var onlyStore: OpenStore? { stores.count == 1 && prepared == nil ? stores[0] : nil }
+    /// The store, if it is the only one and may leave rows or values out: what was read before does not know which, and
+    /// to refresh objects takes all.
+    private var onlyStore: OpenStore? {
+        stores.count == 1 && prepared == nil && !specification.shouldRefreshRefetchedObjects ? stores[0] : nil
+    }
 
     func ids() throws -> [NSManagedObjectID] {
         guard overlay == nil, stores.count == 1 else { return try unbatchedObjects().map(\.objectID) }
@@ -273,7 +276,7 @@ struct ContextFetch {
     /// results of several stores in order, or to fold unsaved changes in.
     private func partialObjects(_ slots: SlotSet?) throws -> [NSManagedObject]? {
         guard let slots, specification.includesPropertyValues, specification.returnsObjectsAsFaults, overlay == nil,
-            !specification.shouldRefreshRefetchedObjects, let store = onlyStore, store.store.fetchesRows
+            let store = onlyStore, store.store.fetchesRows
         else { return nil }
         var partial = plan.asked(of: store)
         partial.wantedSlots = slots

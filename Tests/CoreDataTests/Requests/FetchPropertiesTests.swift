@@ -243,7 +243,7 @@ struct FetchPropertiesTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `a refetch that refreshes takes a batch size for no reason to leave objects as they were`(_ kind: StoreKind)
+    func `a refetch that should refresh objects does so with a batch size too`(_ kind: StoreKind)
         throws
     {
         let stack = try Stack(kind)

@@ -22,6 +22,9 @@ final class QueryLog: Sendable {
     /// The texts of the queries so far.
     var queries: [String] { statements.withLock { $0 } }
 
+    /// Forgets the queries so far.
+    func clear() { statements.withLock { $0 = [] } }
+
     /// Whether there were as many queries since the last question, on a store that has queries.
     func saw(_ count: Int) -> Bool {
         let seen = statements.withLock { statements in

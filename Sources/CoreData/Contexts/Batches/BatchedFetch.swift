@@ -54,7 +54,7 @@ final class BatchedFetch {
         self.unsaved = Dictionary(unsaved.map { ($0.key, $0) }) { first, _ in first }
         self.options = options
         self.batchSize = batchSize
-        unreadCount = (references.count + batchSize - 1) / batchSize
+        unreadCount = references.isEmpty ? 0 : (references.count - 1) / batchSize + 1
         readBatches = Array(repeating: false, count: unreadCount)
     }
 
@@ -151,9 +151,17 @@ final class BatchedFetch {
     ///
     /// What cannot be read just now is reported, and its faults are filled when they are used.
     ///
+    /// What is passed:
+    ///   - batch: The number of the batch.
+    ///   - context: The context that fetched.
+    ///   - firing: The fault that is being realised and needs the batch; it gets its row but is not realised here.
     /// - Returns: The objects of the batch.
     @discardableResult
-    func read(_ batch: Int, in context: NSManagedObjectContext) -> [NSManagedObject] {
+    func read(
+        _ batch: Int,
+        in context: NSManagedObjectContext,
+        for firing: NSManagedObject? = nil
+    ) -> [NSManagedObject] {
         if !readBatches[batch] {
             readBatches[batch] = true
             unreadCount -= 1
@@ -162,7 +170,7 @@ final class BatchedFetch {
         defer { context.deliverRegistrations() }
         guard options.readsRows else { return objects }
         do {
-            try fill(objects, in: context)
+            try fill(objects, in: context, for: firing)
             try context.prefetch(options.prefetches, of: objects)
         } catch {
             context.coordinator?.report(error, "reading a batch of \(layout.entity.name ?? "")")
@@ -170,16 +178,20 @@ final class BatchedFetch {
         return objects
     }
 
-    private func fill(_ objects: [NSManagedObject], in context: NSManagedObjectContext) throws {
+    private func fill(
+        _ objects: [NSManagedObject],
+        in context: NSManagedObjectContext,
+        for firing: NSManagedObject?
+    ) throws {
         for (slot, objects) in storeSlots.isEmpty ? [storeSlot: objects] : Dictionary(grouping: objects, by: \.storeSlot) {
-            guard slot >= 0, let store = context.store(at: slot) else { continue }
+            guard slot >= 0, let store = context.store(at: slot), store.isOpen else { continue }
             let others = try context.fill(objects, of: layout, in: store, rereads: options.refreshes)
             guard options.refreshes else { continue }
             let table = context.table(storeSlot: slot, root: layout.rootNumber)
             for row in others { table[row.key]?.rebase(onto: row) }
         }
         guard !options.asFaults else { return }
-        for object in objects where object.flags.contains(.fault) {
+        for object in objects where object !== firing && object.flags.contains(.fault) {
             if let row = object.current { object.realise(row) }
         }
     }

@@ -38,7 +38,9 @@ public struct BatchedResults<Element: NSManagedObject>: RandomAccessCollection {
     /// - Complexity: O(1), and one query for each batch that is entered.
     public subscript(position: Int) -> Element {
         context.assertCurrent("BatchedResults")
-        precondition(position >= 0 && position < fetch.count, "CoreData: batched results have no index \(position)")
+        guard position >= 0, position < fetch.count else {
+            fatalError("CoreData: there is no result \(position); the fetch has found \(fetch.count).")
+        }
         // The entities that occur were checked when the collection was made.
         return unsafeDowncast(window.object(at: position, of: fetch, in: context), to: Element.self)
     }

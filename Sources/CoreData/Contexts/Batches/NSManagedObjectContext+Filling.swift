@@ -73,9 +73,9 @@ extension NSManagedObjectContext {
         for index in batchedFetches.indices.reversed() {
             guard let batch = batchedFetches[index].unreadBatch(with: object) else { continue }
             let fetch = batchedFetches[index]
-            fetch.read(batch, in: self)
+            fetch.read(batch, in: self, for: object)
             if fetch.isRead { batchedFetches.removeAll { $0 === fetch } }
-            return object.flags.contains(.fault) ? object.current : nil
+            return object.current
         }
         return nil
     }

@@ -111,8 +111,8 @@ extension NSManagedObjectContext {
             if object.flags.contains(.fault) { object.current = row }
         }
 
-        let owners = self.table(storeSlot: storeSlot, root: first.layout.rootNumber)
-        for (key, members) in found.groups { owners[key]?.loadPrefetched(members, slot) }
+        let ownerTable = self.table(storeSlot: storeSlot, root: first.layout.rootNumber)
+        for (key, members) in found.groups { ownerTable[key]?.loadPrefetched(members, slot) }
         guard found.groups.count < cold.count else { return }
         var withMembers = KeyMap<Bool>(minimumCapacity: found.groups.count)
         for (key, _) in found.groups { withMembers.set(true, for: key) }
