@@ -16,17 +16,34 @@ extension NSManagedObjectContext {
     ///
     /// A store that was removed counts as one without rows.
     final func rowForFault(_ object: NSManagedObject) -> FaultResult {
-        if object.key < 0 { settleStrangers() }
-        guard object.key > 0, let store = store(at: object.storeSlot), store.isOpen else { return .missing }
-        if let row = object.current, isNewest(row, store) { return .found(row) }
         if object.current == nil, let row = batchedRow(for: object) { return .found(row) }
         do {
-            let row = try newestRow(key: object.key, layout: object.layout, store: store, prefetched: object.current)
-            return row.map { .found($0) } ?? .missing
+            return try newestRow(ofFault: object).map { .found($0) } ?? .missing
         } catch {
             coordinator?.report(error, "reading \(object.objectID)")
             return .unreadable
         }
+    }
+
+    /// The row that a fault would be filled with; `nil` if there is none.
+    ///
+    /// The object stays a fault.
+    final func newestRow(ofFault object: NSManagedObject) throws -> Row? {
+        if object.key < 0 { settleStrangers() }
+        if upward != nil {
+            if let row = object.current, isNewestInTree(row) { return row }
+            return try parentRow(of: object)
+        }
+        guard object.key > 0, let store = store(at: object.storeSlot), store.isOpen else { return nil }
+        if let row = object.current, isNewest(row, store) { return row }
+        return try newestRow(key: object.key, layout: object.layout, store: store, prefetched: object.current)
+    }
+
+    /// What the coordinator, or the parent, holds of an object just now; `nil` if it holds nothing.
+    final func newestRow(of object: NSManagedObject) throws -> Row? {
+        if upward != nil { return try parentRow(of: object) }
+        guard object.key > 0, let store = store(at: object.storeSlot) else { return nil }
+        return try newestRow(key: object.key, layout: object.layout, store: store, prefetched: nil)
     }
 
     /// Whether a row that a fetch of this context brought is still the newest, without asking the cache.
@@ -86,13 +103,13 @@ extension NSManagedObjectContext {
         return found
     }
 
-    /// What the store holds of a to-many relationship.
+    /// What the store, or the parent, holds of a to-many relationship.
     final func storedMembers(of slot: ToManySlot, ownedBy object: NSManagedObject) -> [ObjectReference] {
-        guard object.key > 0, !slot.isTransient, !object.flags.contains(.inserted),
-            let store = store(at: object.storeSlot)
-        else { return [] }
+        guard !slot.isTransient, !object.flags.contains(.inserted) else { return [] }
         do {
-            return try ConfinementScope.enter(self) { try store.store.members(of: slot, ownedBy: object.reference) }
+            if upward != nil { return try parentMembers(of: slot, ownedBy: object) }
+            guard object.key > 0, let store = store(at: object.storeSlot) else { return [] }
+            return try members(of: slot, ownedBy: object.reference, in: store)
         } catch {
             coordinator?.report(error, "reading \"\(slot.name)\" of \(object.objectID)")
             return []

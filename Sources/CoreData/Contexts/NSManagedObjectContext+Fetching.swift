@@ -27,7 +27,9 @@ extension NSManagedObjectContext {
         _ prepared: PreparedReads?
     ) throws -> [T] {
         defer { deliverRegistrations() }
-        return try ConfinementScope.enter(self) { try results(specification, stores, prepared) }
+        return try inChain {
+            try ConfinementScope.enter(self) { try results(specification, stores, prepared) }
+        }
     }
 
     private func results<T>(
@@ -58,7 +60,9 @@ extension NSManagedObjectContext {
     public func count<T>(for request: NSFetchRequest<T>) throws -> Int {
         if let type = T.self as? NSManagedObject.Type { ManagedClasses.register(type) }
         let specification = request.specification
-        return try ConfinementScope.enter(self) { try count(specification, request.affectedStores, nil) }
+        return try inChain {
+            try ConfinementScope.enter(self) { try count(specification, request.affectedStores, nil) }
+        }
     }
 
     private func count(
@@ -129,17 +133,33 @@ extension NSManagedObject {
     }
 }
 
-/// One fetch of one context: asks the stores and folds pending changes in.
+/// One fetch of one context: asks the stores, or the parent, and folds pending changes in.
 ///
 /// Lives for one call.
 struct ContextFetch {
-    private let context: NSManagedObjectContext
-    private let specification: FetchSpecification
-    private let plan: FetchPlan
-    private let stores: [OpenStore]
-    private let overlay: PendingOverlay?
+    let context: NSManagedObjectContext
+    let specification: FetchSpecification
+    let plan: FetchPlan
+    let stores: [OpenStore]
+    let overlay: PendingOverlay?
     /// What the stores have answered already; `nil` to ask them now.
-    private let prepared: PreparedReads?
+    let prepared: PreparedReads?
+
+    /// A fetch that was planned already.
+    init(
+        _ context: NSManagedObjectContext,
+        _ specification: FetchSpecification,
+        _ plan: FetchPlan,
+        _ stores: [OpenStore],
+        _ prepared: PreparedReads?
+    ) {
+        self.context = context
+        self.prepared = prepared
+        self.specification = specification
+        self.plan = plan
+        self.stores = stores
+        overlay = PendingOverlay(context, plan, specification, affected: stores)
+    }
 
     init(
         _ context: NSManagedObjectContext,
@@ -204,10 +224,11 @@ struct ContextFetch {
             return BatchedFetch(try unbatchedObjects(), of: plan.layout, batchSize: size, options)
         }
         let store = stores[0]
-        var references = try references(in: store, overlay?.widened(onlyStore) ?? plan)
-        var unsaved: [NSManagedObject] = []
+        var (references, unsaved) = try identities(in: store, overlay?.widened(onlyStore) ?? plan)
         if let overlay {
-            (references, unsaved) = try overlay.fold(into: references, of: store, batchSize: size)
+            let folded = try overlay.fold(into: references, of: store, unsaved: unsaved, batchSize: size)
+            references = folded.references
+            unsaved += folded.unsaved
         }
         return BatchedFetch(
             references,
@@ -219,6 +240,22 @@ struct ContextFetch {
         )
     }
 
+    /// What the store, or the parent, has found, and those objects that only the parent has so far.
+    private func identities(
+        in store: OpenStore,
+        _ plan: FetchPlan
+    ) throws -> (references: [ObjectReference], unsaved: [NSManagedObject]) {
+        guard context.upward != nil else { return (try references(in: store, plan), []) }
+        var unsaved: [NSManagedObject] = []
+        let references = try askedOfParent(plan).idsForChild().map { id in
+            let (key, store) = id.current
+            if store != nil { return ObjectReference(key: key, entity: id.layout.number) }
+            unsaved.append(context.object(with: id))
+            return unsaved[unsaved.count - 1].reference
+        }
+        return (references, unsaved)
+    }
+
     private func unbatchedObjects() throws -> [NSManagedObject] {
         guard let overlay else { return try window(stored(plan)) }
         if overlay.mustEvaluateAll { return overlay.window(try overlay.evaluateAll(try stored(plan.unfiltered))) }
@@ -228,10 +265,11 @@ struct ContextFetch {
     /// The store, if it is the only one and may leave rows or values out: what was read before does not know which, and
     /// to refresh objects takes all.
     private var onlyStore: OpenStore? {
-        stores.count == 1 && prepared == nil && !specification.shouldRefreshRefetchedObjects ? stores[0] : nil
+        stores.count == 1 && prepared == nil && context.upward == nil && !specification.shouldRefreshRefetchedObjects ? stores[0] : nil
     }
 
     func ids() throws -> [NSManagedObjectID] {
+        if overlay == nil, context.upward != nil { return try askedOfParent(plan).idsForChild() }
         guard overlay == nil, stores.count == 1 else { return try unbatchedObjects().map(\.objectID) }
         let store = stores[0]
         return try references(in: store, plan).map {
@@ -243,6 +281,10 @@ struct ContextFetch {
         if let overlay {
             if overlay.mustEvaluateAll { return try unbatchedObjects().count }
             var all = try overlay.matchingCount
+            if context.upward != nil {
+                all += try askedOfParent(plan.unordered).idsForChild().count { !overlay.hides($0) }
+                return plan.windowed(all)
+            }
             for store in stores {
                 // Only the keys are read, to leave out those whose stored values do not count.
                 for reference in try references(in: store, plan.unordered)
@@ -252,6 +294,7 @@ struct ContextFetch {
             }
             return plan.windowed(all)
         }
+        if context.upward != nil { return try askedOfParent(plan).count() }
         if stores.count == 1 { return try count(in: stores[0], plan) }
         // The limit is one over all stores.
         return plan.windowed(try stores.reduce(0) { $0 + (try count(in: $1, plan.unordered)) })
@@ -259,8 +302,11 @@ struct ContextFetch {
 
     // MARK: - Stores
 
-    /// What the stores hold, in order.
+    /// What the stores, or the parent, hold, in order.
     private func stored(_ plan: FetchPlan) throws -> [NSManagedObject] {
+        if context.upward != nil {
+            return context.objects(of: try askedOfParent(plan).snapshotsForChild(), specification)
+        }
         if stores.count == 1 { return try objects(from: stores[0], plan) }
         var all: [NSManagedObject] = []
         for store in stores { all.append(contentsOf: try objects(from: store, plan.firstPart)) }
@@ -269,7 +315,7 @@ struct ContextFetch {
 
     /// Applies offset and limit where more than one store was asked.
     private func window(_ objects: [NSManagedObject]) -> [NSManagedObject] {
-        stores.count == 1 ? objects : plan.window(objects)
+        stores.count == 1 || context.upward != nil ? objects : plan.window(objects)
     }
 
     /// Faults with the values of some slots; `nil` where whole rows are needed: to realise or refresh objects, to put the
@@ -308,7 +354,7 @@ struct ContextFetch {
     // MARK: - Asking
 
     /// The rows that a store holds, and its commit count before they were read.
-    private func rows(in store: OpenStore, _ plan: FetchPlan) throws -> (rows: [Row], commits: UInt64) {
+    func rows(in store: OpenStore, _ plan: FetchPlan) throws -> (rows: [Row], commits: UInt64) {
         if let prepared { return try prepared.rows(store, plan) }
         let read = store.cache.beginRead()
         defer { store.cache.endRead(read) }

@@ -103,7 +103,7 @@ extension NSManagedObjectContext {
         let layout = layout(of: reference)
         let slot = owner.storeSlot >= 0 ? owner.storeSlot : storeSlotForInsertion(of: owner)
         if let found = registered(key: reference.key, layout: layout, storeSlot: slot) { return found }
-        guard reference.key > 0 else { return nil }
+        guard reference.key > 0 else { return foreignObject(for: reference, storeSlot: slot) }
         return makeFault(key: reference.key, layout: layout, storeSlot: slot)
     }
 
@@ -120,7 +120,9 @@ extension NSManagedObjectContext {
 
     /// The ID that a relationship of `owner` names, without making the object.
     final func id(of reference: ObjectReference, near owner: NSManagedObject) -> NSManagedObjectID {
-        if reference.key < 0 { return TemporaryIDs.id(key: reference.key, layout: layout(of: reference)) }
+        if reference.key < 0 {
+            return temporaryID(reference.key) ?? TemporaryIDs.id(key: reference.key, layout: layout(of: reference))
+        }
         guard let store = store(at: owner.storeSlot >= 0 ? owner.storeSlot : storeSlotForInsertion(of: owner)) else {
             return NSManagedObjectID.leadingNowhere(layout(of: reference))
         }
@@ -272,6 +274,7 @@ extension NSManagedObjectContext {
         if let found = lookUp(objectID) { return found }
         let (key, store) = objectID.current
         if let store { return makeFault(key: key, layout: objectID.layout, storeSlot: Int32(store.slot)) }
+        if upward != nil { return makeForeignFault(objectID) }
         // An unsaved object of another context: a fault that can be realised only once it was saved there.
         let type = objectID.layout.objectClass.type(of: objectID.layout.entity)
         let object = type.init(entity: objectID.layout.entity, insertInto: nil)
@@ -285,6 +288,7 @@ extension NSManagedObjectContext {
 
     /// Files the objects that other contexts have saved meanwhile under their permanent keys.
     final func settleStrangers() {
+        if upward != nil { settleForeign() }
         guard !strangers.isEmpty else { return }
         strangers.removeAll { object in
             guard object.context === self, object.key < 0, object.flags.isDisjoint(with: .changed) else { return true }
@@ -308,6 +312,7 @@ extension NSManagedObjectContext {
             guard known.flags.isDisjoint(with: [.inaccessible, .gone]) else { throw Self.missing(objectID) }
             return known
         }
+        if upward != nil { return try existingObjectInTree(objectID, known) }
         let (key, store) = objectID.current
         guard key > 0, let store else { throw Self.missing(objectID) }
         guard let row = try newestRow(key: key, layout: objectID.layout, store: store, prefetched: known?.current)

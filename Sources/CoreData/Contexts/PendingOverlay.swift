@@ -11,6 +11,8 @@ struct PendingOverlay {
     private var present: [NSManagedObject] = []
     /// The keys of the changed and deleted objects, by the slot of their store: what the store says of them does not count.
     private var hidden: [KeySet] = []
+    /// Those of objects that only the parent has so far.
+    private var hiddenUnsaved = KeySet()
     /// How many stored objects may be missing from the store's answer.
     private(set) var changedCount = 0
     /// Whether a change in another entity may change what matches: then everything is looked at in memory.
@@ -36,7 +38,7 @@ struct PendingOverlay {
             if number != isMine.number { isMine = (number, plan.entityNumbers.contains(number)) }
             if isMine.answer, affected?.hold(object, of: context) ?? true {
                 if object.flags.isDisjoint(with: .deleted) { present.append(object) }
-                if object.key > 0 { hide(object) }
+                if context.isStored(object) || object.key > 0 { hide(object) }
             }
             if !related.isEmpty, related.contains(object.layout.rootNumber) { mayChangeOthers = true }
         }
@@ -45,11 +47,15 @@ struct PendingOverlay {
     }
 
     private mutating func hide(_ object: NSManagedObject) {
+        changedCount += 1
+        guard object.key > 0 else {
+            hiddenUnsaved.insert(object.key)
+            return
+        }
         // An object that has only got its permanent ID so far has a key, but no store knows it.
         let slot = Int(max(0, object.storeSlot))
         while hidden.count <= slot { hidden.append(KeySet()) }
         hidden[slot].insert(object.key)
-        changedCount += 1
     }
 
     /// How many of the new and changed objects match.
@@ -60,8 +66,15 @@ struct PendingOverlay {
     /// Whether what a store says of a row does not count.
     func hides(_ reference: ObjectReference, _ store: OpenStore) -> Bool { hides(reference.key, store.slot) }
 
+    /// Whether what the parent says of an object does not count.
+    func hides(_ id: NSManagedObjectID) -> Bool {
+        let (key, store) = id.current
+        return hides(key, store?.slot ?? -1) || (id.temporaryKey != 0 && hiddenUnsaved.contains(id.temporaryKey))
+    }
+
     private func hides(_ key: Int64, _ slot: Int) -> Bool {
-        slot >= 0 && slot < hidden.count && hidden[slot].contains(key)
+        if key < 0 { return hiddenUnsaved.contains(key) }
+        return slot >= 0 && slot < hidden.count && hidden[slot].contains(key)
     }
 
     /// The plan for what a store has to contribute: as many more rows as there may be to put aside, and none of the
@@ -76,6 +89,11 @@ struct PendingOverlay {
         return wide
     }
 
+    /// Whether what the parent says of an object does not count.
+    func hides(_ id: NSManagedObjectID) -> Bool {
+        context.registeredObject(for: id).map { hidden.contains(ObjectIdentifier($0)) } ?? false
+    }
+
     /// Folds the changes into the store's answer, which was asked for widely enough.
     func fold(into stored: [NSManagedObject]) throws -> [NSManagedObject] {
         let unchanged = changedCount == 0 ? stored : stored.filter { !hides($0.key, Int($0.storeSlot)) }
@@ -87,10 +105,16 @@ struct PendingOverlay {
     ///
     /// Of the stored objects only those are read that the changed ones have to be compared with, batch by batch.
     ///
-    /// - Returns: The references, and those of the objects that are not stored yet.
+    /// What is passed:
+    ///   - stored: What the store, or the parent, has found.
+    ///   - store: The store.
+    ///   - unsaved: Those of the objects found that only the parent has so far.
+    ///   - batchSize: How many rows are read at a time.
+    /// - Returns: The references, and those of the changed objects that are not stored yet.
     func fold(
         into stored: [ObjectReference],
         of store: OpenStore,
+        unsaved: [NSManagedObject],
         batchSize: Int
     ) throws -> (references: [ObjectReference], unsaved: [NSManagedObject]) {
         let unchanged = stored.filter { !hides($0, store) }
@@ -99,6 +123,7 @@ struct PendingOverlay {
             unchanged,
             of: plan.layout,
             storeSlot: Int32(store.slot),
+            unsaved: unsaved,
             batchSize: batchSize,
             BatchedFetch.Options()
         )

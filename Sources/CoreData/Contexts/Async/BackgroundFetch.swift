@@ -33,7 +33,7 @@ final class BackgroundFetch<Element>: @unchecked Sendable {
 
     private let reads = PreparedReads()
     private var rounds = 0
-    /// The number of the context's saves when the reads began.
+    /// The number of saves of the context, and of those above it, when the reads began.
     private var saves = 0
 
     /// After so many rounds the rest is read on the context's queue, so that a fetch ends however busy others are.
@@ -61,12 +61,20 @@ final class BackgroundFetch<Element>: @unchecked Sendable {
     ///
     /// Ends later and not inside this call.
     func start() {
-        saves = context.saveCount
+        // A child would have to wait for its parent.
+        guard context.upward == nil else { return context.perform { self.go(on: self.round()) } }
         switch round() {
         case .needs(let read): submit(read)
         case .ends(let outcome):
             let outcome = UncheckedBox(outcome)
             context.perform { self.finish(outcome.value) }
+        }
+    }
+
+    private func go(on round: Round) {
+        switch round {
+        case .needs(let read): submit(read)
+        case .ends(let outcome): finish(outcome)
         }
     }
 
@@ -88,10 +96,13 @@ final class BackgroundFetch<Element>: @unchecked Sendable {
 
     // MARK: - Rounds, inside the context's scope
 
-    private func round() -> Round {
+    private func round() -> Round { context.inChain { roundInChain() } }
+
+    private func roundInChain() -> Round {
         rounds += 1
-        if saves != context.saveCount {
-            saves = context.saveCount
+        let current = context.saveCountOfChain
+        if saves != current {
+            saves = current
             reads.removeAll()
         }
         let isLast = rounds >= Self.roundLimit
@@ -122,10 +133,12 @@ final class BackgroundFetch<Element>: @unchecked Sendable {
         case .failure(let error): finish(.failed(error))
         case .success(let answer):
             reads.enter(answer, to: question)
-            switch round() {
-            case .needs(let read): submit(read)
-            case .ends(let outcome): finish(outcome)
-            }
+            go(on: round())
         }
     }
+}
+
+extension NSManagedObjectContext {
+    /// How many saves were tried by this context and those above it, whose scopes the caller is in.
+    fileprivate final var saveCountOfChain: Int { saveCount + (upward?.parent.saveCountOfChain ?? 0) }
 }

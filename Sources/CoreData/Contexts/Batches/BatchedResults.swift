@@ -95,8 +95,10 @@ extension NSManagedObjectContext {
             throw FetchPlanner.refused("Batched results are objects: set resultType to managedObjectResultType.")
         }
         defer { deliverRegistrations() }
-        let fetch = try ConfinementScope.enter(self) {
-            try ContextFetch(self, request.specification, request.affectedStores).batched(defaultSize: 100)
+        let fetch = try inChain {
+            try ConfinementScope.enter(self) {
+                try ContextFetch(self, request.specification, request.affectedStores).batched(defaultSize: 100)
+            }
         }
         for number in fetch.entityNumbers {
             let entity = model.layouts[number - 1].entity

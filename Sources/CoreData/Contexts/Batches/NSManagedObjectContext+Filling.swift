@@ -20,6 +20,7 @@ extension NSManagedObjectContext {
         in store: OpenStore,
         rereads: Bool = false
     ) throws -> [Row] {
+        if let upward { return try fillFromParent(faults, of: layout, in: store, upward, rereads: rereads) }
         let root = layout.rootNumber
         let commits = store.cache.commits
         var keys: [Int64] = []
@@ -68,7 +69,7 @@ extension NSManagedObjectContext {
     /// - Returns: `nil` if no batch is waiting for it.
     final func batchedRow(for object: NSManagedObject) -> Row? {
         guard !batchedFetches.isEmpty, let store = store(at: object.storeSlot),
-            store.cache.row(object.key, root: object.layout.rootNumber) == nil
+            upward != nil || store.cache.row(object.key, root: object.layout.rootNumber) == nil
         else { return nil }
         for index in batchedFetches.indices.reversed() {
             guard let batch = batchedFetches[index].unreadBatch(with: object) else { continue }

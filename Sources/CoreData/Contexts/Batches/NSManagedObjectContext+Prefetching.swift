@@ -92,7 +92,7 @@ extension NSManagedObjectContext {
         _ store: OpenStore
     ) throws {
         let cold = owners.filter { owner in
-            guard owner.key > 0, owner.flags.isDisjoint(with: [.inserted, .gone, .inaccessible]) else { return false }
+            guard isStored(owner), owner.flags.isDisjoint(with: [.gone, .inaccessible]) else { return false }
             // What a former fetch has prefetched for a fault is not what the owner has shown.
             return owner.flags.contains(.fault) || owner.extras?.toMany[slot.index]?.isFault ?? true
         }
@@ -100,6 +100,20 @@ extension NSManagedObjectContext {
         let commits = store.cache.commits
         let storeSlot = Int32(store.slot)
         let root = step.destination.rootNumber
+        if let upward {
+            var members: [NSManagedObject] = []
+            try foreseeMembers(of: slot, cold, memberRoot: root, store, upward) { owner, references in
+                owner.loadPrefetched(references, slot)
+                for reference in references {
+                    guard let member = object(for: reference, near: owner) else { continue }
+                    member.flags.insert(.prefetched)
+                    members.append(member)
+                }
+                // Before the root lets go of the rows.
+                if owner === cold.last { try fill(members, of: step.destination, in: store) }
+            }
+            return
+        }
         let found = try storedMemberships(of: slot, ownedBy: cold.map(\.reference), memberRoot: root, store)
 
         notePrefetch(store.slot, commits, found.rows.count)
