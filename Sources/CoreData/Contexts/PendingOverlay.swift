@@ -89,11 +89,6 @@ struct PendingOverlay {
         return wide
     }
 
-    /// Whether what the parent says of an object does not count.
-    func hides(_ id: NSManagedObjectID) -> Bool {
-        context.registeredObject(for: id).map { hidden.contains(ObjectIdentifier($0)) } ?? false
-    }
-
     /// Folds the changes into the store's answer, which was asked for widely enough.
     func fold(into stored: [NSManagedObject]) throws -> [NSManagedObject] {
         let unchanged = changedCount == 0 ? stored : stored.filter { !hides($0.key, Int($0.storeSlot)) }

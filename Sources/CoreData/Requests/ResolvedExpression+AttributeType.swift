@@ -43,7 +43,7 @@ extension NSAttributeType {
     /// The widest type of attribute for a type of expressions.
     init(_ type: ResolvedType) {
         switch type {
-        case .null: self = .undefinedAttributeType
+        case .null, .entity: self = .undefinedAttributeType
         case .bool: self = .booleanAttributeType
         case .integer: self = .integer64AttributeType
         case .double: self = .doubleAttributeType
