@@ -185,7 +185,7 @@ struct ContextFetch {
         let wantedSlots = try context.fetchPlanner().wantedSlots(specification, of: plan.layout)
         if isReadInBatches {
             let fetch = try batched(defaultSize: 0)
-            context.remember(fetch)
+            if !fetch.isRead { context.remember(fetch) }
             return fetch.objects(in: context)
         }
         let found = try partialObjects(wantedSlots) ?? unbatchedObjects()
