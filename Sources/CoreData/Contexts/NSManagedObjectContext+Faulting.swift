@@ -16,6 +16,7 @@ extension NSManagedObjectContext {
     ///
     /// A store that was removed counts as one without rows.
     final func rowForFault(_ object: NSManagedObject) -> FaultResult {
+        if object.current == nil, let row = batchedRow(for: object) { return .found(row) }
         do {
             return try newestRow(ofFault: object).map { .found($0) } ?? .missing
         } catch {
@@ -125,13 +126,42 @@ extension NSManagedObjectContext {
         }
     }
 
+    /// The cached row, if it is fresh enough.
+    final func freshRow(_ key: Int64, root: Int, _ store: OpenStore) -> Row? {
+        guard let row = store.cache.row(key, root: root), isFreshEnough(row) else { return nil }
+        return row
+    }
+
+    /// The rows that the store has of some keys, newer ones of the row cache in their place.
+    final func storedRows(forKeys keys: [Int64], in layout: EntityLayout, _ store: OpenStore) throws -> [Row] {
+        let read = store.cache.beginRead()
+        defer { store.cache.endRead(read) }
+        var rows = try ConfinementScope.enter(self) { try store.store.rows(forKeys: keys, in: layout) }
+        store.cache.offer(&rows, root: layout.rootNumber, read: read)
+        return rows
+    }
+
+    /// What the store holds of a to-many relationship of many owners, with the members' rows.
+    final func storedMemberships(
+        of slot: ToManySlot,
+        ownedBy owners: [ObjectReference],
+        memberRoot: Int,
+        _ store: OpenStore
+    ) throws -> Memberships {
+        let read = store.cache.beginRead()
+        defer { store.cache.endRead(read) }
+        var found = try ConfinementScope.enter(self) { try store.store.memberships(of: slot, ownedBy: owners) }
+        store.cache.offer(&found.rows, root: memberRoot, read: read)
+        return found
+    }
+
     /// What the store, or the parent, holds of a to-many relationship.
     final func storedMembers(of slot: ToManySlot, ownedBy object: NSManagedObject) -> [ObjectReference] {
         guard !slot.isTransient, !object.flags.contains(.inserted) else { return [] }
         do {
             if upward != nil { return try parentMembers(of: slot, ownedBy: object) }
             guard object.key > 0, let store = store(at: object.storeSlot) else { return [] }
-            return try ConfinementScope.enter(self) { try store.store.members(of: slot, ownedBy: object.reference) }
+            return try members(of: slot, ownedBy: object.reference, in: store)
         } catch {
             coordinator?.report(error, "reading \"\(slot.name)\" of \(object.objectID)")
             return []

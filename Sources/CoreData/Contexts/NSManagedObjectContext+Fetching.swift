@@ -87,7 +87,9 @@ extension NSManagedObjectContext {
         for reference in unsafeBitCast(results, to: [Unmanaged<NSManagedObject>].self) {
             let type = reference._withUnsafeGuaranteedRef { Swift.type(of: $0) }
             if type == known { continue }
-            guard type.isSubclass(of: wanted) else { throw mismatch(reference.takeUnretainedValue(), T.self) }
+            guard type.isSubclass(of: wanted) else {
+                throw mismatch(type, of: reference.takeUnretainedValue().entity, T.self)
+            }
             known = type
         }
         // Every element was checked above, and arrays of class references have one layout.
@@ -106,13 +108,19 @@ extension NSManagedObjectContext {
         }
     }
 
+    /// The error for objects that are not of the class that a request promises.
+    final func mismatch(
+        _ type: NSManagedObject.Type,
+        of entity: NSEntityDescription,
+        _ wanted: Any.Type
+    ) -> CocoaError {
+        FetchPlanner.refused(
+            "Objects of entity \(entity.name ?? "") are of class \(type), not \(wanted). The model names class \"\(entity.managedObjectClassName ?? "")\": give it the name of your class, with its module if there is doubt."
+        )
+    }
+
     private func mismatch(_ result: NSObject, _ wanted: Any.Type) -> CocoaError {
-        if let object = result as? NSManagedObject, wanted is NSManagedObject.Type {
-            return FetchPlanner.refused(
-                "Objects of entity \(object.entity.name ?? "") are of class \(type(of: object)), not \(wanted). The model names class \"\(object.entity.managedObjectClassName ?? "")\": give it the name of your class, with its module if there is doubt."
-            )
-        }
-        return FetchPlanner.refused(
+        FetchPlanner.refused(
             "The request's result type gives \(type(of: result)), not \(wanted). Set resultType to fit."
         )
     }
@@ -120,7 +128,7 @@ extension NSManagedObjectContext {
 
 extension NSManagedObject {
     /// Whether this class is `other` or inherits from it.
-    fileprivate static func isSubclass(of other: NSManagedObject.Type) -> Bool {
+    static func isSubclass(of other: NSManagedObject.Type) -> Bool {
         var type: AnyClass? = self
         while let current = type {
             if current == other { return true }
@@ -138,6 +146,7 @@ struct ContextFetch {
     let specification: FetchSpecification
     let plan: FetchPlan
     let stores: [OpenStore]
+    let overlay: PendingOverlay?
     /// What the stores have answered already; `nil` to ask them now.
     let prepared: PreparedReads?
 
@@ -154,6 +163,7 @@ struct ContextFetch {
         self.specification = specification
         self.plan = plan
         self.stores = stores
+        overlay = PendingOverlay(context, plan, specification, affected: stores)
     }
 
     init(
@@ -169,22 +179,103 @@ struct ContextFetch {
         self.specification = specification
         plan = try context.fetchPlanner().plan(specification)
         stores = try context.storesToAsk(plan, affected)
+        overlay = PendingOverlay(context, plan, specification, affected: affected == nil ? nil : stores)
     }
 
     // MARK: - The three kinds of answer
 
     func objects() throws -> [NSManagedObject] {
-        let overlay = PendingOverlay(context, plan, specification)
+        // What the request says wrongly is refused before anything is read.
+        let prefetches = try self.prefetches
+        let wantedSlots = try context.fetchPlanner().wantedSlots(specification, of: plan.layout)
+        if isReadInBatches {
+            let fetch = try batched(defaultSize: 0)
+            if !fetch.isRead { context.remember(fetch) }
+            return fetch.objects(in: context)
+        }
+        let found = try partialObjects(wantedSlots) ?? unbatchedObjects()
+        try context.prefetch(prefetches, of: found)
+        return found
+    }
+
+    private var prefetches: [PrefetchStep] {
+        get throws {
+            try context.fetchPlanner()
+                .prefetches(specification.relationshipKeyPathsForPrefetching ?? [], of: plan.layout)
+        }
+    }
+
+    /// Whether an array's faults are to get their rows batch by batch.
+    ///
+    /// What fits into one batch is read at once; what comes from several stores has to be read to be put in order.
+    private var isReadInBatches: Bool {
+        specification.fetchBatchSize > 0 && specification.includesPropertyValues && stores.count == 1
+            && !specification.shouldRefreshRefetchedObjects
+            && (plan.limit == 0 || plan.limit > specification.fetchBatchSize)
+    }
+
+    /// What matches, to be read in batches.
+    ///
+    /// `defaultSize`: The size of a batch where the request says nothing.
+    func batched(defaultSize: Int) throws -> BatchedFetch {
+        let size = specification.fetchBatchSize > 0 ? specification.fetchBatchSize : defaultSize
+        let options = BatchedFetch.Options(
+            readsRows: specification.includesPropertyValues,
+            asFaults: specification.returnsObjectsAsFaults,
+            refreshes: specification.shouldRefreshRefetchedObjects,
+            prefetches: try prefetches
+        )
+        guard stores.count == 1, overlay?.mustEvaluateAll != true else {
+            return BatchedFetch(try unbatchedObjects(), of: plan.layout, batchSize: size, options)
+        }
+        let store = stores[0]
+        var (references, unsaved) = try identities(in: store, overlay?.widened(onlyStore) ?? plan)
+        if let overlay {
+            let folded = try overlay.fold(into: references, of: store, unsaved: unsaved, batchSize: size)
+            references = folded.references
+            unsaved += folded.unsaved
+        }
+        return BatchedFetch(
+            references,
+            of: plan.layout,
+            storeSlot: Int32(store.slot),
+            unsaved: unsaved,
+            batchSize: size,
+            options
+        )
+    }
+
+    /// What the store, or the parent, has found, and those objects that only the parent has so far.
+    private func identities(
+        in store: OpenStore,
+        _ plan: FetchPlan
+    ) throws -> (references: [ObjectReference], unsaved: [NSManagedObject]) {
+        guard context.upward != nil else { return (try references(in: store, plan), []) }
+        var unsaved: [NSManagedObject] = []
+        let references = try askParent(plan, { try $0.idsForChild() }).map { id in
+            let (key, store) = id.current
+            if store != nil { return ObjectReference(key: key, entity: id.layout.number) }
+            unsaved.append(context.object(with: id))
+            return unsaved[unsaved.count - 1].reference
+        }
+        return (references, unsaved)
+    }
+
+    private func unbatchedObjects() throws -> [NSManagedObject] {
         guard let overlay else { return try window(stored(plan)) }
         if overlay.mustEvaluateAll { return overlay.window(try overlay.evaluateAll(try stored(plan.unfiltered))) }
-        let rows = try stored(plan.widened(by: overlay.changedCount))
-        return try overlay.fold(into: rows)
+        return try overlay.fold(into: try stored(overlay.widened(onlyStore)))
+    }
+
+    /// The store, if it is the only one and may leave rows or values out: what was read before does not know which, and
+    /// to refresh objects takes all.
+    private var onlyStore: OpenStore? {
+        stores.count == 1 && prepared == nil && context.upward == nil && !specification.shouldRefreshRefetchedObjects ? stores[0] : nil
     }
 
     func ids() throws -> [NSManagedObjectID] {
-        let overlay = PendingOverlay(context, plan, specification)
         if overlay == nil, context.upward != nil { return try askParent(plan) { try $0.idsForChild() } }
-        guard overlay == nil, stores.count == 1 else { return try objects().map(\.objectID) }
+        guard overlay == nil, stores.count == 1 else { return try unbatchedObjects().map(\.objectID) }
         let store = stores[0]
         return try references(in: store, plan).map {
             store.ids.id(key: $0.key, layout: context.layout(of: $0), store: store)
@@ -192,9 +283,8 @@ struct ContextFetch {
     }
 
     func count() throws -> Int {
-        let overlay = PendingOverlay(context, plan, specification)
         if let overlay {
-            if overlay.mustEvaluateAll { return try objects().count }
+            if overlay.mustEvaluateAll { return try unbatchedObjects().count }
             var all = try overlay.matchingCount
             if context.upward != nil {
                 all += try askParent(plan.unordered) { try $0.idsForChild() }.count { !overlay.hides($0) }
@@ -233,9 +323,23 @@ struct ContextFetch {
         stores.count == 1 || context.upward != nil ? objects : plan.window(objects)
     }
 
+    /// Faults with the values of some slots; `nil` where whole rows are needed: to realise or refresh objects, to put the
+    /// results of several stores in order, or to fold unsaved changes in.
+    private func partialObjects(_ slots: SlotSet?) throws -> [NSManagedObject]? {
+        guard let slots, specification.includesPropertyValues, specification.returnsObjectsAsFaults, overlay == nil,
+            let store = onlyStore, store.store.fetchesRows
+        else { return nil }
+        var partial = plan.asked(of: store)
+        partial.wantedSlots = slots
+        return context.partialObjects(from: try store.store.rows(for: partial), slots, storeSlot: Int32(store.slot))
+    }
+
     private func objects(from store: OpenStore, _ plan: FetchPlan) throws -> [NSManagedObject] {
+        // To realise or to refresh objects takes their rows.
         let wantsValues = !specification.returnsObjectsAsFaults || specification.shouldRefreshRefetchedObjects
-        guard specification.includesPropertyValues, store.store.fetchesRows || wantsValues else {
+        guard specification.shouldRefreshRefetchedObjects
+            || (specification.includesPropertyValues && (store.store.fetchesRows || wantsValues))
+        else {
             return try references(in: store, plan).map { reference in
                 let layout = context.layout(of: reference)
                 return context.registered(key: reference.key, layout: layout, storeSlot: Int32(store.slot))

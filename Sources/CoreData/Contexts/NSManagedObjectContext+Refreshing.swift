@@ -125,6 +125,8 @@ extension NSManagedObjectContext {
         sweepThreshold = 4096
         permanentKeys = KeyMap()
         prefetches = []
+        batchedFetches = []
+        resetCount += 1
         forgetUndo()
         guard hadObjects else { return }
         post(.NSManagedObjectContextObjectsDidChange, [NSInvalidatedAllObjectsKey: ids])

@@ -234,11 +234,12 @@ extension NSManagedObjectContext {
         for table in tables {
             registeredCount -=
                 table?.sweep { object in
-                    guard object.isDisposable || object.flags.contains(.gone) else { return false }
+                    guard object.isToBeSwept else { return false }
                     if tellsStores { tellStore(of: object, isRegistered: false) }
                     return true
                 } ?? 0
         }
+        forgetUnusedBatches()
     }
 
     // MARK: - Looking up by ID
@@ -362,5 +363,16 @@ extension NSManagedObject {
     /// Whether nothing is lost when the object goes, provided that nobody holds it.
     final var isDisposable: Bool {
         flags.isDisjoint(with: [.inserted, .updated, .deleted, .conflictDetection, .gone])
+    }
+
+    /// Whether a sweep takes the object, which nobody holds.
+    ///
+    /// What was prefetched is about to be asked for, so it is spared once.
+    fileprivate final var isToBeSwept: Bool {
+        if flags.contains(.prefetched) {
+            flags.remove(.prefetched)
+            return flags.contains(.gone)
+        }
+        return isDisposable || flags.contains(.gone)
     }
 }

@@ -54,6 +54,12 @@ open class NSManagedObjectContext: NSObject, @unchecked Sendable {
     final var permanentKeys = KeyMap<Int64>()
     /// When faults were given rows in advance, by store.
     @exclusivity(unchecked) final var prefetches: [Prefetch] = []
+    /// The latest fetches whose faults get their rows batch by batch.
+    final var batchedFetches: [BatchedFetch] = []
+    /// Of the root of a tree: members that are being handed down.
+    final var foreseen: ForeseenMembers?
+    /// How often the context was reset.
+    final var resetCount = 0
 
     /// Whether some object is of a store that is told which of its objects are registered.
     final var tellsStores = false

@@ -6,8 +6,20 @@ extension NSManagedObject {
     /// `slot`: The slot that is wanted, to tell who asks where the row has gone; -1 for none in particular.
     @inline(__always)
     final func readableRow(_ slot: Int = -1) -> Row {
-        if !flags.isDisjoint(with: .slowRead) { prepareToRead(slot) }
-        // `prepareToRead` leaves a row behind, and outside a fault there always is one.
+        if !flags.isDisjoint(with: .slowRead) { return slowlyReadableRow(slot) }
+        // Outside a fault there always is a row.
+        return current.unsafelyUnwrapped
+    }
+
+    /// The slow part of a read: what a fetch of some properties has brought, else the values of the whole object.
+    @inline(never)
+    final func slowlyReadableRow(_ slot: Int) -> Row {
+        if slot >= 0, current == nil, flags.contains(.fault), let partial = extras?.partial, partial.slots.contains(slot) {
+            assertConfined(#function)
+            return partial.row
+        }
+        prepareToRead(slot)
+        // `prepareToRead` leaves a row behind.
         return current.unsafelyUnwrapped
     }
 
@@ -79,6 +91,7 @@ extension NSManagedObject {
 
     /// Takes the row that is there for the object's values.
     final func realise() {
+        extras?.partial = nil
         flags.remove([.fault, .inaccessible])
         flags.insert(.awaking)
         awakeFromFetch()
@@ -108,7 +121,12 @@ extension NSManagedObject {
     ///
     /// Pending changes, if any, are lost.
     final func turnIntoFault() {
-        guard !flags.contains(.fault) else { return }
+        guard !flags.contains(.fault) else {
+            // What fetches have brought in advance goes too.
+            extras?.partial = nil
+            extras?.reloadRelationships()
+            return
+        }
         willTurnIntoFault()
         current = nil
         extras = nil

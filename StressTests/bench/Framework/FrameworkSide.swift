@@ -28,6 +28,9 @@ enum FrameworkSide: Side {
         case .query: return try query(stack)
         case .lookUp: return try lookUp(stack, scale: scale)
         case .change: return try change(stack, scale: scale)
+        case .traverse: return try traverse(stack)
+        case .queryOverChanges: return try queryOverChanges(stack, scale: scale)
+        case .firstBatch: return try readFirstBatch(stack)
         case .openContext: return try openContexts(stack, scale: scale)
         case .readProperties: return try readProperties(stack, scale: scale)
         case .writeProperties: return try writeProperties(stack, scale: scale)
@@ -102,7 +105,7 @@ enum FrameworkSide: Side {
         }
     }
 
-    private static func query(_ stack: Stack) throws -> Sample {
+    static func query(_ stack: Stack) throws -> Sample {
         var generator = SeededGenerator(seed: 3)
         let prices = (0..<Scale.queries).map { _ in Int.random(in: 0..<0x3FFF, using: &generator) }
 
@@ -240,7 +243,7 @@ enum FrameworkSide: Side {
     }
 
     @inline(__always)
-    private static func checksum(of venue: Venue) -> Int {
+    static func checksum(of venue: Venue) -> Int {
         attributeChecksum(of: venue) &+ (venue.city == nil ? 0 : 1)
     }
 

@@ -5,8 +5,11 @@ enum Workload: String, CaseIterable {
     case readEverything = "W2"
     case query = "W3"
     case lookUp = "W4"
+    case traverse = "W5"
     case change = "W6"
     case childSave = "W14"
+    case queryOverChanges = "W12"
+    case firstBatch = "W13"
     case openContext = "W16"
     case readProperties = "read"
     case writeProperties = "write"
@@ -20,6 +23,9 @@ enum Workload: String, CaseIterable {
         case .readEverything: "fetch all rows, read every property, caches cold"
         case .query: "predicate, order and limit 100, 1,000 times"
         case .lookUp: "1,000 lookups by ID in random order, caches cold"
+        case .traverse: "the name of each row's to-one, prefetched"
+        case .queryOverChanges: "W3 with 1,000 rows changed and not saved"
+        case .firstBatch: "the first 100 of a batched fetch of all rows in order"
         case .change: "load, change and save 10,000 rows"
         case .childSave: "child saves of 100 changes, all rows registered in the parent; against 100 registered"
         case .openContext: "1,000 times: make a context, look up one row by ID, drop the context"
@@ -33,10 +39,14 @@ enum Workload: String, CaseIterable {
         switch self {
         case .insert: .ratio(2.5)
         case .insertInBatches: .ratio(1.5)
-        case .readEverything, .query: .ratio(1.5)
+        case .readEverything, .query, .traverse: .ratio(1.5)
         case .lookUp: .ratio(2)
         case .change: .ratio(3)
         case .childSave: .ratio(1.2)
+        // Twice what W3 may take.
+        case .queryOverChanges: .ratio(3)
+        // Of fetching the IDs, which is nearly all that the raw side does.
+        case .firstBatch: .ratio(1.3)
         case .openContext: .eachOverRaw(nanoseconds: 20_000)
         case .readProperties, .writeProperties: .each(nanoseconds: 10)
         }
@@ -66,6 +76,8 @@ struct Scale {
     var lookups: Int { min(1000, venues) }
     static let queries = 1000
     static let queryLimit = 100
+    var pendingChanges: Int { min(1000, venues) }
+    static let batchSize = 100
     var changes: Int { min(10_000, venues) }
     static let venuesPerBatch = 100
     static let changesPerChildSave = 100

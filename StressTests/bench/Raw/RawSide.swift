@@ -42,7 +42,7 @@ enum RawSide: Side {
         CREATE INDEX venue_city ON venue (city);
         CREATE INDEX venue_price_distance ON venue (price, distance);
         """
-    private static let columns = "id, version, favorite, price, city, createdAt, distance, name"
+    static let columns = "id, version, favorite, price, city, createdAt, distance, name"
 
     static func fill(_ folder: String, scale: Scale) throws {
         let database = try create(folder + "/raw.sqlite")
@@ -56,6 +56,10 @@ enum RawSide: Side {
         case .readEverything: try readEverything(try RawDatabase(path: folder + "/raw.sqlite"))
         case .query: try query(try RawDatabase(path: folder + "/raw.sqlite"))
         case .lookUp: try lookUp(try RawDatabase(path: folder + "/raw.sqlite"), scale: scale)
+        case .traverse: try traverse(try RawDatabase(path: folder + "/raw.sqlite"))
+        // The raw side has no notion of a change that is not saved.
+        case .queryOverChanges: try query(try RawDatabase(path: folder + "/raw.sqlite"))
+        case .firstBatch: try readFirstBatch(try RawDatabase(path: folder + "/raw.sqlite"))
         case .change: try change(try RawDatabase(path: folder + "/raw.sqlite"), scale: scale)
         // Nothing in the C API compares: the same work with next to nothing registered is what it is held against.
         case .childSave: try FrameworkSide.childSaves(in: folder, registered: Scale.changesPerChildSave)
@@ -228,8 +232,8 @@ enum RawSide: Side {
         var checksum = 0
         for _ in 0..<Scale.rounds {
             for venue in venues {
-                    for _ in 0..<Scale.repetitions { checksum &+= attributeChecksum(of: venue) }
-                }
+                for _ in 0..<Scale.repetitions { checksum &+= attributeChecksum(of: venue) }
+            }
         }
         return Sample(duration: clock.now - start, checksum: checksum)
     }
@@ -255,7 +259,7 @@ enum RawSide: Side {
     }
 
     @inline(__always)
-    private static func venue(from statement: RawStatement) -> Venue {
+    static func venue(from statement: RawStatement) -> Venue {
         Venue(
             id: statement.integer(0),
             version: statement.integer(1),
@@ -269,7 +273,7 @@ enum RawSide: Side {
     }
 
     @inline(__always)
-    private static func checksum(of venue: Venue) -> Int {
+    static func checksum(of venue: Venue) -> Int {
         attributeChecksum(of: venue) &+ (venue.city == 0 ? 0 : 1)
     }
 

@@ -16,7 +16,7 @@ extension ContextFetch {
 
     /// The answer for a child, in order, offset and limit applied.
     func snapshotsForChild() throws -> [Snapshot] {
-        if stores.count == 1, PendingOverlay(context, plan, specification) == nil {
+        if stores.count == 1, overlay == nil {
             return try upstream(stores[0]).compactMap { found in
                 let layout = found.row.layout
                 guard let known = context.registered(key: found.key, layout: layout, storeSlot: found.storeSlot),
@@ -30,7 +30,7 @@ extension ContextFetch {
 
     /// The IDs of the answer for a child, in order, offset and limit applied.
     func idsForChild() throws -> [NSManagedObjectID] {
-        if stores.count == 1, PendingOverlay(context, plan, specification) == nil { return try ids() }
+        if stores.count == 1, overlay == nil { return try ids() }
         return try passing { $0.objectID }
     }
 

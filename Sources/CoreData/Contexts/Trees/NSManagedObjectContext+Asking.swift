@@ -127,7 +127,7 @@ extension NSManagedObjectContext {
     }
 
     /// Remembers at which state of the tree faults were given their rows in advance.
-    private func notePrefetch(_ upward: ParentLink, _ count: Int) {
+    final func notePrefetch(_ upward: ParentLink, _ count: Int) {
         let stamp = upward.stamp(knownStores)
         guard upward.prefetchStamp != stamp else { return }
         if upward.prefetchStamp != nil {

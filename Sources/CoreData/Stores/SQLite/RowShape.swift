@@ -15,6 +15,10 @@ final class RowShape: Sendable {
     let selectByKey: SQL
     /// The rows with keys from one to another.
     let selectRange: SQL
+    /// The rows whose keys are in a list.
+    let selectByKeys: SQL
+    /// How many columns are selected.
+    let columnCount: Int
 
     /// By `Z_ENT`, from that of `mapping` on.
     ///
@@ -46,7 +50,9 @@ final class RowShape: Sendable {
     static let versionPosition = 2
 
     /// Makes the shape of an entity, with its sub-entities if it `isDeep`.
-    init(_ mapping: EntityMapping, in store: SQLMapping, isDeep: Bool) {
+    ///
+    /// `wanted`: The slots to read, for rows that shall not be whole; the others are null.
+    init(_ mapping: EntityMapping, in store: SQLMapping, isDeep: Bool, wanted: SlotSet? = nil) {
         self.mapping = mapping
         var names = ["t0.Z_PK", "t0.Z_ENT", "t0.Z_OPT"]
         var positions: [SQLName: Int] = [:]
@@ -60,7 +66,7 @@ final class RowShape: Sendable {
         let readers = numbers.compactMap { store.entity(storeNumber: Int64($0)) }.map { entity in
             let columns = entity.layout.slots.compactMap { slot -> ColumnReader? in
                 let column = entity.columns[slot.index]
-                guard let name = column.name else { return nil }
+                guard let name = column.name, wanted?.contains(slot.index) ?? true else { return nil }
                 let value = position(name)
                 return ColumnReader(
                     position: Int32(value),
@@ -79,6 +85,10 @@ final class RowShape: Sendable {
         columns = names.joined(separator: ", ")
         selectAll = SQL("SELECT \(columns) FROM \(mapping.table) AS t0")
         selectByKey = SQL("SELECT \(columns) FROM \(mapping.table) AS t0 WHERE t0.Z_PK = ?")
+        columnCount = names.count
+        selectByKeys = SQL(
+            "SELECT \(columns) FROM \(ValueList.tableFunction)(?) AS k CROSS JOIN \(mapping.table) AS t0 ON t0.Z_PK = k.value"
+        )
         selectRange = SQL("SELECT \(columns) FROM \(mapping.table) AS t0 WHERE t0.Z_PK BETWEEN ? AND ?")
     }
 

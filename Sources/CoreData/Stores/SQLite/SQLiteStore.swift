@@ -226,6 +226,16 @@ class SQLiteStore: NSPersistentStore, RowStore, @unchecked Sendable {
         }
     }
 
+    func memberships(of relationship: ToManySlot, ownedBy owners: [ObjectReference]) throws -> Memberships {
+        let mapping = try openFile().mapping
+        guard let owner = owners.first, let entity = mapping.entity(modelNumber: owner.entity),
+            let members = mapping.entity(modelNumber: relationship.destinationNumber)
+        else { return Memberships() }
+        return try read(members.layout, isSnapshot: true) { queries, members, connection in
+            try queries.memberships(relationship, entity, of: owners, members, connection, stamp: CoarseClock.now)
+        } ?? Memberships()
+    }
+
     /// Reads rows of an entity; `nil` if the store does not hold it.
     @inline(__always)
     private func read<R>(
