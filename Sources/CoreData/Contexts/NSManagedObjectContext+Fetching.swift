@@ -81,12 +81,15 @@ extension NSManagedObjectContext {
     /// Gives results the type that the request promises.
     private func cast<T>(_ results: [NSManagedObject], _ specification: FetchSpecification) throws -> [T] {
         guard let wanted = T.self as? NSManagedObject.Type else { return try castEach(results, specification) }
-        // One look at each class that occurs is enough, which for most fetches is one look.
+        // One look at each class that occurs is enough, which for most fetches is one look. Not counted references, which
+        // lie in memory as counted ones do: the results hold the objects.
         var known: NSManagedObject.Type?
-        for object in results {
-            let type = type(of: object)
+        for reference in unsafeBitCast(results, to: [Unmanaged<NSManagedObject>].self) {
+            let type = reference._withUnsafeGuaranteedRef { Swift.type(of: $0) }
             if type == known { continue }
-            guard type.isSubclass(of: wanted) else { throw mismatch(type, of: object.entity, T.self) }
+            guard type.isSubclass(of: wanted) else {
+                throw mismatch(type, of: reference.takeUnretainedValue().entity, T.self)
+            }
             known = type
         }
         // Every element was checked above, and arrays of class references have one layout.
@@ -345,7 +348,7 @@ struct ContextFetch {
         }
         let (rows, commits) = try rows(in: store, plan)
         return context.objects(
-            from: rows,
+            from: consume rows,
             store,
             commits: commits,
             asFaults: specification.returnsObjectsAsFaults,
@@ -383,7 +386,7 @@ extension NSManagedObjectContext {
     ///   - asFaults: Whether new objects stay faults until a property is read.
     ///   - refreshes: Whether known objects take the values that were read; unsaved changes stay on top.
     final func objects(
-        from rows: [Row],
+        from rows: consuming [Row],
         _ store: OpenStore,
         commits: UInt64,
         asFaults: Bool,
@@ -394,61 +397,45 @@ extension NSManagedObjectContext {
         let root = first.layout.rootNumber
         let table = table(storeSlot: slot, root: root)
         settleStrangers()
-        let isFirst = table.count == 0
-        notePrefetch(store.slot, commits, rows.count)
-        table.reserve(rows.count)
+        // Hooks that run on the way may bring in objects of rows that are still to come.
+        let isFirst = table.count == 0 && asFaults
+        notePrefetch(store, commits, rows.count)
+        table.reserve(max(0, rows.count - table.count))
+        let flags = ObjectFlags.newFault
         var result: [NSManagedObject] = []
         result.reserveCapacity(rows.count)
-        unowned(unsafe) var knownLayout = first.layout
-        var type = knownLayout.objectClass.type(of: knownLayout.entity)
-        for row in rows {
-            if !isFirst { makeFaultIfForgotten(key: row.key, root: root, storeSlot: slot) }
-            if !isFirst, let object = table[row.key] {
+        var layout = first.unmanagedLayout
+        var type = first.layout.objectType
+        Row.moveEach(of: consume rows) { row in
+            let key = row.key
+            if !isFirst { makeFaultIfForgotten(key: key, root: root, storeSlot: slot) }
+            if !isFirst, let object = table[key] {
                 if object.flags.contains(.fault) {
                     object.current = row
                     if !asFaults { object.realise(row) }
                 } else if object.flags.contains(.gone) {
                     // Deleted while the store was read; or its deletion was merged, and now the row is back.
-                    guard row.version > object.current?.version ?? 0 else { continue }
+                    guard row.version > object.current?.version ?? 0 else { return }
                     object.flags.remove([.gone, .deleted, .deletePropagated])
                     object.realise(row)
                 } else if refreshes {
                     object.rebase(onto: row)
                 }
                 result.append(object)
-                continue
+                return
             }
-            if row.layout !== knownLayout {
-                knownLayout = row.layout
-                type = knownLayout.objectClass.type(of: knownLayout.entity)
+            if row.unmanagedLayout.toOpaque() != layout.toOpaque() {
+                layout = row.unmanagedLayout
+                type = row.layout.objectType
             }
-            let object = makeFault(
-                key: row.key,
-                layout: knownLayout,
-                storeSlot: slot,
-                type: type,
-                in: table
-            )
-            object.current = row
-            if !asFaults { object.realise(row) }
-            result.append(object)
+            let object = layout._withUnsafeGuaranteedRef {
+                makeFault(key: key, layout: $0, storeSlot: slot, type: type, flags: flags, in: table)
+            }
+            object.hold(row)
+            if !asFaults { object.realise() }
+            result.append(consume object)
         }
         return result
-    }
-
-    /// Remembers at which commit faults were given their rows in advance.
-    final func notePrefetch(_ slot: Int, _ commits: UInt64, _ count: Int) {
-        while prefetchCommits.count <= slot { prefetchCommits.append(.max) }
-        guard prefetchCommits[slot] != commits else { return }
-        if prefetchCommits[slot] != .max {
-            // Rows of an earlier fetch may be outdated. Where that is cheap they are dropped; else the faults that hold them,
-            // and those of this fetch, ask the cache.
-            guard registeredCount <= max(1024, count * 4) else { return }
-            forEachRegistered { object in
-                if object.flags.contains(.fault), object.storeSlot == Int32(slot) { object.current = nil }
-            }
-        }
-        prefetchCommits[slot] = commits
     }
 }
 
