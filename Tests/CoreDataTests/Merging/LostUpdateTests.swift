@@ -54,7 +54,6 @@ struct LostUpdateTests {
             }
             try await group.waitForAll()
         }
-        #expect(try stack.read(id, City.self) { $0.population } >= 0)
         let reader = NSManagedObjectContext(.privateQueue)
         reader.persistentStoreCoordinator = coordinators[1]
         try reader.performAndWait {
