@@ -9,9 +9,11 @@ struct ChangeMessage: Sendable {
         let key: Int64
         unowned(unsafe) let layout: EntityLayout
         let store: OpenStore
+        /// The ID of an object that only a tree of contexts has, under a negative key.
+        var temporaryID: NSManagedObjectID?
 
-        /// The ID of the row's object.
-        var id: NSManagedObjectID { store.ids.id(key: key, layout: layout, store: store) }
+        /// The ID of the row.
+        var id: NSManagedObjectID { temporaryID ?? store.ids.id(key: key, layout: layout, store: store) }
     }
 
     var inserted: [Change] = []
@@ -39,12 +41,17 @@ struct ChangeMessage: Sendable {
     static func changes(of objects: [NSManagedObject], _ coordinator: NSPersistentStoreCoordinator?) -> [Change] {
         var stores: [Int32: OpenStore] = [:]
         return objects.compactMap { object in
-            guard object.key > 0 else { return nil }
             let slot = object.storeSlot
-            guard let store = stores[slot] ?? coordinator?.openStore(at: Int(slot)) else { return nil }
+            guard let store = stores[slot] ?? openStore(of: object, coordinator) else { return nil }
             stores[slot] = store
-            return Change(key: object.key, layout: object.layout, store: store)
+            let id = object.key < 0 ? object.objectID : nil
+            return Change(key: object.key, layout: object.layout, store: store, temporaryID: id)
         }
+    }
+
+    private static func openStore(of object: NSManagedObject, _ coordinator: NSPersistentStoreCoordinator?) -> OpenStore? {
+        if object.storeSlot < 0 { return coordinator?.storeForInsertion(of: object.layout) }
+        return coordinator?.openStore(at: Int(object.storeSlot))
     }
 
     var isEmpty: Bool { inserted.isEmpty && updated.isEmpty && deleted.isEmpty }

@@ -51,6 +51,7 @@ extension NSManagedObjectContext {
                 object.current = row.copy()
                 object.flags.insert(.ownsRow)
             }
+            object.unshareRow()
             object.current?.setVersion(object.extras?.base?.version ?? object.current?.version ?? 0)
             object.extras?.base = nil
             object.flags.remove([.updated, .conflictDetection])
@@ -251,6 +252,7 @@ extension NSManagedObject {
             flags.insert(.ownsRow)
         }
         writableExtras.base = row
+        unshareRow()
         current?.setVersion(row.version)
     }
 }

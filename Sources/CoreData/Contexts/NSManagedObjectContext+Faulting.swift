@@ -16,16 +16,33 @@ extension NSManagedObjectContext {
     ///
     /// A store that was removed counts as one without rows.
     final func rowForFault(_ object: NSManagedObject) -> FaultResult {
-        if object.key < 0 { settleStrangers() }
-        guard object.key > 0, let store = store(at: object.storeSlot), store.isOpen else { return .missing }
-        if let row = object.current, isNewest(row, store) { return .found(row) }
         do {
-            let row = try newestRow(key: object.key, layout: object.layout, store: store, prefetched: object.current)
-            return row.map { .found($0) } ?? .missing
+            return try newestRow(ofFault: object).map { .found($0) } ?? .missing
         } catch {
             coordinator?.report(error, "reading \(object.objectID)")
             return .unreadable
         }
+    }
+
+    /// The row that a fault would be filled with; `nil` if there is none.
+    ///
+    /// The object stays a fault.
+    final func newestRow(ofFault object: NSManagedObject) throws -> Row? {
+        if object.key < 0 { settleStrangers() }
+        if upward != nil {
+            if let row = object.current, isNewestInTree(row) { return row }
+            return try parentRow(of: object)
+        }
+        guard object.key > 0, let store = store(at: object.storeSlot), store.isOpen else { return nil }
+        if let row = object.current, isNewest(row, store) { return row }
+        return try newestRow(key: object.key, layout: object.layout, store: store, prefetched: object.current)
+    }
+
+    /// What the coordinator, or the parent, holds of an object just now; `nil` if it holds nothing.
+    final func newestRow(of object: NSManagedObject) throws -> Row? {
+        if upward != nil { return try parentRow(of: object) }
+        guard object.key > 0, let store = store(at: object.storeSlot) else { return nil }
+        return try newestRow(key: object.key, layout: object.layout, store: store, prefetched: nil)
     }
 
     /// Whether a row that a fetch of this context brought is still the newest, without asking the cache.
@@ -42,7 +59,10 @@ extension NSManagedObjectContext {
         if cached == nil, let prefetched, isNewest(prefetched, store) { return prefetched }
         let read = store.cache.beginRead()
         defer { store.cache.endRead(read) }
-        guard let row = try store.store.row(forKey: key, in: layout) else { return nil }
+        // A store of one's own is told who asks.
+        guard let row = try ConfinementScope.enter(self, { try store.store.row(forKey: key, in: layout) }) else {
+            return nil
+        }
         var rows = [row]
         store.cache.offer(&rows, root: layout.rootNumber, read: read)
         return rows[0]
@@ -53,13 +73,13 @@ extension NSManagedObjectContext {
         return CoarseClock.seconds(since: row.stamp) < stalenessInterval
     }
 
-    /// What the store holds of a to-many relationship.
+    /// What the store, or the parent, holds of a to-many relationship.
     final func storedMembers(of slot: ToManySlot, ownedBy object: NSManagedObject) -> [ObjectReference] {
-        guard object.key > 0, !slot.isTransient, !object.flags.contains(.inserted),
-            let store = store(at: object.storeSlot)
-        else { return [] }
+        guard !slot.isTransient, !object.flags.contains(.inserted) else { return [] }
         do {
-            return try store.store.members(of: slot, ownedBy: object.reference)
+            if upward != nil { return try parentMembers(of: slot, ownedBy: object) }
+            guard object.key > 0, let store = store(at: object.storeSlot) else { return [] }
+            return try ConfinementScope.enter(self) { try store.store.members(of: slot, ownedBy: object.reference) }
         } catch {
             coordinator?.report(error, "reading \"\(slot.name)\" of \(object.objectID)")
             return []

@@ -8,23 +8,49 @@ extension NSManagedObjectContext {
     /// counts, what is deleted does not, and what is changed counts as it is in memory. Reads on this thread, beside other
     /// readers and any writer.
     ///
-    /// - Returns: Objects, IDs or a number, as the request's result type says.
+    /// Dictionaries alone tell what is stored, whatever changes are pending.
+    ///
+    /// - Returns: Objects, IDs, dictionaries or a number, as the request's result type says.
     /// - Throws: `persistentStoreOperation` (134070) with a text that names the entity or key path for a request that makes
     ///   no sense; errors of the store.
     public func fetch<T>(_ request: NSFetchRequest<T>) throws -> [T] {
         if let type = T.self as? NSManagedObject.Type { ManagedClasses.register(type) }
-        let specification = request.specification
+        return try fetch(request.specification, request.affectedStores, nil)
+    }
+
+    /// Fetches with what stores have answered beforehand, or by asking them now.
+    ///
+    /// - Throws: Besides the errors of ``fetch(_:)``, ``PreparedReads/Unanswered`` where `prepared` lacks an answer.
+    final func fetch<T>(
+        _ specification: FetchSpecification,
+        _ stores: [NSPersistentStore]?,
+        _ prepared: PreparedReads?
+    ) throws -> [T] {
+        defer { deliverRegistrations() }
+        return try inChain {
+            try ConfinementScope.enter(self) { try results(specification, stores, prepared) }
+        }
+    }
+
+    private func results<T>(
+        _ specification: FetchSpecification,
+        _ stores: [NSPersistentStore]?,
+        _ prepared: PreparedReads?
+    ) throws -> [T] {
         switch specification.resultType {
         case .countResultType:
-            return try cast([NSNumber(value: try count(specification, request.affectedStores))], specification)
+            return try cast([NSNumber(value: try count(specification, stores, prepared))], specification)
         case .managedObjectIDResultType:
-            let fetch = try ContextFetch(self, specification, request.affectedStores)
+            let fetch = try ContextFetch(self, specification, stores, prepared)
             return try cast(try fetch.ids(), specification)
         case .managedObjectResultType:
-            let fetch = try ContextFetch(self, specification, request.affectedStores)
+            let fetch = try ContextFetch(self, specification, stores, prepared)
             return try cast(try fetch.objects(), specification)
+        case .dictionaryResultType: return try dictionaries(specification, stores)
         default:
-            throw FetchPlanner.refused("Dictionary results are not available yet; fetch objects or IDs.")
+            throw FetchPlanner.refused(
+                "resultType can be one of the result types, not several (\(specification.resultType.rawValue))."
+            )
         }
     }
 
@@ -33,11 +59,21 @@ extension NSManagedObjectContext {
     /// - Throws: As ``fetch(_:)``.
     public func count<T>(for request: NSFetchRequest<T>) throws -> Int {
         if let type = T.self as? NSManagedObject.Type { ManagedClasses.register(type) }
-        return try count(request.specification, request.affectedStores)
+        let specification = request.specification
+        return try inChain {
+            try ConfinementScope.enter(self) { try count(specification, request.affectedStores, nil) }
+        }
     }
 
-    private func count(_ specification: FetchSpecification, _ stores: [NSPersistentStore]?) throws -> Int {
-        try ContextFetch(self, specification, stores).count()
+    private func count(
+        _ specification: FetchSpecification,
+        _ stores: [NSPersistentStore]?,
+        _ prepared: PreparedReads?
+    ) throws -> Int {
+        if DictionaryFetch.decidesCount(of: specification) {
+            return try DictionaryFetch(self, specification, stores).count()
+        }
+        return try ContextFetch(self, specification, stores, prepared).count()
     }
 
     /// Gives results the type that the request promises.
@@ -59,7 +95,8 @@ extension NSManagedObjectContext {
         try castEach(results, specification)
     }
 
-    private func castEach<T>(_ results: [NSObject], _ specification: FetchSpecification) throws -> [T] {
+    /// Gives results the type that the request promises, each for itself.
+    final func castEach<T>(_ results: [NSObject], _ specification: FetchSpecification) throws -> [T] {
         try results.map { result in
             guard let typed = result as? T else { throw mismatch(result, T.self) }
             return typed
@@ -90,37 +127,45 @@ extension NSManagedObject {
     }
 }
 
-/// One fetch of one context: asks the stores and folds pending changes in.
+/// One fetch of one context: asks the stores, or the parent, and folds pending changes in.
 ///
 /// Lives for one call.
 struct ContextFetch {
-    private let context: NSManagedObjectContext
-    private let specification: FetchSpecification
-    private let plan: FetchPlan
-    private let stores: [OpenStore]
+    let context: NSManagedObjectContext
+    let specification: FetchSpecification
+    let plan: FetchPlan
+    let stores: [OpenStore]
+    /// What the stores have answered already; `nil` to ask them now.
+    let prepared: PreparedReads?
+
+    /// A fetch that was planned already.
+    init(
+        _ context: NSManagedObjectContext,
+        _ specification: FetchSpecification,
+        _ plan: FetchPlan,
+        _ stores: [OpenStore],
+        _ prepared: PreparedReads?
+    ) {
+        self.context = context
+        self.prepared = prepared
+        self.specification = specification
+        self.plan = plan
+        self.stores = stores
+    }
 
     init(
         _ context: NSManagedObjectContext,
         _ specification: FetchSpecification,
-        _ affected: [NSPersistentStore]?
+        _ affected: [NSPersistentStore]?,
+        _ prepared: PreparedReads? = nil
     ) throws {
         context.assertCurrent("fetch(_:)")
         context.processPendingChanges()
-        guard let coordinator = context.coordinator else {
-            throw FetchPlanner.refused("\(context.describedName) has no persistentStoreCoordinator to fetch from.")
-        }
         self.context = context
+        self.prepared = prepared
         self.specification = specification
-        plan = try FetchPlanner(model: context.model).plan(specification)
-        let numbers = plan.entityNumbers
-        stores = coordinator.openStores.filter { open in
-            numbers.contains { open.entityNumbers.contains($0) } && (affected?.contains { $0 === open.store } ?? true)
-        }
-        guard !stores.isEmpty || affected != nil else {
-            throw FetchPlanner.refused(
-                "No store of the coordinator holds entity \(plan.layout.entity.name ?? ""); add a store before you fetch."
-            )
-        }
+        plan = try context.fetchPlanner().plan(specification)
+        stores = try context.storesToAsk(plan, affected)
     }
 
     // MARK: - The three kinds of answer
@@ -135,9 +180,10 @@ struct ContextFetch {
 
     func ids() throws -> [NSManagedObjectID] {
         let overlay = PendingOverlay(context, plan, specification)
+        if overlay == nil, context.upward != nil { return try askedOfParent(plan).idsForChild() }
         guard overlay == nil, stores.count == 1 else { return try objects().map(\.objectID) }
         let store = stores[0]
-        return try store.store.references(for: plan.asked(of: store)).map {
+        return try references(in: store, plan).map {
             store.ids.id(key: $0.key, layout: context.layout(of: $0), store: store)
         }
     }
@@ -147,24 +193,32 @@ struct ContextFetch {
         if let overlay {
             if overlay.mustEvaluateAll { return try objects().count }
             var all = try overlay.matchingCount
+            if context.upward != nil {
+                all += try askedOfParent(plan.unordered).idsForChild().count { !overlay.hides($0) }
+                return plan.windowed(all)
+            }
             for store in stores {
                 // Only the keys are read, to leave out those whose stored values do not count.
-                for reference in try store.store.references(for: plan.unordered.asked(of: store))
+                for reference in try references(in: store, plan.unordered)
                 where !overlay.hides(reference, store) {
                     all += 1
                 }
             }
             return plan.windowed(all)
         }
-        if stores.count == 1 { return try stores[0].store.count(for: plan.asked(of: stores[0])) }
+        if context.upward != nil { return try askedOfParent(plan).count() }
+        if stores.count == 1 { return try count(in: stores[0], plan) }
         // The limit is one over all stores.
-        return plan.windowed(try stores.reduce(0) { $0 + (try $1.store.count(for: plan.unordered.asked(of: $1))) })
+        return plan.windowed(try stores.reduce(0) { $0 + (try count(in: $1, plan.unordered)) })
     }
 
     // MARK: - Stores
 
-    /// What the stores hold, in order.
+    /// What the stores, or the parent, hold, in order.
     private func stored(_ plan: FetchPlan) throws -> [NSManagedObject] {
+        if context.upward != nil {
+            return context.objects(of: try askedOfParent(plan).snapshotsForChild(), specification)
+        }
         if stores.count == 1 { return try objects(from: stores[0], plan) }
         var all: [NSManagedObject] = []
         for store in stores { all.append(contentsOf: try objects(from: store, plan.firstPart)) }
@@ -173,22 +227,19 @@ struct ContextFetch {
 
     /// Applies offset and limit where more than one store was asked.
     private func window(_ objects: [NSManagedObject]) -> [NSManagedObject] {
-        stores.count == 1 ? objects : plan.window(objects)
+        stores.count == 1 || context.upward != nil ? objects : plan.window(objects)
     }
 
     private func objects(from store: OpenStore, _ plan: FetchPlan) throws -> [NSManagedObject] {
-        guard specification.includesPropertyValues else {
-            return try store.store.references(for: plan.asked(of: store)).map { reference in
+        let wantsValues = !specification.returnsObjectsAsFaults || specification.shouldRefreshRefetchedObjects
+        guard specification.includesPropertyValues, store.store.fetchesRows || wantsValues else {
+            return try references(in: store, plan).map { reference in
                 let layout = context.layout(of: reference)
                 return context.registered(key: reference.key, layout: layout, storeSlot: Int32(store.slot))
                     ?? context.makeFault(key: reference.key, layout: layout, storeSlot: Int32(store.slot))
             }
         }
-        let read = store.cache.beginRead()
-        defer { store.cache.endRead(read) }
-        let commits = store.cache.commits
-        var rows = try store.store.rows(for: plan.asked(of: store))
-        store.cache.offer(&rows, root: plan.layout.rootNumber, read: read)
+        let (rows, commits) = try rows(in: store, plan)
         return context.objects(
             from: rows,
             store,
@@ -196,6 +247,27 @@ struct ContextFetch {
             asFaults: specification.returnsObjectsAsFaults,
             refreshes: specification.shouldRefreshRefetchedObjects
         )
+    }
+
+    // MARK: - Asking
+
+    /// The rows that a store holds, and its commit count before they were read.
+    func rows(in store: OpenStore, _ plan: FetchPlan) throws -> (rows: [Row], commits: UInt64) {
+        if let prepared { return try prepared.rows(store, plan) }
+        let read = store.cache.beginRead()
+        defer { store.cache.endRead(read) }
+        let commits = store.cache.commits
+        var rows = try store.store.rows(for: plan.asked(of: store))
+        store.cache.offer(&rows, root: plan.layout.rootNumber, read: read)
+        return (rows, commits)
+    }
+
+    private func references(in store: OpenStore, _ plan: FetchPlan) throws -> [ObjectReference] {
+        try prepared?.references(store, plan) ?? store.store.references(for: plan.asked(of: store))
+    }
+
+    private func count(in store: OpenStore, _ plan: FetchPlan) throws -> Int {
+        try prepared?.count(store, plan) ?? store.store.count(for: plan.asked(of: store))
     }
 }
 

@@ -31,7 +31,8 @@ extension NSManagedObjectContext {
         into contexts: [NSManagedObjectContext]
     ) {
         var known: [(coordinator: NSPersistentStoreCoordinator, message: ChangeMessage)] = []
-        for context in contexts {
+        // A child that is listed beside its parent takes over what the parent has merged before it.
+        for context in contexts.map({ ($0, $0.depth) }).sorted(by: { $0.1 < $1.1 }).map(\.0) {
             guard let coordinator = context.persistentStoreCoordinator else { continue }
             if !known.contains(where: { $0.coordinator === coordinator }) {
                 let message = ChangeMessage(userInfo: changeNotificationData, coordinator)
@@ -44,7 +45,8 @@ extension NSManagedObjectContext {
         }
     }
 
-    /// Whether saves of other contexts on the same coordinator are merged into this one by themselves.
+    /// Whether saves of other contexts on the same coordinator are merged into this one by themselves; for a child, the
+    /// saves of its parent and of others into its parent.
     ///
     /// Default false.
     ///
@@ -57,7 +59,7 @@ extension NSManagedObjectContext {
         set {
             assertCurrentOrUnused(#function)
             followsSaves = newValue
-            coordinator?.follow(self, newValue)
+            followParent(newValue)
         }
     }
 
@@ -86,27 +88,32 @@ extension NSManagedObjectContext {
         // What was changed here before is an event, and an undo step, of its own.
         processPendingChanges()
         settleStrangers()
-        for change in message.updated {
+        for change in message.updated.compactMap(settled) {
             let slot = Int32(change.store.slot)
-            makeFaultIfForgotten(key: change.key, root: change.layout.rootNumber, storeSlot: slot)
+            if change.key > 0 {
+                makeFaultIfForgotten(key: change.key, root: change.layout.rootNumber, storeSlot: slot)
+            }
             guard let object = registered(key: change.key, layout: change.layout, storeSlot: slot) else {
                 observers.noteUnregistered(change)
                 continue
             }
-            mergeUpdate(of: object, in: change.store)
+            mergeUpdate(of: object)
         }
-        for change in message.inserted {
+        for change in message.inserted.compactMap(settled) {
             let slot = Int32(change.store.slot)
             if let known = registered(key: change.key, layout: change.layout, storeSlot: slot) {
                 // Fetched before the message came, or deleted and now back.
-                mergeUpdate(of: known, in: change.store)
+                mergeUpdate(of: known)
+            } else if let id = change.temporaryID {
+                noteEvent(makeForeignFault(id, storeSlot: slot), .eventInserted)
             } else {
                 noteEvent(makeFault(key: change.key, layout: change.layout, storeSlot: slot), .eventInserted)
             }
         }
         var unknownRoots: Set<Int> = []
-        for change in message.deleted {
-            guard !isBack(change) else {
+        for change in message.deleted.compactMap(settled) {
+            // What a parent has deleted and not saved is still stored.
+            guard upward != nil || !isBack(change) else {
                 mergeReturn(change)
                 continue
             }
@@ -126,6 +133,7 @@ extension NSManagedObjectContext {
             sets.add(.deletedObjectIDs, idsOf: message.deleted)
         }
         observers.committed(message)
+        downward.tellFollowers(message)
     }
 
     /// Whether a row that was deleted is there again: messages of two contexts may come in another order than their saves.
@@ -138,19 +146,41 @@ extension NSManagedObjectContext {
         guard let object = registered(key: change.key, layout: change.layout, storeSlot: slot) else {
             return observers.noteUnregistered(change)
         }
-        mergeUpdate(of: object, in: change.store)
+        mergeUpdate(of: object)
     }
 
     /// The newest row of an object whose change is being merged.
     ///
     /// An error of the store is reported, since a merge has nobody to throw it to; the object keeps its values.
-    private func newestRow(of object: NSManagedObject, in store: OpenStore) -> Row? {
+    private func mergedRow(of object: NSManagedObject) -> Row? {
         do {
-            return try newestRow(key: object.key, layout: object.layout, store: store, prefetched: nil)
+            return try newestRow(of: object)
         } catch {
             coordinator?.report(error, "merging a change of \(object.objectID)")
             return nil
         }
+    }
+
+    /// The change under the key that this context knows the object by; `nil` for an object of another tree.
+    private func settled(_ change: ChangeMessage.Change) -> ChangeMessage.Change? {
+        guard let id = change.temporaryID else { return change }
+        let (key, store) = id.current
+        if let store, temporaryObjects[change.key] == nil {
+            return ChangeMessage.Change(key: key, layout: change.layout, store: store)
+        }
+        // The parent has the object; a context without one has either inserted it, or knows nothing of it.
+        return upward == nil ? nil : change
+    }
+
+    /// How many contexts are above this one.
+    fileprivate final var depth: Int {
+        var depth = 0
+        var context = parent
+        while let current = context {
+            depth += 1
+            context = current.parent
+        }
+        return depth
     }
 
     /// Lets loaded relationships be loaded anew that may name deleted rows of which there are no objects here.
@@ -164,17 +194,19 @@ extension NSManagedObjectContext {
         }
     }
 
-    private func mergeUpdate(of object: NSManagedObject, in store: OpenStore) {
+    private func mergeUpdate(of object: NSManagedObject) {
+        guard !object.isInserted else { return }
+        downward.noteState()
         if object.flags.contains(.gone) {
             // Its deletion was merged or found before, and somebody has brought the row back.
-            guard let row = newestRow(of: object, in: store) else { return }
+            guard let row = mergedRow(of: object) else { return }
             object.flags.remove([.gone, .deleted, .deletePropagated])
             object.realise(row)
         } else if object.isFault {
             // It will be filled with the newest row; the one that a fetch brought is not it any more.
             object.current = nil
             object.forgetMembers()
-        } else if let row = newestRow(of: object, in: store) {
+        } else if let row = mergedRow(of: object) {
             object.rebase(onto: row)
             object.awake(fromSnapshotEvents: .refresh)
         }
@@ -291,20 +323,25 @@ extension ChangeMessage {
                 default: id = nil
                 }
                 guard let id else { continue }
-                let (key, store) = id.current
-                guard let store, key > 0 else { continue }
-                if let change = own(Change(key: key, layout: id.layout, store: store), coordinator) {
-                    result.append(change)
-                }
+                if let change = Self.change(id, coordinator).flatMap({ own($0, coordinator) }) { result.append(change) }
             }
         }
         return result
     }
 
+    private static func change(_ id: NSManagedObjectID, _ coordinator: NSPersistentStoreCoordinator?) -> Change? {
+        let (key, store) = id.current
+        if let store { return Change(key: key, layout: id.layout, store: store) }
+        // An object that a tree of contexts has not saved to its store.
+        guard let store = coordinator?.storeForInsertion(of: id.layout) else { return nil }
+        return Change(key: key, layout: id.layout, store: store, temporaryID: id)
+    }
+
     /// The row as this coordinator knows it: the IDs of another coordinator on the same file are told by their URIs.
     private static func own(_ change: Change, _ coordinator: NSPersistentStoreCoordinator?) -> Change? {
         guard let coordinator, change.store.owner != ObjectIdentifier(coordinator) else { return change }
-        guard let known = coordinator.managedObjectID(forURIRepresentation: change.id.uriRepresentation()),
+        guard change.temporaryID == nil,
+            let known = coordinator.managedObjectID(forURIRepresentation: change.id.uriRepresentation()),
             let store = known.current.store
         else { return nil }
         return Change(key: known.key, layout: known.layout, store: store)

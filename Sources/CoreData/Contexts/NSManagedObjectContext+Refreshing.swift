@@ -9,9 +9,10 @@ extension NSManagedObjectContext {
     ///     not conflict with what was merged. With `false` the changes are dropped and the object becomes a fault.
     public func refresh(_ object: NSManagedObject, mergeChanges flag: Bool) {
         assertCurrent(#function)
-        guard object.context === self, object.key > 0, !object.isInserted else { return }
+        guard object.context === self, isStored(object) else { return }
         // What others have changed must not become part of an undo step.
         if !undoRecords.isEmpty { processPendingChanges() }
+        downward.noteState()
         if object.flags.contains(.gone) {
             // Somebody else has deleted it. It stays readable, unless its values were never found: the row may be back.
             guard object.flags.contains(.inaccessible) else { return }
@@ -21,11 +22,8 @@ extension NSManagedObjectContext {
             // Only relationships are changed, and a fault reads the newest values by itself.
             object.extras?.reloadRelationships()
         } else if flag, object.hasChanges {
-            guard let store = store(at: object.storeSlot) else { return }
             // A refresh asks for the newest there is; the cache is as new as anything this coordinator has read or saved.
-            if let row = try? newestRow(key: object.key, layout: object.layout, store: store, prefetched: nil) {
-                object.rebase(onto: row)
-            }
+            if let row = try? newestRow(of: object) { object.rebase(onto: row) }
             object.awake(fromSnapshotEvents: .refresh)
         } else {
             if object.hasChanges {
@@ -44,7 +42,7 @@ extension NSManagedObjectContext {
     public func refreshAllObjects() {
         assertCurrent(#function)
         var stored: [NSManagedObject] = []
-        forEachRegistered { if $0.key > 0 { stored.append($0) } }
+        forEachRegistered { if isStored($0) { stored.append($0) } }
         for object in stored where !object.isFault || object.extras != nil { refresh(object, mergeChanges: true) }
     }
 
@@ -112,6 +110,9 @@ extension NSManagedObjectContext {
         conflictDetectionList = []
         mergedDeletions = []
         strangers = []
+        tellStoresOfAllGoing()
+        upward?.forgetAll()
+        downward.noteState()
         for table in tables {
             // Whoever holds an object may still ask for its ID.
             table?.forEachHeldElsewhere { _ = $0.objectID }

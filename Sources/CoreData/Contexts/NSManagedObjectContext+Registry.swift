@@ -64,6 +64,7 @@ extension NSManagedObjectContext {
         while tables.count <= index { tables.append(nil) }
         let table = ObjectTable<NSManagedObject>()
         tables[index] = table
+        noteTable(storeSlot: storeSlot)
         return table
     }
 
@@ -102,7 +103,7 @@ extension NSManagedObjectContext {
         let layout = layout(of: reference)
         let slot = owner.storeSlot >= 0 ? owner.storeSlot : storeSlotForInsertion(of: owner)
         if let found = registered(key: reference.key, layout: layout, storeSlot: slot) { return found }
-        guard reference.key > 0 else { return nil }
+        guard reference.key > 0 else { return foreignObject(for: reference, storeSlot: slot) }
         return makeFault(key: reference.key, layout: layout, storeSlot: slot)
     }
 
@@ -119,7 +120,9 @@ extension NSManagedObjectContext {
 
     /// The ID that a relationship of `owner` names, without making the object.
     final func id(of reference: ObjectReference, near owner: NSManagedObject) -> NSManagedObjectID {
-        if reference.key < 0 { return TemporaryIDs.id(key: reference.key, layout: layout(of: reference)) }
+        if reference.key < 0 {
+            return temporaryID(reference.key) ?? TemporaryIDs.id(key: reference.key, layout: layout(of: reference))
+        }
         guard let store = store(at: owner.storeSlot >= 0 ? owner.storeSlot : storeSlotForInsertion(of: owner)) else {
             return NSManagedObjectID.leadingNowhere(layout(of: reference))
         }
@@ -163,6 +166,7 @@ extension NSManagedObjectContext {
         object.flags = ConfinementScope.isChecked ? [.fault, .checked] : .fault
         table.insert(object)
         registeredCount &+= 1
+        if tellsStores { tellStore(of: object, isRegistered: true) }
         return object
     }
 
@@ -182,6 +186,7 @@ extension NSManagedObjectContext {
         object.storeSlot = storeSlot
         table(storeSlot: storeSlot, root: object.layout.rootNumber).insert(object)
         registeredCount &+= 1
+        if tellsStores { tellStore(of: object, isRegistered: true) }
     }
 
     /// Forgets an object.
@@ -194,7 +199,10 @@ extension NSManagedObjectContext {
             temporaryObjects.remove(object.key)
         } else {
             let index = tableIndex(storeSlot: object.storeSlot, root: object.layout.rootNumber)
-            if index < tables.count, tables[index]?.remove(object.key) != nil { registeredCount -= 1 }
+            if index < tables.count, tables[index]?.remove(object.key) != nil {
+                registeredCount -= 1
+                if tellsStores { tellStore(of: object, isRegistered: false) }
+            }
         }
         object.leaveContext()
     }
@@ -214,7 +222,12 @@ extension NSManagedObjectContext {
             object.extras?.forgetCollections()
         }
         for table in tables {
-            registeredCount -= table?.sweep { $0.isDisposable || $0.flags.contains(.gone) } ?? 0
+            registeredCount -=
+                table?.sweep { object in
+                    guard object.isDisposable || object.flags.contains(.gone) else { return false }
+                    if tellsStores { tellStore(of: object, isRegistered: false) }
+                    return true
+                } ?? 0
         }
     }
 
@@ -260,6 +273,7 @@ extension NSManagedObjectContext {
         if let found = lookUp(objectID) { return found }
         let (key, store) = objectID.current
         if let store { return makeFault(key: key, layout: objectID.layout, storeSlot: Int32(store.slot)) }
+        if upward != nil { return makeForeignFault(objectID) }
         // An unsaved object of another context: a fault that can be realised only once it was saved there.
         let type = objectID.layout.objectClass.type(of: objectID.layout.entity)
         let object = type.init(entity: objectID.layout.entity, insertInto: nil)
@@ -273,6 +287,7 @@ extension NSManagedObjectContext {
 
     /// Files the objects that other contexts have saved meanwhile under their permanent keys.
     final func settleStrangers() {
+        if upward != nil { settleForeign() }
         guard !strangers.isEmpty else { return }
         strangers.removeAll { object in
             guard object.context === self, object.key < 0, object.flags.isDisjoint(with: .changed) else { return true }
@@ -296,6 +311,7 @@ extension NSManagedObjectContext {
             guard known.flags.isDisjoint(with: [.inaccessible, .gone]) else { throw Self.missing(objectID) }
             return known
         }
+        if upward != nil { return try existingObjectInTree(objectID, known) }
         let (key, store) = objectID.current
         guard key > 0, let store else { throw Self.missing(objectID) }
         guard let row = try newestRow(key: key, layout: objectID.layout, store: store, prefetched: known?.current)

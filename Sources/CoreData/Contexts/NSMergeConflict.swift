@@ -20,6 +20,8 @@ public final class NSMergeConflict: NSObject {
 
     /// The stored row that the changes collide with; `nil` if it was deleted, or the conflict was made by hand.
     let newerRow: Row?
+    /// What the context's changes are made upon; `nil` if the conflict was made by hand.
+    let baseRow: Row?
 
     /// Describes a conflict.
     ///
@@ -43,6 +45,21 @@ public final class NSMergeConflict: NSObject {
         cachedSnapshot = cachesnap
         persistedSnapshot = persnap
         newerRow = nil
+        baseRow = nil
+    }
+
+    /// Describes a conflict of a child with its parent, whose row is newer, or gone.
+    ///
+    /// Versions count saves to a store; what the parent has not saved counts as one version more.
+    init(inTree source: NSManagedObject, base: Row, newer: Row?) {
+        sourceObject = source
+        oldVersionNumber = Int(base.version)
+        newVersionNumber = newer.map { Int(max($0.version, base.version + 1)) } ?? 0
+        objectSnapshot = source.snapshot(of: base)
+        newerRow = newer
+        baseRow = base
+        cachedSnapshot = newer.map { source.snapshot(of: $0) }
+        persistedSnapshot = nil
     }
 
     /// Describes what a store has refused.
@@ -55,6 +72,7 @@ public final class NSMergeConflict: NSObject {
         newVersionNumber = Int(newer?.version ?? 0)
         objectSnapshot = base.map { source.snapshot(of: $0) }
         newerRow = newer
+        baseRow = base
         if let newer, let cached, cached.version >= newer.version {
             cachedSnapshot = source.snapshot(of: newer)
             persistedSnapshot = nil

@@ -53,6 +53,11 @@ struct PendingOverlay {
         return hidden.contains(ObjectIdentifier(object))
     }
 
+    /// Whether what the parent says of an object does not count.
+    func hides(_ id: NSManagedObjectID) -> Bool {
+        context.registeredObject(for: id).map { hidden.contains(ObjectIdentifier($0)) } ?? false
+    }
+
     /// Folds the changes into the store's answer, which was asked for widely enough.
     func fold(into stored: [NSManagedObject]) throws -> [NSManagedObject] {
         let unchanged = stored.filter { !hidden.contains(ObjectIdentifier($0)) }

@@ -83,13 +83,17 @@ open class NSPersistentStoreCoordinator: NSObject, @unchecked Sendable {
 
     // MARK: - Adding and removing entries
 
-    func enter(_ store: any RowStore, entityNumbers: Set<Int>) -> OpenStore {
+    /// Gives a store its place, before anybody can use it.
+    func makeEntry(_ store: any RowStore, entityNumbers: Set<Int>) -> OpenStore {
         state.withLock { state in
             let entry = OpenStore(store: store, owner: self, slot: state.slots.count, entityNumbers: entityNumbers)
             state.slots.append(entry)
-            state.open.append(entry)
             return entry
         }
+    }
+
+    func enter(_ entry: OpenStore) {
+        state.withLock { state in state.open.append(entry) }
     }
 
     func take(_ entry: OpenStore) {
@@ -107,11 +111,14 @@ open class NSPersistentStoreCoordinator: NSObject, @unchecked Sendable {
     /// - Throws: The store's error.
     func save(_ plan: SavePlan) throws -> [SavePlan.Conflict] {
         for (store, changes) in plan.stores {
-            let conflicts = try store.store.save(changes) { plan.didCommit($0, to: store, changes) }
+            let conflicts = try store.store.save(changes, of: plan.context) { plan.didCommit($0, to: store, changes) }
             guard conflicts.isEmpty else { return conflicts.map { SavePlan.Conflict(kind: $0, store: store) } }
         }
         return []
     }
+
+    /// The reads of asynchronous fetches.
+    let asynchronousReads = ReadQueue()
 
     // MARK: - Following saves
 
@@ -199,7 +206,9 @@ open class NSPersistentStoreCoordinator: NSObject, @unchecked Sendable {
         if ConfinementScope.contains(self) { return try block() }
         return try MainQueue.keepingTrack {
             let stack = ConfinementScope.stack
-            return try queue.sync { try ConfinementScope.enter(self, within: stack, block) }
+            return try WaitGraph.sync(queue, of: self, stack) {
+                try ConfinementScope.enter(self, within: stack, block)
+            }
         }
     }
 
@@ -226,9 +235,9 @@ open class NSPersistentStoreCoordinator: NSObject, @unchecked Sendable {
             guard let uuid = UUID(uuidString: String(parts[2].dropFirst())) else { return nil }
             return TemporaryIDs.id(uuid: uuid)
         }
-        guard kind == "p", let key = Int64(parts[2].dropFirst()), key > 0,
-            let store = openStores.first(where: { $0.store.identifier == parts[0] }),
-            store.entityNumbers.contains(entity.entityNumber)
+        guard kind == "p", let store = openStores.first(where: { $0.store.identifier == parts[0] }),
+            store.entityNumbers.contains(entity.entityNumber),
+            let key = store.store.key(fromURIText: parts[2].dropFirst(), of: entity.layout)
         else { return nil }
         return store.ids.id(key: key, layout: entity.layout, store: store)
     }

@@ -109,6 +109,24 @@ final class RowCache: Sendable {
         }
     }
 
+    /// Brings rows of a read that is still under way up to date with the saves since it began.
+    ///
+    /// - Returns: False if one of them was removed, or may have changed elsewhere: then it has to be read again.
+    /// - Complexity: O(1) a row, under one lock for all of them.
+    func renew(_ rows: inout [Row], root: Int, read: Read) -> Bool {
+        state.withLock { state in
+            let table = state.tables[root]
+            for index in rows.indices {
+                let row = rows[index]
+                if let removed = state.removals[Removal(root: root, key: row.key)], removed > read.commit {
+                    return false
+                }
+                if let known = table?[row.key], known.header.version > row.version { rows[index] = Row(shared: known) }
+            }
+            return true
+        }
+    }
+
     /// Enters what a save has committed, as one step.
     ///
     /// Called by the save that holds the store's writer, so that commits enter in their order.

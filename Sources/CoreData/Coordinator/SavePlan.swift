@@ -88,6 +88,8 @@ final class SavePlan {
             return
         }
         let slot = flags.contains(.inserted) ? try insertionSlot(of: object) : Int(object.storeSlot)
+        // The store writes keys and versions into the row in place.
+        object.unshareRow()
         if flags.contains(.inserted), let row = object.current {
             resolveReferences(of: row)
             try change(slot, object) { $0.inserted.append(row) }
@@ -236,8 +238,10 @@ final class SavePlan {
         committed.insert(store.slot)
         let temporaryKeys = changes.inserted.map(\.key)
         let keys = changes.settle(result)
-        for (row, temporary) in zip(changes.inserted, temporaryKeys) where temporary < 0 {
-            if let id = TemporaryIDs.take(temporary) { store.ids.adopt(id, key: row.key, store: store) }
+        context.downward.promotions.promote {
+            for (row, temporary) in zip(changes.inserted, temporaryKeys) where temporary < 0 {
+                if let id = TemporaryIDs.take(temporary) { store.ids.adopt(id, key: row.key, store: store) }
+            }
         }
         var written = changes.inserted
         written.append(contentsOf: changes.updated.map(\.row))

@@ -112,10 +112,11 @@ extension NSManagedObject {
 
     /// Leaves a context that goes away: there are no changes any more, since nobody can save them.
     final func outliveContext() {
+        let isNew = key < 0 && flags.contains(.inserted)
         leaveContext()
         flags = flags.intersection([.fault, .ownsRow, .inaccessible, .gone, .detached])
-        // A stored object cannot be inserted anew: its row is there already.
-        if key > 0 { flags.insert(.gone) }
+        // A stored object cannot be inserted anew: its row is there already, or in the parent.
+        if !isNew { flags.insert(.gone) }
     }
 
     /// The extras, made at the first need.

@@ -27,6 +27,7 @@ extension NSManagedObject {
         case nil:
             switch key {
             case "objectID": return objectID
+            case "entity": return entity
             case "self": return self
             default:
                 if let recording = KeyPathRecording.current, KeyPathRecording.isRecorder(layout) {
@@ -305,7 +306,8 @@ public enum NSKeyValueSetMutationKind: UInt, Sendable {
 }
 
 extension Dictionary where Key == String, Value == Any {
-    fileprivate mutating func insert(_ value: Any, at path: [String]) {
+    /// Sets the value at the end of a path through dictionaries, which are made where they are missing.
+    mutating func insert(_ value: Any, at path: [String]) {
         guard let first = path.first else { return }
         if path.count == 1 {
             self[first] = value

@@ -251,6 +251,7 @@ open class NSManagedObject: NSObject {
     ///
     /// Stops the program; an override may answer instead.
     open func value(forUndefinedKey key: String) -> Any? {
+        if let question = UndefinedKeyQuestion.current { return question.answer() }
         fatalError(
             "CoreData: entity \(entity.name ?? "") has no property \"\(key)\" (read through value(forKey:) on \(Swift.type(of: self)))"
         )

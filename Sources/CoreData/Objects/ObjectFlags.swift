@@ -37,6 +37,9 @@ struct ObjectFlags: OptionSet {
     /// The row is the object's own and this event's change is noted: a write goes straight to the row.
     static let writable = ObjectFlags(rawValue: 1 << 18)
 
+    /// A child context has been shown the object's own row: whoever writes next copies it first.
+    static let rowShared = ObjectFlags(rawValue: 1 << 19)
+
     /// What keeps a read from going straight to the row.
     static let slowRead: ObjectFlags = [.fault, .checked, .detached]
     /// The object has unsaved changes.

@@ -31,6 +31,16 @@ struct ToManyState {
     init(isOrdered: Bool) { self.isOrdered = isOrdered }
 
     var isFault: Bool { content == nil }
+    /// Whether a member is named by the key of an object that is not in a store.
+    var namesUnsaved: Bool {
+        content?.contains { $0.key < 0 } ?? false || added.contains { $0.key < 0 }
+    }
+    /// Whether a member that was added is named by the key of an object that is not in a store.
+    var addsUnsaved: Bool { added.contains { $0.key < 0 } }
+    /// The members that were added: in the order of making (temporary keys count down), then of storing.
+    var addedInOrder: [ObjectReference] {
+        added.sorted { $0.key < 0 && $1.key < 0 ? $0.key > $1.key : $0.key < $1.key }
+    }
     var hasChanges: Bool { !added.isEmpty || !removed.isEmpty || isReordered }
 
     /// Takes what the store (or the parent) holds, and puts the pending changes on top.
@@ -44,8 +54,8 @@ struct ToManyState {
             removed.formIntersection(known)
         }
         var result = removed.isEmpty ? stored : stored.filter { !removed.contains($0) }
-        // In the order of making (temporary keys count down), then of storing, so that a new list is stable.
-        result.append(contentsOf: added.sorted { $0.key < 0 && $1.key < 0 ? $0.key > $1.key : $0.key < $1.key })
+        // In one order, so that a new list is stable.
+        result.append(contentsOf: addedInOrder)
         content = result
         guard let order = wantedOrder else { return }
         wantedOrder = nil

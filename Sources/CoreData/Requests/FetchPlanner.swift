@@ -16,6 +16,7 @@ struct FetchPlanner {
         guard specification.fetchLimit >= 0, specification.fetchOffset >= 0 else {
             throw Self.refused("fetchLimit and fetchOffset of a fetch of \(entity.name ?? "") may not be negative.")
         }
+        try requireDictionaries(specification, entity)
         let subtree = entity.frozen.subtree
         let numbers = specification.includesSubentities ? Array(subtree) : [entity.entityNumber]
         return FetchPlan(
@@ -25,7 +26,8 @@ struct FetchPlanner {
             predicate: try resolvedPredicate(specification.predicate, entity),
             sort: try resolvedSort(specification.sortDescriptors ?? [], entity),
             limit: specification.fetchLimit,
-            offset: specification.fetchOffset
+            offset: specification.fetchOffset,
+            specification: specification
         )
     }
 

@@ -74,12 +74,17 @@ extension PredicateResolver {
         case .anyKey: throw failure(.unsupported, "ANYKEY cannot be evaluated by a store.")
         case .block: throw failure(.unsupported, "A block expression cannot be evaluated by a store.")
         // A subclass's value does not depend on the row: a fetch request, for instance, is its result.
-        case .custom: return try constant(expression.expressionValue(with: nil, context: nil))
+        case .custom:
+            guard let fetch = expression as? any StoreEvaluatedExpression else {
+                return try constant(expression.expressionValue(with: nil, context: nil))
+            }
+            return try constant(try fetch.valueForStore())
         }
     }
 
     func constant(_ any: Any?) throws -> ResolvedOperand {
         if let scalar = PredicateValue(scalar: any) { return .scalar(.constant(scalar)) }
+        if let entity = try entity(any) { return .scalar(.constant(entity)) }
         guard let members = collectionMembers(of: any) else {
             throw failure(
                 .unsupported,
@@ -88,7 +93,7 @@ extension PredicateResolver {
         }
         return .constants(
             try members.map { member in
-                if let scalar = PredicateValue(scalar: member) { return scalar }
+                if let scalar = try PredicateValue(scalar: member) ?? entity(member) { return scalar }
                 throw failure(
                     .unsupported,
                     "A store cannot compare with a member of type \(member.map { "\(type(of: $0))" } ?? "nil") of a collection."
@@ -97,11 +102,23 @@ extension PredicateResolver {
         )
     }
 
-    private func variable(_ name: String) throws -> ResolvedOperand {
+    /// An entity description as a value; `nil` for anything else.
+    private func entity(_ any: Any?) throws -> PredicateValue? {
+        guard let entity = any as? any PredicateEntityReference else { return nil }
+        let name = entity.predicateEntityName
+        guard let schema = root.predicateSchema(named: name) else {
+            throw failure(.invalidConstant, "The model has no entity \(name) to compare with.")
+        }
+        return .entity(schema.predicateEntityNumber)
+    }
+
+    private mutating func variable(_ name: String) throws -> ResolvedOperand {
         if let iterator = iterator(named: name) { return .scalar(.object(ResolvedPath(variable: iterator))) }
         guard let value = boundValue(named: name) else {
             throw failure(.unboundVariable, "There is no value for the variable $\(name).")
         }
+        // What a fetch computes may be named in its HAVING clause.
+        if let expression = value as? NSExpression { return try operand(expression) }
         return try constant(nullToNil(value))
     }
 

@@ -81,6 +81,8 @@ package indirect enum ResolvedExpression: Sendable {
     case aggregate(ResolvedAggregate)
     case conditional(ResolvedCondition, ResolvedExpression, ResolvedExpression)
     /// One value from all rows of a fetch, or of a group of it: only in the results and the HAVING clause of a fetch.
+    ///
+    /// Rows for which the operand is nil do not count, for `count:` either.
     case rowAggregate(PredefinedFunction, ResolvedExpression)
 }
 

@@ -2,13 +2,27 @@
 package struct ResolvedSort: Sendable {
     /// One descriptor: a value to sort by, and how.
     package struct Term: Sendable {
-        /// An attribute, or an object, which sorts by its identity.
+        /// An attribute, or an object, which sorts by its identity; for dictionaries any expression.
         package let expression: ResolvedExpression
         package let ascending: Bool
         package let comparison: SortComparison
+
+        package init(expression: ResolvedExpression, ascending: Bool = true, comparison: SortComparison = .natural) {
+            self.expression = expression
+            self.ascending = ascending
+            self.comparison = comparison
+        }
     }
 
     package let terms: [Term]
+    /// How many variables the terms use: more than the one for the object only if a term looks into a collection.
+    package let variableCount: Int
+
+    /// An order by terms that were resolved elsewhere.
+    package init(terms: [Term], variableCount: Int) {
+        self.terms = terms
+        self.variableCount = variableCount
+    }
 
     /// Checks sort descriptors against an entity.
     ///
@@ -16,9 +30,22 @@ package struct ResolvedSort: Sendable {
     ///   for a comparator, and for a selector that is none of those that ``SortComparison`` knows.
     package init(_ descriptors: [NSSortDescriptor], schema: any PredicateSchema) throws {
         terms = try descriptors.map { try Self.term($0, schema) }
+        variableCount = 1
     }
 
-    private static func term(_ descriptor: NSSortDescriptor, _ schema: any PredicateSchema) throws -> Term {
+    /// Checks one sort descriptor against an entity.
+    ///
+    /// - Parameters:
+    ///   - descriptor: The descriptor.
+    ///   - schema: The entity.
+    ///   - known: Expressions that keys may name beside the entity's own, already resolved.
+    /// - Returns: The checked term.
+    /// - Throws: As ``init(_:schema:)``.
+    package static func term(
+        _ descriptor: NSSortDescriptor,
+        _ schema: any PredicateSchema,
+        known: [String: ResolvedExpression] = [:]
+    ) throws -> Term {
         func failure(_ reason: PredicateResolutionError.Reason, _ message: String) -> PredicateResolutionError {
             PredicateResolutionError(
                 reason: reason,
@@ -33,13 +60,9 @@ package struct ResolvedSort: Sendable {
         guard let comparison = SortComparison(selector) else {
             throw failure(.unsupported, "Unsupported NSSortDescriptor selector: \(selector).")
         }
-        let source = descriptor.key.map { NSExpression(forKeyPath: $0) } ?? NSExpression.expressionForEvaluatedObject()
-        let (expression, variableCount) = try PredicateResolver.resolve(source, schema: schema)
-        guard variableCount == 1 else {
-            throw failure(.toManyNotAllowed, "A fetch cannot be sorted by what a to-many key leads to.")
-        }
-        if expression.type == .transformable {
-            throw failure(.incompatibleTypes, "There is no order between transformable values.")
+        let expression = try descriptor.key.flatMap { known[$0] } ?? self.expression(descriptor, schema, failure)
+        if expression.type == .transformable || expression.type == .entity {
+            throw failure(.incompatibleTypes, "There is no order between values of type \(expression.type).")
         }
         if comparison != .natural, !expression.type.isText {
             throw failure(
@@ -50,11 +73,24 @@ package struct ResolvedSort: Sendable {
         return Term(expression: expression, ascending: descriptor.ascending, comparison: comparison)
     }
 
+    private static func expression(
+        _ descriptor: NSSortDescriptor,
+        _ schema: any PredicateSchema,
+        _ failure: (PredicateResolutionError.Reason, String) -> PredicateResolutionError
+    ) throws -> ResolvedExpression {
+        let source = descriptor.key.map { NSExpression(forKeyPath: $0) } ?? NSExpression.expressionForEvaluatedObject()
+        let (expression, variableCount) = try PredicateResolver.resolve(source, schema: schema)
+        guard variableCount == 1 else {
+            throw failure(.toManyNotAllowed, "A fetch cannot be sorted by what a to-many key leads to.")
+        }
+        return expression
+    }
+
     // MARK: - Sorting in memory
 
     /// What ``compare(_:_:)`` needs of a subject, read once.
     package func keys(of subject: AnyObject, reader: any PredicateReader) throws -> [PredicateValue] {
-        var evaluator = ResolvedEvaluator(variableCount: 1, reader: reader)
+        var evaluator = ResolvedEvaluator(variableCount: variableCount, reader: reader)
         return try terms.map { try evaluator.value(of: $0.expression, for: subject) }
     }
 

@@ -80,7 +80,7 @@ extension NSManagedObjectContext {
     /// Takes an insertion back: an unsaved object leaves the context, a saved one is deleted.
     private func takeOut(_ object: NSManagedObject) {
         guard object.context === self else { return }
-        guard object.key < 0 else { return delete(object) }
+        guard object.key < 0, object.isInserted else { return delete(object) }
         noteEvent(object, .eventDeleted)
         object.flags.remove([.inserted, .updated, .deleted])
         unregister(object)
@@ -91,7 +91,8 @@ extension NSManagedObjectContext {
     /// Brings an object back that left the context, or whose deletion was saved: as a new insertion.
     private func putBack(_ object: NSManagedObject) {
         let old = object.key
-        if old > 0 {
+        let hadRow = old > 0 || object.idIfKnown?.isTemporaryID == false
+        if hadRow {
             // The row of that key is gone for good, and keys are not used again.
             object.key = 0
             object.storeSlot = -1
@@ -99,7 +100,7 @@ extension NSManagedObjectContext {
         }
         object.flags.remove([.gone, .detached, .deleted, .fault, .deletePropagated])
         registerUnsaved(object)
-        if old > 0 { revivedKeys.note(old, object.key, root: object.layout.rootNumber) }
+        if hadRow { revivedKeys.note(old, object.key, root: object.layout.rootNumber) }
         let values = (object.current ?? object.layout.defaults).copy()
         values.setKey(object.key)
         values.setVersion(0)

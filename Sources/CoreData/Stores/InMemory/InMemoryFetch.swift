@@ -4,7 +4,7 @@ import StrataPredicates
 /// One fetch over the contents of an in-memory store, which no save can change any more.
 struct InMemoryFetch {
     private let plan: FetchPlan
-    private let reader: RowReader
+    let reader: RowReader
 
     init(_ plan: FetchPlan, _ contents: InMemoryContents) {
         self.plan = plan
@@ -16,7 +16,12 @@ struct InMemoryFetch {
         // In the order of insertion, as a table without an index gives them, also among equals.
         var found = try matching().sorted { $0.header.key < $1.header.key }
         if let sort = plan.sort { found = try sort.sorted(found, reader: reader) }
-        return plan.window(found).map { Row(shared: $0) }
+        let rows = plan.window(found).map { Row(shared: $0) }
+        if let control = plan.control {
+            if control.wantsCount { control.expect(rows.count) }
+            control.add(rows.count)
+        }
+        return rows
     }
 
     func count() throws -> Int { plan.window(try matching()).count }
@@ -25,9 +30,13 @@ struct InMemoryFetch {
         let numbers = Set(plan.entityNumbers)
         var evaluator = plan.predicate.map { ResolvedEvaluator($0, reader: reader) }
         var result: [RowBuffer] = []
-        try reader.contents.rows[plan.layout.rootNumber]?.forEach { _, row in
-            guard plan.coversHierarchy || numbers.contains(row.layout.number) else { return }
-            if try evaluator?.evaluate(row.buffer) ?? true { result.append(row.buffer) }
+        let control = plan.control
+        try plan.evaluating {
+            try reader.contents.rows[plan.layout.rootNumber]?.forEach { _, row in
+                guard plan.coversHierarchy || numbers.contains(row.layout.number) else { return }
+                if let control, control.isCancelled { throw CancellationError() }
+                if try evaluator?.evaluate(row.buffer) ?? true { result.append(row.buffer) }
+            }
         }
         return result
     }
@@ -36,13 +45,17 @@ struct InMemoryFetch {
 /// Reads the rows of an in-memory store for resolved predicates.
 ///
 /// The contents cannot change any more.
-private final class RowReader: PredicateReader {
+final class RowReader: RowFinder {
     let contents: InMemoryContents
     private let storeNumber: Int
 
     init(_ contents: InMemoryContents, _ storeNumber: Int) {
         self.contents = contents
         self.storeNumber = storeNumber
+    }
+
+    func row(_ identity: PredicateIdentity, in layout: EntityLayout) -> Row? {
+        contents.rows[layout.rootNumber]?[identity.key]
     }
 
     private func row(_ subject: AnyObject) -> Row {
@@ -73,6 +86,10 @@ private final class RowReader: PredicateReader {
         let row = row(subject)
         return contents.members(of: row.layout.toMany[relationship.slot], ownedBy: row.key)
             .compactMap { find($0, relationship) }
+    }
+
+    func isKind(_ subject: AnyObject, of schema: any PredicateSchema) -> Bool {
+        row(subject).layout.isKind(of: schema)
     }
 
     func count(of relationship: PredicateRelationship, in subject: AnyObject) -> Int {

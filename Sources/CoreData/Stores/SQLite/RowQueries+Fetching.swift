@@ -2,7 +2,7 @@ import Foundation
 import StrataSQLite
 
 /// A statement that answers a fetch, with what has to be bound.
-private struct FetchStatement {
+struct FetchStatement {
     let sql: SQL
     let bindings: [SQLBinding]
     let limit: Int
@@ -19,9 +19,47 @@ private struct FetchStatement {
     }
 }
 
+/// The running statement of a fetch of whole rows.
+struct RowStatement: ~Copyable {
+    private let statement: Statement
+    private let shape: RowShape
+    private let queries: RowQueries
+    private let stamp = CoarseClock.now
+
+    fileprivate init(_ statement: consuming Statement, _ shape: RowShape, _ queries: RowQueries) {
+        self.statement = statement
+        self.shape = shape
+        self.queries = queries
+    }
+
+    /// The next row; `nil` at the end.
+    @inline(__always)
+    func next() throws -> Row? {
+        guard try statement.step() else { return nil }
+        guard let row = shape.row(statement, stamp: stamp, queries) else {
+            throw queries.unknownEntity(statement, shape)
+        }
+        return row
+    }
+}
+
 extension RowQueries {
     /// The whole rows that a fetch asks for.
     func rows(_ plan: FetchPlan, _ entity: EntityMapping, _ connection: Connection) throws -> [Row] {
+        let statement = try rowStatement(plan, entity, connection)
+        var rows: [Row] = []
+        if plan.limit > 0 { rows.reserveCapacity(min(plan.limit, 1024)) }
+        var counter = RowCounter(plan.control)
+        while let row = try statement.next() {
+            rows.append(row)
+            counter.count()
+        }
+        counter.finish()
+        return rows
+    }
+
+    /// The statement for the whole rows that a fetch asks for, before its first row.
+    func rowStatement(_ plan: FetchPlan, _ entity: EntityMapping, _ connection: Connection) throws -> RowStatement {
         // A fetch of one entity alone needs no columns of its sub-entities.
         let shape = shape(entity, isDeep: plan.coversHierarchy || plan.entityNumbers != [entity.layout.number])
         let fetch = try statement(
@@ -32,14 +70,7 @@ extension RowQueries {
         )
         let statement = try prepare(fetch, connection)
         try fetch.bind(statement)
-        let stamp = CoarseClock.now
-        var rows: [Row] = []
-        if plan.limit > 0 { rows.reserveCapacity(min(plan.limit, 1024)) }
-        while try statement.step() {
-            guard let row = shape.row(statement, stamp: stamp, self) else { throw unknownEntity(statement, shape) }
-            rows.append(row)
-        }
-        return rows
+        return RowStatement(statement, shape, self)
     }
 
     /// The references of the rows that a fetch asks for.
@@ -48,11 +79,14 @@ extension RowQueries {
         let statement = try prepare(fetch, connection)
         try fetch.bind(statement)
         var references: [ObjectReference] = []
+        var counter = RowCounter(plan.control)
         while try statement.step() {
             let number = modelNumber(statement[1].int64, 0)
             guard number > 0 else { throw unknownEntity(statement, shape(entity)) }
             references.append(ObjectReference(key: statement[0].int64, entity: number))
+            counter.count()
         }
+        counter.finish()
         return references
     }
 
@@ -73,7 +107,7 @@ extension RowQueries {
         return try statement.step() ? Int(statement[0].int64) : 0
     }
 
-    private func prepare(_ fetch: FetchStatement, _ connection: Connection) throws -> Statement {
+    func prepare(_ fetch: FetchStatement, _ connection: Connection) throws -> Statement {
         do {
             return try connection.statement(fetch.sql)
         } catch {
@@ -104,7 +138,8 @@ extension RowQueries {
         return FetchStatement(sql: SQL(text), bindings: compiled.bindings, limit: plan.limit, offset: plan.offset)
     }
 
-    private func entityCondition(_ plan: FetchPlan) -> String {
+    /// The condition that tells the plan's entities from the others of their hierarchy.
+    func entityCondition(_ plan: FetchPlan) -> String {
         let numbers = plan.entityNumbers.compactMap { mapping.entity(modelNumber: $0)?.number }
         return numbers.count == 1
             ? "t0.Z_ENT = \(numbers[0])" : "t0.Z_ENT IN (\(numbers.map(String.init).joined(separator: ", ")))"

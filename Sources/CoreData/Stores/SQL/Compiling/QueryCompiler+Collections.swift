@@ -117,6 +117,15 @@ extension QueryCompiler {
         write(")")
     }
 
+    /// Writes for how many rows an expression has a value.
+    mutating func writeCount(of operand: ResolvedExpression) throws {
+        // Every row is an object, and counting rows is cheaper than counting values.
+        if case .object(let path) = operand, path.steps.isEmpty { return write("COUNT(*)") }
+        write("COUNT(")
+        try write(operand, for: .comparison)
+        write(")")
+    }
+
     /// Writes the sum or average of a column by SQLite's own function, if its sum of integers cannot run over.
     private mutating func writePlainAggregate(_ function: PredefinedFunction, of element: ResolvedExpression) throws
         -> Bool
@@ -127,8 +136,12 @@ extension QueryCompiler {
         else { return false }
         // A column has no bindings, so its text may stand twice.
         let column = try piece { try $0.write(element, for: .computation) }
-        // IFNULL would not do: a sum of infinities of both signs is NULL as well, and stays it.
-        write("CASE WHEN COUNT(\(column)) = 0 THEN 0 ELSE \(function == .sum ? "SUM" : "AVG")(\(column)) END")
+        switch (function, attribute.type) {
+        case (_, .integer), (_, .bool): write("IFNULL(\(function == .sum ? "SUM" : "AVG")(\(column)), 0)")
+        // IFNULL would not do for the rest: a sum of infinities of both signs is NULL as well, and stays it.
+        case (.sum, _): write("TOTAL(\(column))")
+        default: write("CASE WHEN COUNT(\(column)) = 0 THEN 0 ELSE AVG(\(column)) END")
+        }
         return true
     }
 }

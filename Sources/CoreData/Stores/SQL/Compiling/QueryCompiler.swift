@@ -66,14 +66,7 @@ struct QueryCompiler {
             variableCount: plan.predicate?.variableCount ?? 1
         )
         if let predicate = plan.predicate {
-            let depth = predicate.condition.depth
-            guard depth <= deepestNesting else {
-                throw unsupported(
-                    "The predicate is nested \(depth) levels deep; a SQL store can evaluate \(deepestNesting) at most."
-                )
-            }
-            compiler.isDeep = depth > 12
-            try compiler.write(predicate.condition)
+            try compiler.writeWhole(predicate.condition)
             query.condition = compiler.takeText()
         }
         if let sort = plan.sort {
@@ -86,6 +79,18 @@ struct QueryCompiler {
         query.joins = compiler.joins
         query.bindings = compiler.bindings
         return query
+    }
+
+    /// Writes all of a predicate, unless it is nested deeper than SQLite can follow.
+    mutating func writeWhole(_ condition: ResolvedCondition) throws {
+        let depth = condition.depth
+        guard depth <= Self.deepestNesting else {
+            throw Self.unsupported(
+                "The predicate is nested \(depth) levels deep; a SQL store can evaluate \(Self.deepestNesting) at most."
+            )
+        }
+        isDeep = depth > 12
+        try write(condition)
     }
 
     /// What SQLite's parser can hold, with some room for what is at the bottom.
@@ -134,11 +139,16 @@ struct QueryCompiler {
     /// SQLite puts NULL first, as ``ResolvedSort`` does. Among equals the order of insertion decides.
     mutating func write(_ sort: ResolvedSort) throws {
         for term in sort.terms {
-            try write(term.expression, for: .comparison)
-            if let collation = PredicateCollations.name(of: term.comparison) { write(" COLLATE \(collation)") }
-            write(term.ascending ? ", " : " DESC, ")
+            try write(term)
+            write(", ")
         }
         write("t0.Z_PK")
+    }
+
+    /// Writes one term of an order.
+    mutating func write(_ term: ResolvedSort.Term) throws {
+        try write(term.expression, collation: PredicateCollations.name(of: term.comparison))
+        if !term.ascending { write(" DESC") }
     }
 
     // MARK: - Variables and paths
@@ -181,13 +191,18 @@ struct QueryCompiler {
         if needsRow || !path.steps.isEmpty { scopes[path.variable]?.needsRow = true }
         var place = Place(mapping: scope.mapping, alias: scope.alias, key: scope.key)
         for step in path.steps {
-            guard let column = place.mapping.columns[step.slot].name, let next = entity(step.destination) else {
-                return nil
-            }
+            guard let next = entity(step.destination) else { return nil }
             var number = lastAlias
-            let joined = scopes[path.variable]?.join(next.table, from: place.alias, column) {
+            let newAlias = {
                 number += 1
                 return "t\(number)"
+            }
+            let joined: String?
+            if step.isCast {
+                joined = scopes[path.variable]?.cast(place.key, to: next, newAlias: newAlias)
+            } else {
+                guard let column = place.mapping.columns[step.slot].name else { return nil }
+                joined = scopes[path.variable]?.join(next.table, from: place.alias, column, newAlias: newAlias)
             }
             lastAlias = number
             guard let joined else { return nil }
@@ -219,6 +234,14 @@ struct QueryCompiler {
     /// Whether an identity is of this store.
     func isOfStore(_ identity: PredicateIdentity) -> Bool {
         identity.store == storeNumber
+    }
+
+    // MARK: - Entities
+
+    /// The value as a column of this store holds it.
+    func binding(_ value: PredicateValue) -> SQLBinding {
+        guard case .entity(let number) = value else { return SQLBinding(value) }
+        return mapping.entity(modelNumber: number).map { .integer(Int64($0.number)) } ?? .null
     }
 
     // MARK: - Errors

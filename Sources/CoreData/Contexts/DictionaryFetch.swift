@@ -1,0 +1,154 @@
+import Foundation
+import StrataPredicates
+
+/// One fetch of dictionaries: asks the stores, brings their answers together, and makes dictionaries of them.
+///
+/// Reads what is stored; unsaved changes of the context do not count. Lives for one call.
+struct DictionaryFetch {
+    private let context: NSManagedObjectContext
+    private let plan: DictionaryPlan
+    private let stores: [OpenStore]
+
+    init(
+        _ context: NSManagedObjectContext,
+        _ specification: FetchSpecification,
+        _ affected: [NSPersistentStore]?
+    ) throws {
+        context.assertCurrent("fetch(_:)")
+        context.processPendingChanges()
+        self.context = context
+        plan = try context.fetchPlanner().dictionaryPlan(specification)
+        stores = try context.storesToAsk(plan.rows, affected)
+    }
+
+    /// Whether a request's count is that of dictionaries, which may be fewer or more than the objects that match.
+    static func decidesCount(of specification: FetchSpecification) -> Bool {
+        switch specification.resultType {
+        case .dictionaryResultType: true
+        case .countResultType:
+            specification.returnsDistinctResults && !(specification.propertiesToFetch ?? []).isEmpty
+        default: false
+        }
+    }
+
+    func count() throws -> Int {
+        if stores.count == 1 { return try stores[0].store.count(for: plan.asked(of: stores[0])) }
+        guard plan.grouping == nil else { return try values().count }
+        let plan = plan.rows
+        return plan.windowed(try stores.reduce(0) { $0 + (try $1.store.count(for: plan.unordered.asked(of: $1))) })
+    }
+
+    /// The results as dictionaries of Swift's kind.
+    func dictionaries() throws -> [[String: Any]] {
+        let values = try values()
+        let boxer = ValueBoxer(context, stores)
+        return (0..<values.count).map { row in
+            var result: [String: Any] = [:]
+            for (column, value) in zip(plan.columns, values[row]) {
+                guard let value = boxer.box(value, column) else { continue }
+                if column.keys.count == 1 {
+                    result[column.keys[0]] = value
+                } else {
+                    result.insert(value, at: column.keys)
+                }
+            }
+            return result
+        }
+    }
+
+    /// The results as objects.
+    func objects() throws -> [NSDictionary] {
+        // An element of a composite attribute lies in a dictionary of its own.
+        guard plan.columns.allSatisfy({ $0.keys.count == 1 }) else {
+            return try dictionaries().map { NSDictionary(dictionary: $0) }
+        }
+        let values = try values()
+        let boxer = ValueBoxer(context, stores)
+        // All results share their keys.
+        let names = plan.columns.map { NSString(string: $0.keys[0]) }
+        return (0..<values.count).map { row in
+            var (keys, objects): ([NSObject], [Any]) = ([], [])
+            for (index, value) in values[row].enumerated() {
+                guard let value = boxer.box(value, plan.columns[index]) else { continue }
+                keys.append(names[index])
+                objects.append(value)
+            }
+            return NSDictionary(objects: objects, forKeys: keys)
+        }
+    }
+
+    // MARK: - Stores
+
+    private func values() throws -> FetchedValues {
+        if stores.count == 1 { return try stores[0].store.values(for: plan.asked(of: stores[0])) }
+        guard let grouping = plan.grouping else { return try merged() }
+        // The rows of a group may lie in any store, so groups are made here.
+        var groups = try RowGroups(plan, grouping)
+        let rows = plan.values(of: groups.leaves)
+        for store in stores {
+            let values = try store.store.values(for: rows.asked(of: store))
+            for row in 0..<values.count { groups.add(values[row]) }
+        }
+        return try groups.results()
+    }
+
+    /// The results of several stores in one order, of which each store has told no more than can be needed.
+    private func merged() throws -> FetchedValues {
+        let part = plan.firstPart
+        var all: [(values: ArraySlice<FetchedValue>, keys: [PredicateValue])] = []
+        for store in stores {
+            let values = try store.store.values(for: part.asked(of: store))
+            for row in 0..<values.count {
+                let result = values[row]
+                all.append(
+                    (result.prefix(plan.columns.count), result.dropFirst(plan.columns.count).map(\.comparable))
+                )
+            }
+        }
+        if let sort = plan.rows.sort {
+            // Swift's sort is stable: among equals the stores come in their order.
+            all.sort { sort.compare($0.keys, $1.keys) == .orderedAscending }
+        }
+        var results = FetchedValues(width: plan.columns.count)
+        for row in plan.window(all) { results.append(contentsOf: row.values) }
+        return results
+    }
+}
+
+extension NSManagedObjectContext {
+    /// Fetches dictionaries, of Swift's or of Foundation's kind.
+    final func dictionaries<T>(_ specification: FetchSpecification, _ stores: [NSPersistentStore]?) throws -> [T] {
+        let fetch = try DictionaryFetch(self, specification, stores)
+        guard T.self == [String: Any].self else {
+            return try castEach(try fetch.objects(), specification)
+        }
+        // The types are the same, as was just asked.
+        return unsafeBitCast(try fetch.dictionaries(), to: [T].self)
+    }
+
+    /// Resolves fetches against the context's model.
+    ///
+    /// - Throws: `persistentStoreOperation` (134070) if the context has no coordinator.
+    final func fetchPlanner() throws -> FetchPlanner {
+        guard coordinator != nil else {
+            throw FetchPlanner.refused("\(describedName) has no persistentStoreCoordinator to fetch from.")
+        }
+        return FetchPlanner(model: model)
+    }
+
+    /// The open stores that may hold what a fetch asks for.
+    ///
+    /// - Throws: `persistentStoreOperation` (134070) if the coordinator has no store for the entity.
+    final func storesToAsk(_ plan: FetchPlan, _ affected: [NSPersistentStore]?) throws -> [OpenStore] {
+        let stores = (coordinator?.openStores ?? []).filter { open in
+            plan.entityNumbers.contains { open.entityNumbers.contains($0) }
+                && (affected?.contains { $0 === open.store } ?? true)
+        }
+        guard !stores.isEmpty || affected != nil else {
+            throw FetchPlanner.refused(
+                "No store of the coordinator holds entity \(plan.layout.entity.name ?? ""); add a store before you fetch."
+            )
+        }
+        return stores
+    }
+}

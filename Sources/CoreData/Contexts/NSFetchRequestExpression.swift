@@ -1,0 +1,106 @@
+import StrataPredicates
+
+/// An expression whose value is what a fetch gives: an array of results, or their number.
+///
+/// Use it as a collection in a predicate, to fetch by the results of another fetch:
+///
+///     let expression = NSFetchRequestExpression.expression(
+///         forFetch: NSExpression(forConstantValue: citiesOfPortugal),
+///         context: NSExpression(forConstantValue: context),
+///         countOnly: false
+///     )
+///     venues.predicate = NSPredicate(format: "city IN %@", expression)
+///
+/// The inner fetch runs once, in the scope of its context, before the outer one. A fetch of dictionaries with one property
+/// stands for the values of that property.
+///
+/// Immutable. It can be evaluated wherever its context can be used.
+open class NSFetchRequestExpression: NSExpression {
+    /// What gives the fetch request.
+    public let requestExpression: NSExpression
+
+    /// What gives the context.
+    public let contextExpression: NSExpression
+
+    /// Whether the value is the number of the results.
+    public let isCountOnlyRequest: Bool
+
+    private init(_ request: NSExpression, _ context: NSExpression, countOnly: Bool) {
+        requestExpression = request
+        contextExpression = context
+        isCountOnlyRequest = countOnly
+        super.init(expressionType: .fetchRequest)
+    }
+
+    /// Makes an expression that runs a fetch when it is evaluated.
+    ///
+    /// - Parameters:
+    ///   - fetch: What gives the ``NSFetchRequest``; mostly a constant.
+    ///   - context: What gives the ``NSManagedObjectContext``; mostly a constant.
+    ///   - countOnly: Whether the value is the number of the results, an `NSNumber`.
+    /// - Returns: An ``NSFetchRequestExpression``.
+    open class func expression(
+        forFetch fetch: NSExpression,
+        context: NSExpression,
+        countOnly: Bool
+    ) -> NSExpression {
+        NSFetchRequestExpression(fetch, context, countOnly: countOnly)
+    }
+
+    /// Runs the fetch.
+    ///
+    /// Must be called in the scope of the context.
+    ///
+    /// - Parameters:
+    ///   - object: The object for which the two expressions are evaluated.
+    ///   - context: The values of their variables, by name without the dollar sign.
+    /// - Returns: The results, or their number. `nil` if the fetch fails, which the coordinator's
+    ///   ``NSPersistentStoreCoordinator/unreportableErrorHandler`` is told, or if one expression gives no request or context.
+    open override func expressionValue(with object: Any?, context: NSMutableDictionary?) -> Any? {
+        let owner = contextExpression.expressionValue(with: object, context: context) as? NSManagedObjectContext
+        do {
+            return try results(of: requestExpression.expressionValue(with: object, context: context), in: owner)
+        } catch {
+            owner?.coordinator?.report(error, "evaluating \(self)")
+            return nil
+        }
+    }
+
+    private func results(of request: Any?, in context: NSManagedObjectContext?) throws -> Any {
+        guard let request = request as? any AnyFetchRequest else {
+            throw FetchPlanner.refused("The requestExpression of a fetch request expression gives no NSFetchRequest.")
+        }
+        guard let context else {
+            throw FetchPlanner.refused(
+                "The contextExpression of a fetch request expression gives no NSManagedObjectContext."
+            )
+        }
+        let fetch = NSFetchRequest<NSFetchRequestResult>(specification: request.specification)
+        fetch.affectedStores = request.affectedStores
+        if isCountOnlyRequest { return NSNumber(value: try context.count(for: fetch)) }
+        let results = try context.fetch(fetch)
+        switch fetch.resultType {
+        case .countResultType: return results.first ?? NSNumber(value: 0)
+        case .dictionaryResultType where fetch.propertiesToFetch?.count == 1:
+            return results.map { ($0 as? NSDictionary)?.allValues.first ?? NSNull() }
+        default: return results
+        }
+    }
+
+    /// The expression in the format language.
+    open override var description: String {
+        "FETCH(\(requestExpression), \(contextExpression), \(isCountOnlyRequest ? "YES" : "NO"))"
+    }
+}
+
+extension NSFetchRequestExpression: StoreEvaluatedExpression {
+    package func valueForStore() throws -> Any? {
+        try results(
+            of: requestExpression.expressionValue(with: nil, context: nil),
+            in: contextExpression.expressionValue(with: nil, context: nil) as? NSManagedObjectContext
+        )
+    }
+}
+
+/// The kind of an ``NSFetchRequestExpression``.
+public let NSFetchRequestExpressionType: NSExpression.ExpressionType = .fetchRequest

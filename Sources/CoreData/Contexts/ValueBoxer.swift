@@ -1,0 +1,75 @@
+import Foundation
+import StrataPredicates
+
+/// Makes of fetched values what key-value coding gives for a property of their type: numbers as `NSNumber`, decimals as
+/// `NSDecimalNumber`, objects as their IDs.
+struct ValueBoxer {
+    private let context: NSManagedObjectContext
+    private let stores: [Int: OpenStore]
+
+    init(_ context: NSManagedObjectContext, _ stores: [OpenStore]) {
+        self.context = context
+        self.stores = Dictionary(stores.map { ($0.number, $0) }, uniquingKeysWith: { first, _ in first })
+    }
+
+    /// The value for a column; `nil` if it is nil, or cannot be one of the column's type.
+    func box(_ value: FetchedValue, _ column: DictionaryColumn) -> Any? {
+        switch value {
+        case .object(let reference, _, let number):
+            guard let store = stores[number] else { return nil }
+            return store.ids.id(key: reference.key, layout: context.layout(of: reference), store: store)
+        case .decimal(let decimal):
+            guard column.type != .decimalAttributeType else { return NSDecimalNumber(decimal: decimal) }
+            return box(value.comparable, column)
+        case .plain(let value): return box(value, column)
+        }
+    }
+
+    private func box(_ value: PredicateValue, _ column: DictionaryColumn) -> Any? {
+        guard !value.isNull else { return nil }
+        switch column.type {
+        case .integer16AttributeType: return value.integer { Int16(exactly: $0).map { NSNumber(value: $0) } }
+        case .integer32AttributeType: return value.integer { Int32(exactly: $0).map { NSNumber(value: $0) } }
+        case .integer64AttributeType: return value.integer { NSNumber(value: $0) }
+        case .booleanAttributeType: return value.number.map { NSNumber(value: $0 != 0) }
+        case .floatAttributeType: return value.number.map { NSNumber(value: Float($0)) }
+        case .doubleAttributeType: return value.number.map { NSNumber(value: $0) }
+        case .decimalAttributeType: return value.decimal.map { NSDecimalNumber(decimal: $0) }
+        case .dateAttributeType: return value.number.map { Date(timeIntervalSinceReferenceDate: $0) }
+        case .stringAttributeType: return value.stringValue ?? value.anyValue.map { "\($0)" }
+        case .URIAttributeType: return value.stringValue.flatMap { URL(string: $0) }
+        case .transformableAttributeType:
+            guard case .data(let archive) = value else { return nil }
+            guard let attribute = column.attribute else { return archive }
+            return attribute.unarchived(archive)
+        default: return value.anyValue
+        }
+    }
+}
+
+extension PredicateValue {
+    /// The value as a number; of a date its seconds since the reference date.
+    fileprivate var number: Double? {
+        if case .date(let seconds) = self { return seconds }
+        return doubleValue
+    }
+
+    /// The number cut off to a whole one, by `make` if it fits; a larger one, such as a sum, is still a number.
+    fileprivate func integer(_ make: (Int64) -> NSNumber?) -> NSNumber? {
+        guard case .int(let whole) = self else {
+            guard let number else { return nil }
+            guard let whole = Int64(exactly: number.rounded(.towardZero)) else { return NSNumber(value: number) }
+            return make(whole) ?? NSNumber(value: whole)
+        }
+        return make(whole) ?? NSNumber(value: whole)
+    }
+
+    /// The number with the digits that it is written with.
+    fileprivate var decimal: Decimal? {
+        switch self {
+        case .int(let value): Decimal(value)
+        case .string(let text): Decimal(string: text, locale: Locale(identifier: "en_US_POSIX"))
+        default: number.flatMap(StoredDecimal.decimal)
+        }
+    }
+}

@@ -1,0 +1,304 @@
+import StrataPredicates
+
+extension FetchPlanner {
+    /// What a store has to compute for a fetch of dictionaries.
+    ///
+    /// - Throws: `persistentStoreOperation` (134070) for what makes no sense, with a text that names the key and the entity.
+    func dictionaryPlan(_ specification: FetchSpecification) throws -> DictionaryPlan {
+        var plain = specification
+        plain.resultType = .dictionaryResultType
+        // The order may be by what is computed, which an object does not have.
+        plain.sortDescriptors = nil
+        var builder = DictionaryPlanBuilder(rows: try plan(plain), specification)
+        return try builder.plan()
+    }
+
+    /// Refuses what only a fetch of dictionaries can be asked for.
+    func requireDictionaries(_ specification: FetchSpecification, _ entity: NSEntityDescription) throws {
+        let name = entity.name ?? ""
+        if specification.havingPredicate != nil, (specification.propertiesToGroupBy ?? []).isEmpty {
+            throw Self.refused("havingPredicate of a fetch of \(name) is about groups; set propertiesToGroupBy.")
+        }
+        guard specification.resultType != .dictionaryResultType else { return }
+        guard (specification.propertiesToGroupBy ?? []).isEmpty else {
+            throw Self.refused(
+                "A fetch of \(name) that has propertiesToGroupBy gives dictionaries; set resultType to .dictionaryResultType."
+            )
+        }
+    }
+}
+
+/// Resolves what one fetch of dictionaries names.
+private struct DictionaryPlanBuilder {
+    private let rows: FetchPlan
+    private let specification: FetchSpecification
+    private var variableCount = 1
+    /// Computed columns and groups, which the order and HAVING may name.
+    private var computed: [String: (source: NSExpression, expression: ResolvedExpression)] = [:]
+
+    private var layout: EntityLayout { rows.layout }
+    private var entityName: String { layout.predicateEntityName }
+
+    init(rows: FetchPlan, _ specification: FetchSpecification) {
+        self.rows = rows
+        self.specification = specification
+    }
+
+    mutating func plan() throws -> DictionaryPlan {
+        let columns = try columns()
+        let groups = try elements(specification.propertiesToGroupBy ?? [], of: "propertiesToGroupBy").map(\.expression)
+        if let group = groups.first(where: \.hasRowAggregate) {
+            throw refused("cannot be grouped by a value of groups, of type \(group.type).")
+        }
+        let having = try having()
+        let order = try order()
+        let grouping = try grouping(columns.map(\.expression), groups, having, order)
+        let isPlain = grouping == nil
+        return DictionaryPlan(
+            rows: rows.with(
+                predicate: rows.predicate,
+                sort: isPlain && !order.isEmpty ? ResolvedSort(terms: order, variableCount: variableCount) : nil,
+                limit: isPlain ? rows.limit : 0,
+                offset: isPlain ? rows.offset : 0
+            ),
+            columns: columns,
+            grouping: grouping,
+            variableCount: max(variableCount, rows.predicate?.variableCount ?? 1)
+        )
+    }
+
+    // MARK: - Properties
+
+    /// What one member of `propertiesToFetch` or `propertiesToGroupBy` comes to.
+    private struct Element {
+        let keys: [String]
+        let source: NSExpression
+        let expression: ResolvedExpression
+        /// The type that an expression description asks for.
+        let wanted: NSAttributeType
+    }
+
+    private mutating func columns() throws -> [DictionaryColumn] {
+        var properties = specification.propertiesToFetch ?? []
+        if properties.isEmpty {
+            properties = layout.entity.properties.filter { $0.isPersistent && $0 is NSAttributeDescription }
+        }
+        var sources: [[String]: NSExpression] = [:]
+        var columns: [DictionaryColumn] = []
+        for element in try elements(properties, of: "propertiesToFetch") {
+            if let other = sources.updateValue(element.source, forKey: element.keys) {
+                guard other == element.source else {
+                    throw refused("has two different properties of the name \"\(element.keys.joined(separator: "."))\".")
+                }
+                continue
+            }
+            columns.append(try column(element))
+        }
+        guard !columns.isEmpty else { throw refused("has no attributes; set propertiesToFetch.") }
+        return columns
+    }
+
+    private func column(_ element: Element) throws -> DictionaryColumn {
+        let expression = element.expression
+        let name = element.keys.joined(separator: ".")
+        guard element.wanted.canHold(expression.type) else {
+            throw refused(
+                "cannot give \"\(name)\": its values are of type \(expression.type), its resultType is \(element.wanted.described)."
+            )
+        }
+        if expression.type == .reference {
+            // Of any other expression it is not known which entity's objects it gives.
+            guard case .object = expression else {
+                throw refused("cannot give \"\(name)\": objects can be fetched by a key path only.")
+            }
+        }
+        let (type, attribute) = expression.attributeType(in: layout)
+        return DictionaryColumn(
+            keys: element.keys,
+            expression: expression,
+            type: element.wanted == .undefinedAttributeType || type == .objectIDAttributeType ? type : element.wanted,
+            attribute: type == .transformableAttributeType ? attribute : nil
+        )
+    }
+
+    private mutating func elements(_ properties: [Any], of list: String) throws -> [Element] {
+        var result: [Element] = []
+        for property in properties {
+            switch property {
+            case let name as String: result += try elements(named: name)
+            case let computed as NSExpressionDescription: result.append(try element(computed))
+            case let property as NSPropertyDescription: result += try elements(named: property.name)
+            default:
+                throw refused(
+                    "takes names and property descriptions as \(list), not a value of type \(type(of: property))."
+                )
+            }
+        }
+        return result
+    }
+
+    /// An attribute, a to-one relationship or a key path; of a composite attribute its elements.
+    private mutating func elements(named name: String) throws -> [Element] {
+        guard case .composite(let index)? = layout.places[name] else { return [try element(named: name, [name])] }
+        return try layout.composites[index].leaves.map { leaf in
+            let path = layout.slots[leaf].name
+            return try element(named: path, path.split(separator: ".").map(String.init))
+        }
+    }
+
+    private mutating func element(named path: String, _ keys: [String]) throws -> Element {
+        let source = NSExpression(forKeyPath: path)
+        return Element(
+            keys: keys,
+            source: source,
+            expression: try resolve(source, path),
+            wanted: .undefinedAttributeType
+        )
+    }
+
+    private mutating func element(_ description: NSExpressionDescription) throws -> Element {
+        let name = description.name
+        guard !name.isEmpty else { throw refused("has an expression description without a name.") }
+        guard let source = description.expression else {
+            throw refused("has an expression description \"\(name)\" without an expression.")
+        }
+        let expression = try resolve(source, name)
+        computed[name] = (source, expression)
+        return Element(
+            keys: [name],
+            source: source,
+            expression: expression,
+            wanted: description.resultType.rawValue
+        )
+    }
+
+    private mutating func resolve(_ source: NSExpression, _ name: String) throws -> ResolvedExpression {
+        do {
+            let (expression, count) = try PredicateResolver.resolve(source, schema: layout, allowsRowAggregates: true)
+            variableCount = max(variableCount, count)
+            return expression
+        } catch let error as PredicateResolutionError {
+            throw refused("cannot give \"\(name)\": \(error)", error)
+        }
+    }
+
+    // MARK: - Groups and order
+
+    private mutating func having() throws -> ResolvedCondition? {
+        guard let predicate = specification.havingPredicate else { return nil }
+        do {
+            let resolved = try PredicateResolver.resolve(
+                predicate,
+                schema: layout,
+                bindings: computed.mapValues(\.source),
+                allowsRowAggregates: true
+            )
+            variableCount = max(variableCount, resolved.variableCount)
+            if case .constant(true) = resolved.condition { return nil }
+            return resolved.condition
+        } catch let error as PredicateResolutionError {
+            throw refused("cannot be answered: its havingPredicate: \(error)", error)
+        }
+    }
+
+    private func order() throws -> [ResolvedSort.Term] {
+        let known = computed.mapValues(\.expression)
+        do {
+            return try (specification.sortDescriptors ?? []).map {
+                try ResolvedSort.term($0, layout, known: known)
+            }
+        } catch let error as PredicateResolutionError {
+            throw refused("cannot be sorted: \(error)", error)
+        }
+    }
+
+    /// How the rows come together; `nil` if they do not.
+    private func grouping(
+        _ columns: [ResolvedExpression],
+        _ groups: [ResolvedExpression],
+        _ having: ResolvedCondition?,
+        _ order: [ResolvedSort.Term]
+    ) throws -> RowGrouping? {
+        // Apple's rule: it counts only if propertiesToFetch is set.
+        let wantsDistinct =
+            specification.returnsDistinctResults && !(specification.propertiesToFetch ?? []).isEmpty
+        let isAggregated = columns.contains(where: \.hasRowAggregate) || order.contains { $0.expression.hasRowAggregate }
+        if groups.isEmpty, !isAggregated {
+            return wantsDistinct ? grouping(keys: unique(columns), nil, order.map { representative($0, columns) }) : nil
+        }
+        try check(columns, groups, having, order)
+        // Groups differ in their keys, so results that have all of them differ as well.
+        let isDistinct = wantsDistinct && !groups.allSatisfy { group in columns.contains(where: group.isSame(as:)) }
+        guard isDistinct else { return grouping(keys: groups, having, order) }
+        guard order.allSatisfy({ term in columns.contains(where: term.expression.isSame(as:)) }) else {
+            throw refused("cannot be sorted by what its distinct results, made of groups, do not have.")
+        }
+        return grouping(keys: groups, having, order, distinctBy: columns)
+    }
+
+    private func grouping(
+        keys: [ResolvedExpression],
+        _ having: ResolvedCondition?,
+        _ order: [ResolvedSort.Term],
+        distinctBy columns: [ResolvedExpression]? = nil
+    ) -> RowGrouping {
+        var order = order
+        for key in columns ?? keys
+        where !order.contains(where: { $0.comparison == .natural && $0.expression.isSame(as: key) }) {
+            order.append(ResolvedSort.Term(expression: key))
+        }
+        return RowGrouping(
+            keys: keys,
+            having: having,
+            order: order,
+            isDistinct: columns != nil,
+            limit: rows.limit,
+            offset: rows.offset
+        )
+    }
+
+    /// What equal results, of which only one is given, are sorted by: the value that comes first among theirs.
+    private func representative(_ term: ResolvedSort.Term, _ columns: [ResolvedExpression]) -> ResolvedSort.Term {
+        guard !columns.contains(where: term.expression.isSame(as:)) else { return term }
+        return ResolvedSort.Term(
+            expression: .rowAggregate(term.ascending ? .min : .max, term.expression),
+            ascending: term.ascending,
+            comparison: term.comparison
+        )
+    }
+
+    private func unique(_ expressions: [ResolvedExpression]) -> [ResolvedExpression] {
+        expressions.reduce(into: []) { kept, next in
+            if !kept.contains(where: next.isSame(as:)) { kept.append(next) }
+        }
+    }
+
+    /// Refuses whatever has no single value for a group.
+    private func check(
+        _ columns: [ResolvedExpression],
+        _ groups: [ResolvedExpression],
+        _ having: ResolvedCondition?,
+        _ order: [ResolvedSort.Term]
+    ) throws {
+        var terms = GroupTerms(keys: groups)
+        do {
+            for column in columns { _ = try terms.rewrite(column) }
+            for term in order { _ = try terms.rewrite(term.expression) }
+            if let having { _ = try terms.rewrite(having) }
+        } catch GroupTerms.Problem.notGrouped(let name) {
+            throw refused(
+                groups.isEmpty
+                    ? "cannot give \"\(name)\" beside an aggregate of all objects; add it to propertiesToGroupBy."
+                    : "cannot give \"\(name)\", which differs within a group; add it to propertiesToGroupBy, or aggregate it."
+            )
+        } catch GroupTerms.Problem.nestedAggregate {
+            throw refused("cannot take an aggregate of an aggregate.")
+        }
+    }
+
+    // MARK: - Errors
+
+    private func refused(_ text: String, _ underlying: (any Error)? = nil) -> CocoaError {
+        FetchPlanner.refused("A fetch of \(entityName) \(text)", underlying)
+    }
+}

@@ -1,0 +1,76 @@
+import StrataPredicates
+
+/// Reads the rows of any store for resolved expressions, and those that they lead to one after the other.
+///
+/// Lives for one fetch.
+final class StoreRowReader: RowFinder {
+    private let store: any RowStore
+    private let storeNumber: Int
+    /// What was read; an identity whose row is missing has none.
+    private var known: [PredicateIdentity: Row?] = [:]
+
+    /// - Parameters:
+    ///   - store: The store.
+    ///   - rows: Rows that were read already.
+    ///   - storeNumber: The number by which predicates tell the store's objects from others.
+    init(_ store: any RowStore, _ rows: [Row], storeNumber: Int) {
+        self.store = store
+        self.storeNumber = storeNumber
+        for row in rows { known[identity(of: row.buffer)] = row }
+    }
+
+    func row(_ identity: PredicateIdentity, in layout: EntityLayout) throws -> Row? {
+        if let row = known[identity] { return row }
+        let row = try store.row(forKey: identity.key, in: layout)
+        known[identity] = .some(row)
+        return row
+    }
+
+    private func row(_ reference: ObjectReference, _ relationship: PredicateRelationship) throws -> Row? {
+        guard let layout = relationship.destination as? EntityLayout else { return nil }
+        let identity = PredicateIdentity(store: storeNumber, entity: layout.rootNumber, key: reference.key)
+        return try row(identity, in: layout)
+    }
+
+    private func row(_ subject: AnyObject) -> Row {
+        // Only row buffers are handed to the evaluator with this reader.
+        Row(shared: unsafeDowncast(subject, to: RowBuffer.self))
+    }
+
+    // MARK: - PredicateReader
+
+    func identity(of subject: AnyObject) -> PredicateIdentity {
+        let row = row(subject)
+        return PredicateIdentity(store: storeNumber, entity: row.layout.rootNumber, key: row.key)
+    }
+
+    func value(of attribute: PredicateAttribute, in subject: AnyObject) -> PredicateValue {
+        row(subject).predicateValue(of: attribute)
+    }
+
+    func identity(of relationship: PredicateRelationship, in subject: AnyObject) -> PredicateIdentity? {
+        row(subject).reference(of: relationship).map {
+            PredicateIdentity(store: storeNumber, entity: relationship.rootNumber, key: $0.key)
+        }
+    }
+
+    func subject(of relationship: PredicateRelationship, in subject: AnyObject) throws -> AnyObject? {
+        try row(subject).reference(of: relationship).flatMap { try row($0, relationship)?.buffer }
+    }
+
+    func subjects(of relationship: PredicateRelationship, in subject: AnyObject) throws -> [AnyObject] {
+        try members(of: relationship, in: subject).compactMap { try row($0, relationship)?.buffer }
+    }
+
+    func count(of relationship: PredicateRelationship, in subject: AnyObject) throws -> Int {
+        try members(of: relationship, in: subject).count
+    }
+
+    private func members(of relationship: PredicateRelationship, in subject: AnyObject) throws -> [ObjectReference] {
+        let row = row(subject)
+        return try store.members(
+            of: row.layout.toMany[relationship.slot],
+            ownedBy: ObjectReference(key: row.key, entity: row.layout.number)
+        )
+    }
+}
