@@ -253,7 +253,8 @@ struct StragglerTests {
         try reader.performAndWait {
             let request = NSFetchRequest<Licence>(entityName: "Licence")
             request.predicate = NSPredicate(format: "venue == nil")
-            #expect(try reader.count(for: request) == 1)
+            let count = try reader.count(for: request)
+            #expect(count == 1)
         }
     }
 }
