@@ -27,6 +27,7 @@ enum FrameworkSide: Side {
         case .query: return try query(stack)
         case .lookUp: return try lookUp(stack, scale: scale)
         case .change: return try change(stack, scale: scale)
+        case .aggregate: return try AggregateWork.run(stack.context)
         default: return try readEverything(stack)
         }
     }

@@ -6,6 +6,7 @@ enum Workload: String, CaseIterable {
     case query = "W3"
     case lookUp = "W4"
     case change = "W6"
+    case aggregate = "W11"
 
     var name: String { rawValue }
 
@@ -17,6 +18,7 @@ enum Workload: String, CaseIterable {
         case .query: "predicate, order and limit 100, 1,000 times"
         case .lookUp: "1,000 lookups by ID in random order, caches cold"
         case .change: "load, change and save 10,000 rows"
+        case .aggregate: "sum and count of all rows, then of each city's"
         }
     }
 
@@ -28,6 +30,7 @@ enum Workload: String, CaseIterable {
         case .readEverything, .query: 1.5
         case .lookUp: 2
         case .change: 3
+        case .aggregate: 1.05
         }
     }
 
