@@ -82,6 +82,35 @@ extension NSManagedObjectContext {
         return CoarseClock.seconds(since: row.stamp) < stalenessInterval
     }
 
+    /// The cached row, if it is fresh enough.
+    final func freshRow(_ key: Int64, root: Int, _ store: OpenStore) -> Row? {
+        guard let row = store.cache.row(key, root: root), isFreshEnough(row) else { return nil }
+        return row
+    }
+
+    /// The rows that the store has of some keys, newer ones of the row cache in their place.
+    final func storedRows(forKeys keys: [Int64], in layout: EntityLayout, _ store: OpenStore) throws -> [Row] {
+        let read = store.cache.beginRead()
+        defer { store.cache.endRead(read) }
+        var rows = try ConfinementScope.enter(self) { try store.store.rows(forKeys: keys, in: layout) }
+        store.cache.offer(&rows, root: layout.rootNumber, read: read)
+        return rows
+    }
+
+    /// What the store holds of a to-many relationship of many owners, with the members' rows.
+    final func storedMemberships(
+        of slot: ToManySlot,
+        ownedBy owners: [ObjectReference],
+        memberRoot: Int,
+        _ store: OpenStore
+    ) throws -> Memberships {
+        let read = store.cache.beginRead()
+        defer { store.cache.endRead(read) }
+        var found = try ConfinementScope.enter(self) { try store.store.memberships(of: slot, ownedBy: owners) }
+        store.cache.offer(&found.rows, root: memberRoot, read: read)
+        return found
+    }
+
     /// Remembers at which commit faults of a store were given their rows in advance.
     final func notePrefetch(_ store: OpenStore, _ commits: UInt64, _ count: Int) {
         let slot = store.slot
@@ -124,35 +153,6 @@ extension NSManagedObjectContext {
             guard let store else { return false }
             return store._withUnsafeGuaranteedRef { $0.isOpen && $0.cache.commits == commits }
         }
-    }
-
-    /// The cached row, if it is fresh enough.
-    final func freshRow(_ key: Int64, root: Int, _ store: OpenStore) -> Row? {
-        guard let row = store.cache.row(key, root: root), isFreshEnough(row) else { return nil }
-        return row
-    }
-
-    /// The rows that the store has of some keys, newer ones of the row cache in their place.
-    final func storedRows(forKeys keys: [Int64], in layout: EntityLayout, _ store: OpenStore) throws -> [Row] {
-        let read = store.cache.beginRead()
-        defer { store.cache.endRead(read) }
-        var rows = try ConfinementScope.enter(self) { try store.store.rows(forKeys: keys, in: layout) }
-        store.cache.offer(&rows, root: layout.rootNumber, read: read)
-        return rows
-    }
-
-    /// What the store holds of a to-many relationship of many owners, with the members' rows.
-    final func storedMemberships(
-        of slot: ToManySlot,
-        ownedBy owners: [ObjectReference],
-        memberRoot: Int,
-        _ store: OpenStore
-    ) throws -> Memberships {
-        let read = store.cache.beginRead()
-        defer { store.cache.endRead(read) }
-        var found = try ConfinementScope.enter(self) { try store.store.memberships(of: slot, ownedBy: owners) }
-        store.cache.offer(&found.rows, root: memberRoot, read: read)
-        return found
     }
 
     /// What the store, or the parent, holds of a to-many relationship.

@@ -34,6 +34,7 @@ enum FrameworkSide: Side {
         case .openContext: return try openContexts(stack, scale: scale)
         case .readProperties: return try readProperties(stack, scale: scale)
         case .writeProperties: return try writeProperties(stack, scale: scale)
+        case .aggregate: return try AggregateWork.run(stack.context)
         default: return try readEverything(stack)
         }
     }

@@ -13,6 +13,7 @@ enum Workload: String, CaseIterable {
     case openContext = "W16"
     case readProperties = "read"
     case writeProperties = "write"
+    case aggregate = "W11"
 
     var name: String { rawValue }
 
@@ -31,6 +32,7 @@ enum Workload: String, CaseIterable {
         case .openContext: "1,000 times: make a context, look up one row by ID, drop the context"
         case .readProperties: "read typed properties of 1,000 objects in memory"
         case .writeProperties: "write typed properties of 1,000 changed objects in memory"
+        case .aggregate: "sum and count of all rows, then of each city's"
         }
     }
 
@@ -49,6 +51,7 @@ enum Workload: String, CaseIterable {
         case .firstBatch: .ratio(1.3)
         case .openContext: .eachOverRaw(nanoseconds: 20_000)
         case .readProperties, .writeProperties: .each(nanoseconds: 10)
+        case .aggregate: .ratio(1.05)
         }
     }
 

@@ -66,6 +66,7 @@ enum RawSide: Side {
         case .openContext: try lookUp(try RawDatabase(path: folder + "/raw.sqlite"), scale: scale)
         case .readProperties: try readProperties(try RawDatabase(path: folder + "/raw.sqlite"), scale: scale)
         case .writeProperties: try writeProperties(try RawDatabase(path: folder + "/raw.sqlite"), scale: scale)
+        case .aggregate: try aggregate(try RawDatabase(path: folder + "/raw.sqlite"))
         }
     }
 
@@ -129,7 +130,7 @@ enum RawSide: Side {
         )
     }
 
-    // MARK: - W2, W3, W4, W6, W16
+    // MARK: - W2, W3, W4, W6, W11, W16
 
     private static func readEverything(_ database: RawDatabase) throws -> Sample {
         let clock = ContinuousClock()
@@ -216,6 +217,24 @@ enum RawSide: Side {
         return Sample(duration: duration, checksum: venues.reduce(0) { $0 &+ Int($1.price) })
     }
 
+    private static func aggregate(_ database: RawDatabase) throws -> Sample {
+        let clock = ContinuousClock()
+        let start = clock.now
+        var checksum = 0
+        let count = try database.prepare("SELECT COUNT(*) FROM venue WHERE favorite = ?")
+        count.bind(Int64(1), at: 1)
+        while try count.step() { checksum &+= Int(count.integer(0)) }
+        let whole = try database.prepare("SELECT SUM(price), MAX(distance) FROM venue")
+        while try whole.step() { checksum &+= Int(whole.integer(0)) &+ Int(whole.double(1)) }
+        let groups = try database.prepare(
+            "SELECT city, COUNT(*), SUM(price), AVG(distance) FROM venue GROUP BY city ORDER BY city"
+        )
+        while try groups.step() {
+            checksum &+= Int(groups.integer(1)) &+ Int(groups.integer(2)) &+ Int(groups.double(3))
+        }
+        return Sample(duration: clock.now - start, checksum: checksum)
+    }
+
     // MARK: - Objects in memory
 
     private static func held(_ database: RawDatabase, scale: Scale) throws -> [Venue] {
@@ -232,8 +251,8 @@ enum RawSide: Side {
         var checksum = 0
         for _ in 0..<Scale.rounds {
             for venue in venues {
-                for _ in 0..<Scale.repetitions { checksum &+= attributeChecksum(of: venue) }
-            }
+                    for _ in 0..<Scale.repetitions { checksum &+= attributeChecksum(of: venue) }
+                }
         }
         return Sample(duration: clock.now - start, checksum: checksum)
     }
