@@ -124,7 +124,9 @@ extension NSManagedObjectContext {
         registeredCount = 0
         sweepThreshold = 4096
         permanentKeys = KeyMap()
-        prefetchCommits = []
+        prefetches = []
+        batchedFetches = []
+        resetCount += 1
         forgetUndo()
         guard hadObjects else { return }
         post(.NSManagedObjectContextObjectsDidChange, [NSInvalidatedAllObjectsKey: ids])

@@ -5,7 +5,7 @@ extension NSManagedObject {
 
     /// The destination of a to-one relationship, as an object of the same context.
     final func toOne(_ slot: Slot) -> NSManagedObject? {
-        guard let reference = readableRow().reference(slot) else { return nil }
+        guard let reference = readableRow(slot.index).reference(slot) else { return nil }
         return context?.object(for: reference, near: self)
     }
 

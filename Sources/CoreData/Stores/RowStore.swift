@@ -41,6 +41,11 @@ protocol RowStore: NSPersistentStore {
     /// Reads the destinations of a to-many relationship, in their order if it is ordered.
     func members(of relationship: ToManySlot, ownedBy owner: ObjectReference) throws -> [ObjectReference]
 
+    /// Reads the destinations of a to-many relationship of many owners, with one query where the store has queries.
+    ///
+    /// A store need not implement it: the extension asks for each owner.
+    func memberships(of relationship: ToManySlot, ownedBy owners: [ObjectReference]) throws -> Memberships
+
     /// Reserves keys that no other row has had or will have.
     ///
     /// `counts`: How many, by the number of the root entity.

@@ -105,6 +105,24 @@ package struct ResolvedSort: Sendable {
         return .orderedSame
     }
 
+    /// The subjects that come before one whose keys were read.
+    ///
+    /// Of each subject no more is read than it takes to tell.
+    package func preceding<Subject: AnyObject>(
+        _ keys: [PredicateValue],
+        among subjects: [Subject],
+        reader: any PredicateReader
+    ) throws -> [Subject] {
+        var evaluator = ResolvedEvaluator(variableCount: 1, reader: reader)
+        return try subjects.filter { subject in
+            for (term, key) in zip(terms, keys) {
+                let result = term.comparison.compare(try evaluator.value(of: term.expression, for: subject), key)
+                if result != .orderedSame { return (result == .orderedAscending) == term.ascending }
+            }
+            return false
+        }
+    }
+
     /// The subjects in order.
     ///
     /// Subjects that compare the same keep the order they came in.

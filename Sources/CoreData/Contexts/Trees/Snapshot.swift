@@ -80,9 +80,10 @@ extension NSManagedObjectContext {
         guard let object = registered(owner.key, layout, storeSlot, id) else {
             if let upward { return try visitParent(upward) { try $0.membersForChild(slot, of: owner, storeSlot, id) } }
             guard let (key, store) = stored(owner.key, storeSlot, id), store.isOpen else { return ([], []) }
-            let members = try store.store.members(
+            let members = try members(
                 of: slot,
-                ownedBy: ObjectReference(key: key, entity: owner.entity)
+                ownedBy: ObjectReference(key: key, entity: owner.entity),
+                in: store
             )
             return (members, [])
         }

@@ -28,6 +28,7 @@ struct InMemoryFetch {
 
     private func matching() throws -> [RowBuffer] {
         let numbers = Set(plan.entityNumbers)
+        let filter = plan.predicate.flatMap { RowFilter($0, layout: plan.layout) }
         var evaluator = plan.predicate.map { ResolvedEvaluator($0, reader: reader) }
         var result: [RowBuffer] = []
         let control = plan.control
@@ -35,7 +36,11 @@ struct InMemoryFetch {
             try reader.contents.rows[plan.layout.rootNumber]?.forEach { _, row in
                 guard plan.coversHierarchy || numbers.contains(row.layout.number) else { return }
                 if let control, control.isCancelled { throw CancellationError() }
-                if try evaluator?.evaluate(row.buffer) ?? true { result.append(row.buffer) }
+                if let filter {
+                    if filter.matches(row.unsafe) { result.append(row.buffer) }
+                } else if try evaluator?.evaluate(row.buffer) ?? true {
+                    result.append(row.buffer)
+                }
             }
         }
         return result

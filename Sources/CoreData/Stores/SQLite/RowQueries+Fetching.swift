@@ -25,8 +25,10 @@ struct RowStatement: ~Copyable {
     private let shape: RowShape
     private let queries: RowQueries
     private let stamp = CoarseClock.now
+    private let skipped: KeySet?
 
-    fileprivate init(_ statement: consuming Statement, _ shape: RowShape, _ queries: RowQueries) {
+    fileprivate init(_ statement: consuming Statement, _ shape: RowShape, _ queries: RowQueries, skipped: KeySet?) {
+        self.skipped = skipped
         self.statement = statement
         self.shape = shape
         self.queries = queries
@@ -35,7 +37,9 @@ struct RowStatement: ~Copyable {
     /// The next row; `nil` at the end.
     @inline(__always)
     func next() throws -> Row? {
-        guard try statement.step() else { return nil }
+        repeat {
+            guard try statement.step() else { return nil }
+        } while skipped?.contains(statement[RowShape.keyPosition].int64) ?? false
         guard let row = shape.row(statement, stamp: stamp, queries) else {
             throw queries.unknownEntity(statement, shape)
         }
@@ -51,8 +55,9 @@ extension RowQueries {
         if plan.limit > 0 { rows.reserveCapacity(min(plan.limit, 1024)) }
         var counter = RowCounter(plan.control)
         while let row = try statement.next() {
-            rows.append(row)
+            rows.append(consume row)
             counter.count()
+            if let skipped = plan.skipped, rows.count >= skipped.wanted { break }
         }
         counter.finish()
         return rows
@@ -61,7 +66,10 @@ extension RowQueries {
     /// The statement for the whole rows that a fetch asks for, before its first row.
     func rowStatement(_ plan: FetchPlan, _ entity: EntityMapping, _ connection: Connection) throws -> RowStatement {
         // A fetch of one entity alone needs no columns of its sub-entities.
-        let shape = shape(entity, isDeep: plan.coversHierarchy || plan.entityNumbers != [entity.layout.number])
+        let isDeep = plan.coversHierarchy || plan.entityNumbers != [entity.layout.number]
+        let shape =
+            plan.wantedSlots.map { RowShape(entity, in: mapping, isDeep: isDeep, wanted: $0) }
+            ?? shape(entity, isDeep: isDeep)
         let fetch = try statement(
             plan,
             entity,
@@ -70,16 +78,26 @@ extension RowQueries {
         )
         let statement = try prepare(fetch, connection)
         try fetch.bind(statement)
-        return RowStatement(statement, shape, self)
+        return RowStatement(statement, shape, self, skipped: plan.skipped?.keys)
     }
 
     /// The references of the rows that a fetch asks for.
     func references(_ plan: FetchPlan, _ entity: EntityMapping, _ connection: Connection) throws -> [ObjectReference] {
-        let fetch = try statement(plan, entity, select: "SELECT t0.Z_PK, t0.Z_ENT")
+        // Where only one entity can match its number need not be read, so that an index may do for an ordered fetch.
+        let onlyNumber = plan.sort != nil && plan.coversHierarchy && !entity.isShared ? entity.layout.number : nil
+        let fetch = try statement(plan, entity, select: "SELECT t0.Z_PK\(onlyNumber == nil ? ", t0.Z_ENT" : "")")
         let statement = try prepare(fetch, connection)
         try fetch.bind(statement)
         var references: [ObjectReference] = []
         var counter = RowCounter(plan.control)
+        if let onlyNumber {
+            while try statement.step() {
+                references.append(ObjectReference(key: statement[0].int64, entity: onlyNumber))
+                counter.count()
+            }
+            counter.finish()
+            return references
+        }
         while try statement.step() {
             let number = modelNumber(statement[1].int64, 0)
             guard number > 0 else { throw unknownEntity(statement, shape(entity)) }

@@ -103,6 +103,11 @@ struct PendingDifferentialTests {
         }
     }
 
+    private struct BatchesDiffer: Error {
+        let serials: [Int64]
+        let batched: [Int64]
+    }
+
     private struct Answer: Equatable {
         let serials: [Int64]
         let count: Int
@@ -117,6 +122,13 @@ struct PendingDifferentialTests {
         request.fetchLimit = specification.fetchLimit
         request.fetchOffset = specification.fetchOffset
         let serials = try context.fetch(request).map { ($0.value(forKey: "serial") as? NSNumber)?.int64Value ?? -1 }
+        // However they are read, the results are the same.
+        request.fetchBatchSize = 3
+        let batched = try context.batchedResults(for: request).map {
+            ($0.value(forKey: "serial") as? NSNumber)?.int64Value ?? -1
+        }
+        let inBatches = try context.fetch(request).map { ($0.value(forKey: "serial") as? NSNumber)?.int64Value ?? -1 }
+        guard batched == serials, inBatches == serials else { throw BatchesDiffer(serials: serials, batched: batched) }
         return Answer(serials: serials, count: try context.count(for: request))
     }
 
