@@ -2,6 +2,8 @@ import CoreData
 import TestSupport
 import Testing
 
+private typealias Tag = TestSupport.Tag
+
 @Suite("Stores of one's own")
 struct CustomStoreTests {
     private let folder: StoreFolder

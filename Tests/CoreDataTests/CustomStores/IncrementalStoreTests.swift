@@ -3,6 +3,8 @@ import Synchronization
 import TestSupport
 import Testing
 
+private typealias Tag = TestSupport.Tag
+
 @Suite("Incremental stores")
 struct IncrementalStoreTests {
     private let server = Server()
