@@ -5,7 +5,8 @@ import Synchronization
 final class Watchdog: Sendable {
     private let beats: Mutex<[Int: ContinuousClock.Instant]> = Mutex([:])
     private let limit: Duration
-    private let timer: any DispatchSourceTimer
+    // nonisolated(unsafe): a dispatch source may be used on any thread, though the protocol does not say so.
+    private nonisolated(unsafe) let timer: any DispatchSourceTimer
 
     /// Begins to watch.
     ///
