@@ -12,7 +12,7 @@ struct ChangeMessage: Sendable {
         /// The ID of an object that only a tree of contexts has, under a negative key.
         var temporaryID: NSManagedObjectID?
 
-        /// The ID of the row.
+        /// The ID of the row's object.
         var id: NSManagedObjectID { temporaryID ?? store.ids.id(key: key, layout: layout, store: store) }
     }
 

@@ -11,8 +11,8 @@ import StrataPredicates
 ///     )
 ///     venues.predicate = NSPredicate(format: "city IN %@", expression)
 ///
-/// The inner fetch runs once, in the scope of its context, before the outer one. A fetch of dictionaries with one property
-/// stands for the values of that property.
+/// The inner fetch runs once, in the scope of its context, before the outer one. A fetch of dictionaries with one
+/// property stands for the values of that property.
 ///
 /// Immutable. It can be evaluated wherever its context can be used.
 open class NSFetchRequestExpression: NSExpression {
@@ -54,8 +54,8 @@ open class NSFetchRequestExpression: NSExpression {
     /// - Parameters:
     ///   - object: The object for which the two expressions are evaluated.
     ///   - context: The values of their variables, by name without the dollar sign.
-    /// - Returns: The results, or their number. `nil` if the fetch fails, which the coordinator's
-    ///   ``NSPersistentStoreCoordinator/unreportableErrorHandler`` is told, or if one expression gives no request or context.
+    /// - Returns: The results, or their number. `nil` if the fetch fails, or an expression gives no request or context;
+    ///   the coordinator's ``NSPersistentStoreCoordinator/unreportableErrorHandler`` is told why.
     open override func expressionValue(with object: Any?, context: NSMutableDictionary?) -> Any? {
         let owner = contextExpression.expressionValue(with: object, context: context) as? NSManagedObjectContext
         do {

@@ -35,7 +35,7 @@ extension NSManagedObjectContext {
             return try parentRow(of: object)
         }
         guard object.key > 0, let store = store(at: object.storeSlot), store.isOpen else { return nil }
-        if let row = object.current, isNewest(row, store) { return row }
+        if let row = object.heldRow, isNewest(row, storeSlot: object.storeSlot) { return object.current }
         return try newestRow(key: object.key, layout: object.layout, store: store, prefetched: object.current)
     }
 
@@ -47,17 +47,25 @@ extension NSManagedObjectContext {
     }
 
     /// Whether a row that a fetch of this context brought is still the newest, without asking the cache.
+    ///
+    /// Counts no reference, since every object that a fetch brings asks when it is first read.
     @inline(__always)
-    private func isNewest(_ row: Row, _ store: OpenStore) -> Bool {
-        guard stalenessInterval < 0, store.slot < prefetchCommits.count, row.version >= 0 else { return false }
-        return store.cache.commits == prefetchCommits[store.slot]
+    final func isNewest(_ row: Unmanaged<RowBuffer>, storeSlot: Int32) -> Bool {
+        let slot = Int(storeSlot)
+        guard slot >= 0, slot < prefetches.count, stalenessInterval < 0, UnsafeRow(row).header.pointee.version >= 0
+        else { return false }
+        return prefetches[slot].isCurrent
     }
 
     /// The newest row: of the cache if it is fresh enough, else of the store.
     final func newestRow(key: Int64, layout: EntityLayout, store: OpenStore, prefetched: Row?) throws -> Row? {
         let cached = store.cache.row(key, root: layout.rootNumber)
         if let cached, isFreshEnough(cached) { return cached }
-        if cached == nil, let prefetched, isNewest(prefetched, store) { return prefetched }
+        if cached == nil, let prefetched, store.isOpen,
+            isNewest(Unmanaged.passUnretained(prefetched.buffer), storeSlot: Int32(store.slot))
+        {
+            return prefetched
+        }
         let read = store.cache.beginRead()
         defer { store.cache.endRead(read) }
         // A store of one's own is told who asks.
@@ -101,6 +109,50 @@ extension NSManagedObjectContext {
         var found = try ConfinementScope.enter(self) { try store.store.memberships(of: slot, ownedBy: owners) }
         store.cache.offer(&found.rows, root: memberRoot, read: read)
         return found
+    }
+
+    /// Remembers at which commit faults of a store were given their rows in advance.
+    final func notePrefetch(_ store: OpenStore, _ commits: UInt64, _ count: Int) {
+        let slot = store.slot
+        while prefetches.count <= slot { prefetches.append(Prefetch()) }
+        guard !prefetches[slot].began(at: commits) else { return }
+        if prefetches[slot].hasBegun {
+            // Rows of an earlier fetch may be outdated. Where that is cheap they are dropped; else the faults that hold them,
+            // and those of this fetch, ask the cache.
+            guard registeredCount <= max(1024, count * 4) else { return }
+            forEachRegistered { object in
+                if object.flags.contains(.fault), object.storeSlot == Int32(slot) { object.current = nil }
+            }
+        }
+        prefetches[slot] = Prefetch(store, commits)
+    }
+
+    /// The moment at which faults of one store were given their rows in advance: as long as the store has seen no save
+    /// since, those rows are the newest.
+    struct Prefetch {
+        /// `nil` before the first fetch.
+        ///
+        /// Held by the coordinator, which the context holds and which never drops the stores that it has had.
+        private var store: Unmanaged<OpenStore>?
+        private var commits: UInt64 = 0
+
+        init() {}
+
+        init(_ store: OpenStore, _ commits: UInt64) {
+            self.store = Unmanaged.passUnretained(store)
+            self.commits = commits
+        }
+
+        var hasBegun: Bool { store != nil }
+
+        func began(at commits: UInt64) -> Bool { hasBegun && self.commits == commits }
+
+        /// Whether the store is open and has seen no save since.
+        @inline(__always)
+        var isCurrent: Bool {
+            guard let store else { return false }
+            return store._withUnsafeGuaranteedRef { $0.isOpen && $0.cache.commits == commits }
+        }
     }
 
     /// What the store, or the parent, holds of a to-many relationship.

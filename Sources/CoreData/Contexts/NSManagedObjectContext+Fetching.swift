@@ -26,6 +26,7 @@ extension NSManagedObjectContext {
         _ stores: [NSPersistentStore]?,
         _ prepared: PreparedReads?
     ) throws -> [T] {
+        assertCurrent("fetch(_:)")
         defer { deliverRegistrations() }
         return try inChain {
             try ConfinementScope.enter(self) { try results(specification, stores, prepared) }
@@ -46,7 +47,7 @@ extension NSManagedObjectContext {
         case .managedObjectResultType:
             let fetch = try ContextFetch(self, specification, stores, prepared)
             return try cast(try fetch.objects(), specification)
-        case .dictionaryResultType: return try dictionaries(specification, stores)
+        case .dictionaryResultType: return try dictionaries(specification, stores, prepared)
         default:
             throw FetchPlanner.refused(
                 "resultType can be one of the result types, not several (\(specification.resultType.rawValue))."
@@ -59,6 +60,7 @@ extension NSManagedObjectContext {
     /// - Throws: As ``fetch(_:)``.
     public func count<T>(for request: NSFetchRequest<T>) throws -> Int {
         if let type = T.self as? NSManagedObject.Type { ManagedClasses.register(type) }
+        assertCurrent(#function)
         let specification = request.specification
         return try inChain {
             try ConfinementScope.enter(self) { try count(specification, request.affectedStores, nil) }
@@ -71,7 +73,7 @@ extension NSManagedObjectContext {
         _ prepared: PreparedReads?
     ) throws -> Int {
         if DictionaryFetch.decidesCount(of: specification) {
-            return try DictionaryFetch(self, specification, stores).count()
+            return try DictionaryFetch(self, specification, stores, prepared).count()
         }
         return try ContextFetch(self, specification, stores, prepared).count()
     }
@@ -79,12 +81,15 @@ extension NSManagedObjectContext {
     /// Gives results the type that the request promises.
     private func cast<T>(_ results: [NSManagedObject], _ specification: FetchSpecification) throws -> [T] {
         guard let wanted = T.self as? NSManagedObject.Type else { return try castEach(results, specification) }
-        // One look at each class that occurs is enough, which for most fetches is one look.
+        // One look at each class that occurs is enough, which for most fetches is one look. Not counted references, which
+        // lie in memory as counted ones do: the results hold the objects.
         var known: NSManagedObject.Type?
-        for object in results {
-            let type = type(of: object)
+        for reference in unsafeBitCast(results, to: [Unmanaged<NSManagedObject>].self) {
+            let type = reference._withUnsafeGuaranteedRef { Swift.type(of: $0) }
             if type == known { continue }
-            guard type.isSubclass(of: wanted) else { throw mismatch(type, of: object.entity, T.self) }
+            guard type.isSubclass(of: wanted) else {
+                throw mismatch(type, of: reference.takeUnretainedValue().entity, T.self)
+            }
             known = type
         }
         // Every element was checked above, and arrays of class references have one layout.
@@ -247,7 +252,7 @@ struct ContextFetch {
     ) throws -> (references: [ObjectReference], unsaved: [NSManagedObject]) {
         guard context.upward != nil else { return (try references(in: store, plan), []) }
         var unsaved: [NSManagedObject] = []
-        let references = try askedOfParent(plan).idsForChild().map { id in
+        let references = try askParent(plan, { try $0.idsForChild() }).map { id in
             let (key, store) = id.current
             if store != nil { return ObjectReference(key: key, entity: id.layout.number) }
             unsaved.append(context.object(with: id))
@@ -269,7 +274,7 @@ struct ContextFetch {
     }
 
     func ids() throws -> [NSManagedObjectID] {
-        if overlay == nil, context.upward != nil { return try askedOfParent(plan).idsForChild() }
+        if overlay == nil, context.upward != nil { return try askParent(plan) { try $0.idsForChild() } }
         guard overlay == nil, stores.count == 1 else { return try unbatchedObjects().map(\.objectID) }
         let store = stores[0]
         return try references(in: store, plan).map {
@@ -282,7 +287,7 @@ struct ContextFetch {
             if overlay.mustEvaluateAll { return try unbatchedObjects().count }
             var all = try overlay.matchingCount
             if context.upward != nil {
-                all += try askedOfParent(plan.unordered).idsForChild().count { !overlay.hides($0) }
+                all += try askParent(plan.unordered) { try $0.idsForChild() }.count { !overlay.hides($0) }
                 return plan.windowed(all)
             }
             for store in stores {
@@ -294,7 +299,7 @@ struct ContextFetch {
             }
             return plan.windowed(all)
         }
-        if context.upward != nil { return try askedOfParent(plan).count() }
+        if context.upward != nil { return try askParent(plan) { try $0.count() } }
         if stores.count == 1 { return try count(in: stores[0], plan) }
         // The limit is one over all stores.
         return plan.windowed(try stores.reduce(0) { $0 + (try count(in: $1, plan.unordered)) })
@@ -305,7 +310,7 @@ struct ContextFetch {
     /// What the stores, or the parent, hold, in order.
     private func stored(_ plan: FetchPlan) throws -> [NSManagedObject] {
         if context.upward != nil {
-            return context.objects(of: try askedOfParent(plan).snapshotsForChild(), specification)
+            return context.objects(of: try askParent(plan) { try $0.snapshotsForChild() }, specification)
         }
         if stores.count == 1 { return try objects(from: stores[0], plan) }
         var all: [NSManagedObject] = []
@@ -355,7 +360,7 @@ struct ContextFetch {
 
     /// The rows that a store holds, and its commit count before they were read.
     func rows(in store: OpenStore, _ plan: FetchPlan) throws -> (rows: [Row], commits: UInt64) {
-        if let prepared { return try prepared.rows(store, plan) }
+        if let rows = try prepared?.rows(store, plan) { return rows }
         let read = store.cache.beginRead()
         defer { store.cache.endRead(read) }
         let commits = store.cache.commits
@@ -392,16 +397,21 @@ extension NSManagedObjectContext {
         let root = first.layout.rootNumber
         let table = table(storeSlot: slot, root: root)
         settleStrangers()
-        let isFirst = table.count == 0
-        notePrefetch(store.slot, commits, rows.count)
-        table.reserve(rows.count)
+        // Hooks that run on the way may bring in objects of rows that are still to come.
+        let isFirst = table.count == 0 && asFaults
+        notePrefetch(store, commits, rows.count)
+        table.reserve(max(0, rows.count - table.count))
+        let flags = ObjectFlags.newFault
         var result: [NSManagedObject] = []
         result.reserveCapacity(rows.count)
-        unowned(unsafe) var knownLayout = first.layout
-        var type = knownLayout.objectClass.type(of: knownLayout.entity)
-        for row in rows {
-            if !isFirst { makeFaultIfForgotten(key: row.key, root: root, storeSlot: slot) }
-            if !isFirst, let object = table[row.key] {
+        var layout = first.unsafe.header.pointee.layout
+        var type = layout.takeUnretainedValue().objectType
+        for held in Row.unmanaged(rows) {
+            let row = UnsafeRow(held)
+            let key = row.header.pointee.key
+            if !isFirst { makeFaultIfForgotten(key: key, root: root, storeSlot: slot) }
+            if !isFirst, let object = table[key] {
+                let row = Row(shared: held.takeUnretainedValue())
                 if object.flags.contains(.fault) {
                     object.current = row
                     if !asFaults { object.realise(row) }
@@ -416,37 +426,19 @@ extension NSManagedObjectContext {
                 result.append(object)
                 continue
             }
-            if row.layout !== knownLayout {
-                knownLayout = row.layout
-                type = knownLayout.objectClass.type(of: knownLayout.entity)
+            let rowLayout = row.header.pointee.layout
+            if rowLayout.toOpaque() != layout.toOpaque() {
+                layout = rowLayout
+                type = layout.takeUnretainedValue().objectType
             }
-            let object = makeFault(
-                key: row.key,
-                layout: knownLayout,
-                storeSlot: slot,
-                type: type,
-                in: table
-            )
-            object.current = row
-            if !asFaults { object.realise(row) }
-            result.append(object)
+            let object = layout._withUnsafeGuaranteedRef {
+                makeFault(key: key, layout: $0, storeSlot: slot, type: type, flags: flags, in: table)
+            }
+            object.hold(held)
+            if !asFaults { object.realise() }
+            result.append(consume object)
         }
         return result
-    }
-
-    /// Remembers at which commit faults were given their rows in advance.
-    final func notePrefetch(_ slot: Int, _ commits: UInt64, _ count: Int) {
-        while prefetchCommits.count <= slot { prefetchCommits.append(.max) }
-        guard prefetchCommits[slot] != commits else { return }
-        if prefetchCommits[slot] != .max {
-            // Rows of an earlier fetch may be outdated. Where that is cheap they are dropped; else the faults that hold them,
-            // and those of this fetch, ask the cache.
-            guard registeredCount <= max(1024, count * 4) else { return }
-            forEachRegistered { object in
-                if object.flags.contains(.fault), object.storeSlot == Int32(slot) { object.current = nil }
-            }
-        }
-        prefetchCommits[slot] = commits
     }
 }
 

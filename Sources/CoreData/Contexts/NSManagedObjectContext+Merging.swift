@@ -112,8 +112,7 @@ extension NSManagedObjectContext {
         }
         var unknownRoots: Set<Int> = []
         for change in message.deleted.compactMap(settled) {
-            // What a parent has deleted and not saved is still stored.
-            guard upward != nil || !isBack(change) else {
+            guard !isBack(change) else {
                 mergeReturn(change)
                 continue
             }
@@ -136,31 +135,6 @@ extension NSManagedObjectContext {
         downward.tellFollowers(message)
     }
 
-    /// Whether a row that was deleted is there again: messages of two contexts may come in another order than their saves.
-    private func isBack(_ change: ChangeMessage.Change) -> Bool {
-        change.store.cache.row(change.key, root: change.layout.rootNumber) != nil
-    }
-
-    private func mergeReturn(_ change: ChangeMessage.Change) {
-        let slot = Int32(change.store.slot)
-        guard let object = registered(key: change.key, layout: change.layout, storeSlot: slot) else {
-            return observers.noteUnregistered(change)
-        }
-        mergeUpdate(of: object)
-    }
-
-    /// The newest row of an object whose change is being merged.
-    ///
-    /// An error of the store is reported, since a merge has nobody to throw it to; the object keeps its values.
-    private func mergedRow(of object: NSManagedObject) -> Row? {
-        do {
-            return try newestRow(of: object)
-        } catch {
-            coordinator?.report(error, "merging a change of \(object.objectID)")
-            return nil
-        }
-    }
-
     /// The change under the key that this context knows the object by; `nil` for an object of another tree.
     private func settled(_ change: ChangeMessage.Change) -> ChangeMessage.Change? {
         guard let id = change.temporaryID else { return change }
@@ -181,6 +155,32 @@ extension NSManagedObjectContext {
             context = current.parent
         }
         return depth
+    }
+
+    /// Whether a row that was deleted is there again: messages of two contexts may come in another order than their saves.
+    private func isBack(_ change: ChangeMessage.Change) -> Bool {
+        if upward != nil { return parentHas(change) }
+        return change.store.cache.row(change.key, root: change.layout.rootNumber) != nil
+    }
+
+    private func mergeReturn(_ change: ChangeMessage.Change) {
+        let slot = Int32(change.store.slot)
+        guard let object = registered(key: change.key, layout: change.layout, storeSlot: slot) else {
+            return observers.noteUnregistered(change)
+        }
+        mergeUpdate(of: object)
+    }
+
+    /// The newest row of an object whose change is being merged.
+    ///
+    /// An error of the store is reported, since a merge has nobody to throw it to; the object keeps its values.
+    private func mergedRow(of object: NSManagedObject) -> Row? {
+        do {
+            return try newestRow(of: object)
+        } catch {
+            coordinator?.report(error, "merging a change of \(object.objectID)")
+            return nil
+        }
     }
 
     /// Lets loaded relationships be loaded anew that may name deleted rows of which there are no objects here.

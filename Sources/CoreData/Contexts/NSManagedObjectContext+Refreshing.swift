@@ -124,7 +124,7 @@ extension NSManagedObjectContext {
         registeredCount = 0
         sweepThreshold = 4096
         permanentKeys = KeyMap()
-        prefetchCommits = []
+        prefetches = []
         batchedFetches = []
         resetCount += 1
         forgetUndo()

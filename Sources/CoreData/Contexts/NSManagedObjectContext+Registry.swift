@@ -82,7 +82,8 @@ extension NSManagedObjectContext {
         }
         if let object = temporaryObjects[key] { return object }
         guard let permanent = permanentKeys[key] else { return nil }
-        return registered(key: permanent, layout: layout, storeSlot: storeSlot)
+        let slot = storeSlot >= 0 ? storeSlot : Int32(coordinator?.storeForInsertion(of: layout)?.slot ?? 0)
+        return registered(key: permanent, layout: layout, storeSlot: slot)
     }
 
     /// The registered object that a relationship of `owner` names, if there is one.
@@ -99,7 +100,17 @@ extension NSManagedObjectContext {
     /// The object that a relationship of `owner` names: the registered one, else a fault.
     ///
     /// - Returns: `nil` for an unsaved object that is not there any more.
+    @inline(__always)
     final func object(for reference: ObjectReference, near owner: NSManagedObject) -> NSManagedObject? {
+        if reference.key > 0, owner.storeSlot >= 0 {
+            let index = tableIndex(storeSlot: owner.storeSlot, root: rootNumbers[reference.entity &- 1])
+            if index < tables.count, let found = tables[index]?[reference.key] { return found }
+        }
+        return findObject(for: reference, near: owner)
+    }
+
+    @inline(never)
+    private func findObject(for reference: ObjectReference, near owner: NSManagedObject) -> NSManagedObject? {
         let layout = layout(of: reference)
         let slot = owner.storeSlot >= 0 ? owner.storeSlot : storeSlotForInsertion(of: owner)
         if let found = registered(key: reference.key, layout: layout, storeSlot: slot) { return found }
@@ -146,6 +157,7 @@ extension NSManagedObjectContext {
             layout: layout,
             storeSlot: storeSlot,
             type: type,
+            flags: .newFault,
             in: table(storeSlot: storeSlot, root: layout.rootNumber)
         )
     }
@@ -157,13 +169,11 @@ extension NSManagedObjectContext {
         layout: EntityLayout,
         storeSlot: Int32,
         type: NSManagedObject.Type,
+        flags: ObjectFlags,
         in table: ObjectTable<NSManagedObject>
     ) -> NSManagedObject {
-        let object = type.init(entity: layout.entity, insertInto: nil)
-        object.context = self
-        object.key = key
-        object.storeSlot = storeSlot
-        object.flags = ConfinementScope.isChecked ? [.fault, .checked] : .fault
+        let object = layout.unmanagedEntity._withUnsafeGuaranteedRef { type.init(entity: $0, insertInto: nil) }
+        object.becomeFault(key: key, storeSlot: storeSlot, context: self, flags: flags)
         table.insert(object)
         registeredCount &+= 1
         if tellsStores { tellStore(of: object, isRegistered: true) }

@@ -40,7 +40,9 @@ open class NSManagedObjectContext: NSObject, @unchecked Sendable {
     // MARK: - Registered objects
 
     /// Stored objects by key, a table for each store and hierarchy (see `tableIndex`).
-    final var tables: [ObjectTable<NSManagedObject>?] = []
+    // Unchecked, as is `prefetches`: asked for with every to-one that is read, or fault that is realised. It is confined
+    // to one thread at a time, and no access lasts while other code runs.
+    @exclusivity(unchecked) final var tables: [ObjectTable<NSManagedObject>?] = []
     /// Unsaved objects by their temporary key.
     final let temporaryObjects = ObjectTable<NSManagedObject>()
     /// The coordinator's stores by slot, as far as they were needed.
@@ -50,9 +52,8 @@ open class NSManagedObjectContext: NSObject, @unchecked Sendable {
     final var registeredCount = 0
     /// Keys that `obtainPermanentIDs` gave to unsaved objects, so that references to the temporary ones are understood.
     final var permanentKeys = KeyMap<Int64>()
-    /// The stores' commit counts when faults were given rows in advance, by store: while they stand, those rows are the
-    /// newest.
-    final var prefetchCommits: [UInt64] = []
+    /// When faults were given rows in advance, by store.
+    @exclusivity(unchecked) final var prefetches: [Prefetch] = []
     /// The latest fetches whose faults get their rows batch by batch.
     final var batchedFetches: [BatchedFetch] = []
     /// Of the root of a tree: members that are being handed down.
@@ -67,6 +68,8 @@ open class NSManagedObjectContext: NSObject, @unchecked Sendable {
     unowned(unsafe) final var knownModel: FrozenModel?
     /// How many tables one store may have.
     final var tableStride = 1
+    /// The numbers of the hierarchies' roots, by the entity's number less one.
+    final var rootNumbers: [Int] = []
 
     // MARK: - Place in a tree
 
@@ -229,7 +232,9 @@ open class NSManagedObjectContext: NSObject, @unchecked Sendable {
         lastInsertion = nil
         knownModel = newCoordinator?.frozenModel
         tableStride = (knownModel?.entities.count ?? 0) + 1
+        rootNumbers = knownModel?.rootNumbers ?? []
         knownStores = []
+        prefetches = []
     }
 
     /// The same, for code inside the scope, without the lock.

@@ -86,7 +86,7 @@ public final class NSMergeConflict: NSObject {
     public override var description: String {
         let newer = persistedSnapshot ?? cachedSnapshot
         let names = (newVersionNumber == 0 ? [:] : newer ?? [:]).keys.filter { key in
-            (newer?[key] as? NSObject) != (objectSnapshot?[key] as? NSObject)
+            (newer?[key] as? AnyHashable) != (objectSnapshot?[key] as? AnyHashable)
         }
         return
             "NSMergeConflict for \(sourceObject.objectID): the context read version \(oldVersionNumber), stored is \(newVersionNumber == 0 ? "nothing any more" : "version \(newVersionNumber)")\(names.isEmpty ? "" : ", which differs in \(names.sorted().joined(separator: ", "))")"

@@ -222,6 +222,18 @@ open class NSPersistentStoreCoordinator: NSObject, @unchecked Sendable {
         managedObjectID(for: url.absoluteString)
     }
 
+    /// The ID that a URI in UTF-8 names, from a buffer that need not end with a zero.
+    ///
+    /// - Parameters:
+    ///   - uri: The text of the URI; not read for a length of 0.
+    ///   - len: The number of bytes.
+    /// - Returns: As ``managedObjectID(forURIRepresentation:)``; `nil` for bytes that are no UTF-8.
+    open func managedObjectID(fromUTF8String uri: UnsafePointer<CChar>, length len: Int) -> NSManagedObjectID? {
+        guard len > 0 else { return nil }
+        let bytes = UnsafeRawBufferPointer(start: uri, count: len)
+        return String(validating: bytes, as: UTF8.self).flatMap { managedObjectID(for: $0) }
+    }
+
     /// The ID that a URI's text names; cheaper than by way of a URL.
     ///
     /// - Returns: As ``managedObjectID(forURIRepresentation:)``.

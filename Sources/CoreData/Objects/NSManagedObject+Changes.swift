@@ -6,9 +6,14 @@ extension NSManagedObject {
     /// The values to write to: the object's own, and the object marked as changed.
     @inline(__always)
     final func writableRow() -> Row {
+        isWritable ? current.unsafelyUnwrapped : prepareToWrite()
+    }
+
+    /// Whether a write may go straight to the row.
+    @inline(__always)
+    final var isWritable: Bool {
         let gate: ObjectFlags = [.fault, .checked, .detached, .writable]
-        if flags.intersection(gate) == .writable { return current.unsafelyUnwrapped }
-        return prepareToWrite()
+        return flags.intersection(gate) == .writable
     }
 
     /// The slow part of a write: fault, confinement, the private copy of the row, and the marks.

@@ -28,9 +28,7 @@ extension NSManagedObject {
     final func prepareToRead(_ slot: Int = -1) {
         if flags.contains(.detached) { return prepareDetached() }
         assertConfined(#function)
-        if flags.contains(.fault) {
-            fireFault(triggeredBy: layout.slots.indices.contains(slot) ? layout.slots[slot].property : nil)
-        }
+        if flags.contains(.fault) { fireFault(triggeredBy: slot) }
     }
 
     /// Gives an object outside any context something to read.
@@ -54,11 +52,19 @@ extension NSManagedObject {
     }
 
     /// Loads the values of a fault.
-    final func fireFault(triggeredBy property: NSPropertyDescription? = nil) {
-        guard flags.contains(.fault), let context else { return }
+    ///
+    /// `slot`: The slot whose value is wanted; -1 for none in particular.
+    final func fireFault(triggeredBy slot: Int = -1) {
+        guard flags.contains(.fault), let unmanagedContext else { return }
+        if let heldRow, unmanagedContext._withUnsafeGuaranteedRef({ $0.isNewest(heldRow, storeSlot: storeSlot) }) {
+            return realise()
+        }
+        let context = unmanagedContext.takeUnretainedValue()
         switch context.rowForFault(self) {
         case .found(let row): realise(row)
-        case .missing: becomeInaccessible(in: context, triggeredBy: property)
+        case .missing:
+            let property = layout.slots.indices.contains(slot) ? layout.slots[slot].property : nil
+            becomeInaccessible(in: context, triggeredBy: property)
         case .unreadable:
             // Still a fault, so the next access tries again. Until then there have to be values, of no version that a save
             // would take for the stored one.
@@ -66,9 +72,25 @@ extension NSManagedObject {
         }
     }
 
+    /// Makes a new object the fault of a stored row.
+    ///
+    /// The caller files it.
+    @inline(__always)
+    final func becomeFault(key: Int64, storeSlot: Int32, context: NSManagedObjectContext, flags: ObjectFlags) {
+        self.context = context
+        self.key = key
+        self.storeSlot = storeSlot
+        self.flags = flags
+    }
+
     /// Takes `row` for the object's values, which ends its being a fault.
     final func realise(_ row: Row) {
         current = row
+        realise()
+    }
+
+    /// Takes the row that is there for the object's values.
+    final func realise() {
         extras?.partial = nil
         flags.remove([.fault, .inaccessible])
         flags.insert(.awaking)

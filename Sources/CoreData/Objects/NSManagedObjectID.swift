@@ -141,12 +141,12 @@ final class ObjectIDTable: Sendable {
 
     /// Files an ID that was temporary until now.
     ///
-    /// Gives: The ID that the row goes by: another one, if the store has asked for it before, which only stores of one's own
-    /// do. Both name the row then.
+    /// Gives: The ID that the row goes by: another one, if somebody holds one that the store has made before, which only stores
+    /// of one's own do. Both name the row then.
     @discardableResult
     func adopt(_ id: NSManagedObjectID, key: Int64, store: OpenStore) -> NSManagedObjectID {
         state.withLock { state in
-            if let known = state.tables[id.layout.rootNumber]?[key] {
+            if let table = state.tables[id.layout.rootNumber], table.isHeldElsewhere(key), let known = table[key] {
                 id.becomePermanent(key: key, store: store)
                 return known
             }

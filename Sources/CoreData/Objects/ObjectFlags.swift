@@ -42,6 +42,9 @@ struct ObjectFlags: OptionSet {
     /// A fetch has read the object for the sake of another one that leads to it.
     static let prefetched = ObjectFlags(rawValue: 1 << 20)
 
+    /// What a fault of a stored row starts with.
+    static var newFault: ObjectFlags { ConfinementScope.isChecked ? [.fault, .checked] : .fault }
+
     /// What keeps a read from going straight to the row.
     static let slowRead: ObjectFlags = [.fault, .checked, .detached]
     /// The object has unsaved changes.

@@ -61,7 +61,9 @@ struct DictionaryColumn {
 
 /// How rows come together in groups, each of which gives one result.
 struct RowGrouping {
-    /// What the rows of one group have in common; none, and all rows are one group, which is there without rows as well.
+    /// What the rows of one group have in common.
+    ///
+    /// Without keys all rows are one group, which is there even if there are no rows.
     let keys: [ResolvedExpression]
     /// What a group must fulfil.
     let having: ResolvedCondition?
@@ -76,7 +78,7 @@ struct RowGrouping {
 extension DictionaryPlan {
     // MARK: - Parts, for several stores
 
-    /// The plan for what each of several stores may have to contribute: the columns, then what the results are sorted by.
+    /// The plan for what each of several stores may have to contribute: the columns, then what results are sorted by.
     var firstPart: DictionaryPlan {
         let keys = (rows.sort?.terms ?? []).map { DictionaryColumn(hidden: $0.expression) }
         return DictionaryPlan(

@@ -3,7 +3,7 @@ import StrataPredicates
 extension FetchPlanner {
     /// What a store has to compute for a fetch of dictionaries.
     ///
-    /// - Throws: `persistentStoreOperation` (134070) for what makes no sense, with a text that names the key and the entity.
+    /// - Throws: `persistentStoreOperation` (134070) for what makes no sense, with a text that names key and entity.
     func dictionaryPlan(_ specification: FetchSpecification) throws -> DictionaryPlan {
         var plain = specification
         plain.resultType = .dictionaryResultType
@@ -176,6 +176,12 @@ private struct DictionaryPlanBuilder {
         do {
             let (expression, count) = try PredicateResolver.resolve(source, schema: layout, allowsRowAggregates: true)
             variableCount = max(variableCount, count)
+            if expression.type == .entity {
+                throw refused("cannot give \"\(name)\": an entity is no value of a dictionary.")
+            }
+            if case .object(let path) = expression, path.steps.last?.isCast == true {
+                throw refused("cannot give \"\(name)\": an object that is cast to an entity; ask for its properties.")
+            }
             return expression
         } catch let error as PredicateResolutionError {
             throw refused("cannot give \"\(name)\": \(error)", error)
@@ -230,8 +236,11 @@ private struct DictionaryPlanBuilder {
         // Groups differ in their keys, so results that have all of them differ as well.
         let isDistinct = wantsDistinct && !groups.allSatisfy { group in columns.contains(where: group.isSame(as:)) }
         guard isDistinct else { return grouping(keys: groups, having, order) }
-        guard order.allSatisfy({ term in columns.contains(where: term.expression.isSame(as:)) }) else {
-            throw refused("cannot be sorted by what its distinct results, made of groups, do not have.")
+        for (term, descriptor) in zip(order, specification.sortDescriptors ?? [])
+        where !columns.contains(where: term.expression.isSame(as:)) {
+            throw refused(
+                "cannot be sorted by \"\(descriptor.key ?? "SELF")\", which its distinct results, made of groups, do not have."
+            )
         }
         return grouping(keys: groups, having, order, distinctBy: columns)
     }

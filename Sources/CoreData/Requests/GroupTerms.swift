@@ -21,12 +21,12 @@ struct GroupTerms {
 
     /// - Throws: ``Problem``.
     mutating func rewrite(_ expression: ResolvedExpression) throws -> ResolvedExpression {
-        try expression.replacing { try replacement(for: $0) }
+        try expression.replacing(visit: Self.refuse) { try replacement(for: $0) }
     }
 
     /// - Throws: ``Problem``.
     mutating func rewrite(_ condition: ResolvedCondition) throws -> ResolvedCondition {
-        try condition.replacing { try replacement(for: $0) }
+        try condition.replacing(visit: Self.refuse) { try replacement(for: $0) }
     }
 
     /// The number of the key that an expression is; `nil` if it is none.
@@ -43,11 +43,14 @@ struct GroupTerms {
             return value(keys.count + aggregates.count - 1, part.type)
         case .object(let path): throw Problem.notGrouped(path.text)
         case .attribute(let path, let attribute): throw Problem.notGrouped(path.text(to: attribute.name))
-        case .aggregate(let aggregate):
-            let collection = aggregate.collection
-            throw Problem.notGrouped(collection.owner.text(to: collection.relationship.name))
-        case .constant, .function, .conditional: return nil
+        // An aggregate of members has a collection, which is refused when it is met.
+        case .constant, .function, .aggregate, .conditional: return nil
         }
+    }
+
+    /// The rows of a group have no members in common.
+    private static func refuse(_ collection: ResolvedCollection) throws {
+        throw Problem.notGrouped(collection.owner.text(to: collection.relationship.name))
     }
 
     private func value(_ number: Int, _ type: ResolvedType) -> ResolvedExpression {
@@ -61,7 +64,7 @@ extension ResolvedExpression {
     /// Whether some part is an aggregate of rows.
     var hasRowAggregate: Bool {
         var result = false
-        _ = replacing { part in
+        _ = replacing(visit: { _ in }) { part in
             if case .rowAggregate = part { result = true }
             return nil
         }

@@ -7,7 +7,7 @@ extension ResolvedExpression {
     /// - Returns: `.undefinedAttributeType` for the nil constant.
     func attributeType(in layout: EntityLayout) -> (type: NSAttributeType, attribute: NSAttributeDescription?) {
         switch self {
-        case .attribute(let path, let attribute):
+        case .attribute(let path, let attribute) where attribute.type != .entity:
             // Every schema of the framework's own is a layout.
             let owner = path.steps.last.map { $0.destination as? EntityLayout } ?? layout
             guard let slot = owner?.slots[attribute.slot] else { break }

@@ -67,17 +67,6 @@ package struct PredicateTranslator {
         return try body(&self)
     }
 
-    /// Runs `body` with several variables that stand for something.
-    mutating func binding<Result>(
-        _ variables: [(PredicateExpressions.VariableID, Translation)],
-        _ body: (inout Self) throws -> Result
-    ) rethrows -> Result {
-        let outer = bindings
-        defer { bindings = outer }
-        for (variable, translation) in variables { bindings[variable] = translation }
-        return try body(&self)
-    }
-
     /// Runs `body` with a variable that stands for each member of a collection, under the name that it is given.
     mutating func iterating<Result>(
         _ variable: PredicateExpressions.VariableID,

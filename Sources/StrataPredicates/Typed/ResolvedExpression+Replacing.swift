@@ -1,90 +1,106 @@
+/// What a walk over an expression gives for one of its parts; nil, and it goes on to the part's operands.
+package typealias ResolvedReplacement = (ResolvedExpression) throws -> ResolvedExpression?
+
 extension ResolvedExpression {
     /// The expression with parts of it replaced.
     ///
-    /// `replace` is asked from the top down: what it gives stands for the whole part, and where it gives nil the operands
-    /// are asked about. An error that it throws ends the walk.
+    /// An error of the closures ends the walk.
+    ///
+    /// - Parameters:
+    ///   - visit: Told of each collection before its filter and what is asked of its members are looked at.
+    ///   - replace: Asked from the top down: what it gives stands for the whole part.
+    /// - Returns: The expression, changed.
     package func replacing(
-        _ replace: (ResolvedExpression) throws -> ResolvedExpression?
+        visit: (ResolvedCollection) throws -> Void = { _ in },
+        _ replace: ResolvedReplacement
     ) rethrows -> ResolvedExpression {
         if let replacement = try replace(self) { return replacement }
         switch self {
         case .constant, .object, .attribute: return self
         case .function(let function, let operands, let type):
-            return .function(function, try operands.map { try $0.replacing(replace) }, type)
+            return .function(function, try operands.map { try $0.replacing(visit: visit, replace) }, type)
         case .aggregate(let aggregate):
             return .aggregate(
                 ResolvedAggregate(
                     function: aggregate.function,
-                    collection: try aggregate.collection.replacing(replace),
-                    element: try aggregate.element.map { try $0.replacing(replace) },
+                    collection: try aggregate.collection.replacing(visit: visit, replace),
+                    element: try aggregate.element.map { try $0.replacing(visit: visit, replace) },
                     type: aggregate.type
                 )
             )
         case .conditional(let test, let first, let second):
             return .conditional(
-                try test.replacing(replace),
-                try first.replacing(replace),
-                try second.replacing(replace)
+                try test.replacing(visit: visit, replace),
+                try first.replacing(visit: visit, replace),
+                try second.replacing(visit: visit, replace)
             )
         case .rowAggregate(let function, let operand):
-            return .rowAggregate(function, try operand.replacing(replace))
+            return .rowAggregate(function, try operand.replacing(visit: visit, replace))
         }
     }
 }
 
 extension ResolvedCondition {
-    /// The condition with parts of its expressions replaced, as
-    /// ``ResolvedExpression/replacing(_:)`` does it.
+    /// The condition with parts of its expressions replaced.
+    ///
+    /// - Parameters:
+    ///   - visit: As ``ResolvedExpression/replacing(visit:_:)`` takes it.
+    ///   - replace: As ``ResolvedExpression/replacing(visit:_:)`` takes it.
+    /// - Returns: The condition, changed.
     package func replacing(
-        _ replace: (ResolvedExpression) throws -> ResolvedExpression?
+        visit: (ResolvedCollection) throws -> Void = { _ in },
+        _ replace: ResolvedReplacement
     ) rethrows -> ResolvedCondition {
         switch self {
         case .constant: return self
-        case .and(let operands): return .and(try operands.map { try $0.replacing(replace) })
-        case .or(let operands): return .or(try operands.map { try $0.replacing(replace) })
-        case .not(let operand): return .not(try operand.replacing(replace))
-        case .isNull(let operand): return .isNull(try operand.replacing(replace))
+        case .and(let operands): return .and(try operands.map { try $0.replacing(visit: visit, replace) })
+        case .or(let operands): return .or(try operands.map { try $0.replacing(visit: visit, replace) })
+        case .not(let operand): return .not(try operand.replacing(visit: visit, replace))
+        case .isNull(let operand): return .isNull(try operand.replacing(visit: visit, replace))
         case .comparison(let comparison):
             return .comparison(
                 ResolvedComparison(
-                    left: try comparison.left.replacing(replace),
+                    left: try comparison.left.replacing(visit: visit, replace),
                     operator: comparison.operator,
-                    right: try comparison.right.replacing(replace),
+                    right: try comparison.right.replacing(visit: visit, replace),
                     folding: comparison.folding
                 )
             )
         case .between(let operand, let lower, let upper, let folding):
             return .between(
-                try operand.replacing(replace),
-                lower: try lower.replacing(replace),
-                upper: try upper.replacing(replace),
+                try operand.replacing(visit: visit, replace),
+                lower: try lower.replacing(visit: visit, replace),
+                upper: try upper.replacing(visit: visit, replace),
                 folding
             )
-        case .member(let operand, let set): return .member(try operand.replacing(replace), set)
+        case .member(let operand, let set): return .member(try operand.replacing(visit: visit, replace), set)
         case .string(let test):
             return .string(
                 ResolvedStringTest(
-                    text: try test.text.replacing(replace),
+                    text: try test.text.replacing(visit: visit, replace),
                     test: test.test,
-                    pattern: try test.pattern.replacing(replace),
+                    pattern: try test.pattern.replacing(visit: visit, replace),
                     folding: test.folding,
                     matcher: test.matcher
                 )
             )
         case .exists(let collection, let test):
-            return .exists(try collection.replacing(replace), try test.replacing(replace))
+            return .exists(
+                try collection.replacing(visit: visit, replace),
+                try test.replacing(visit: visit, replace)
+            )
         }
     }
 }
 
 extension ResolvedCollection {
-    /// `replace` is asked about the owner too, so that it can refuse it; what it gives for an owner has no effect.
     fileprivate func replacing(
-        _ replace: (ResolvedExpression) throws -> ResolvedExpression?
+        visit: (ResolvedCollection) throws -> Void,
+        _ replace: ResolvedReplacement
     ) rethrows -> ResolvedCollection {
-        _ = try replace(.object(owner))
+        try visit(self)
         var result = self
-        result.filter = try filter.map { try $0.replacing(replace) }
+        result.filter = try filter.map { try $0.replacing(visit: visit, replace) }
         return result
     }
 }

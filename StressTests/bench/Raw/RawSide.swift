@@ -61,6 +61,12 @@ enum RawSide: Side {
         case .queryOverChanges: try query(try RawDatabase(path: folder + "/raw.sqlite"))
         case .firstBatch: try readFirstBatch(try RawDatabase(path: folder + "/raw.sqlite"))
         case .change: try change(try RawDatabase(path: folder + "/raw.sqlite"), scale: scale)
+        // Nothing in the C API compares: the same work with next to nothing registered is what it is held against.
+        case .childSave: try FrameworkSide.childSaves(in: folder, registered: Scale.changesPerChildSave)
+        case .openContext: try lookUp(try RawDatabase(path: folder + "/raw.sqlite"), scale: scale)
+        case .readProperties: try readProperties(try RawDatabase(path: folder + "/raw.sqlite"), scale: scale)
+        case .writeProperties: try writeProperties(try RawDatabase(path: folder + "/raw.sqlite"), scale: scale)
+        case .aggregate: try aggregate(try RawDatabase(path: folder + "/raw.sqlite"))
         }
     }
 
@@ -124,7 +130,7 @@ enum RawSide: Side {
         )
     }
 
-    // MARK: - W2, W3, W4, W6
+    // MARK: - W2, W3, W4, W6, W11, W16
 
     private static func readEverything(_ database: RawDatabase) throws -> Sample {
         let clock = ContinuousClock()
@@ -211,6 +217,66 @@ enum RawSide: Side {
         return Sample(duration: duration, checksum: venues.reduce(0) { $0 &+ Int($1.price) })
     }
 
+    private static func aggregate(_ database: RawDatabase) throws -> Sample {
+        let clock = ContinuousClock()
+        let start = clock.now
+        var checksum = 0
+        let count = try database.prepare("SELECT COUNT(*) FROM venue WHERE favorite = ?")
+        count.bind(Int64(1), at: 1)
+        while try count.step() { checksum &+= Int(count.integer(0)) }
+        let whole = try database.prepare("SELECT SUM(price), MAX(distance) FROM venue")
+        while try whole.step() { checksum &+= Int(whole.integer(0)) &+ Int(whole.double(1)) }
+        let groups = try database.prepare(
+            "SELECT city, COUNT(*), SUM(price), AVG(distance) FROM venue GROUP BY city ORDER BY city"
+        )
+        while try groups.step() {
+            checksum &+= Int(groups.integer(1)) &+ Int(groups.integer(2)) &+ Int(groups.double(3))
+        }
+        return Sample(duration: clock.now - start, checksum: checksum)
+    }
+
+    // MARK: - Objects in memory
+
+    private static func held(_ database: RawDatabase, scale: Scale) throws -> [Venue] {
+        let statement = try database.prepare("SELECT \(columns) FROM venue LIMIT \(scale.held)")
+        var venues: [Venue] = []
+        while try statement.step() { venues.append(venue(from: statement)) }
+        return venues
+    }
+
+    private static func readProperties(_ database: RawDatabase, scale: Scale) throws -> Sample {
+        let venues = try held(database, scale: scale)
+        let clock = ContinuousClock()
+        let start = clock.now
+        var checksum = 0
+        for _ in 0..<Scale.rounds {
+            for venue in venues {
+                    for _ in 0..<Scale.repetitions { checksum &+= attributeChecksum(of: venue) }
+                }
+        }
+        return Sample(duration: clock.now - start, checksum: checksum)
+    }
+
+    private static func writeProperties(_ database: RawDatabase, scale: Scale) throws -> Sample {
+        let venues = try held(database, scale: scale)
+        let names = VenueSample.newNames
+        let clock = ContinuousClock()
+        let start = clock.now
+        for _ in 0..<Scale.rounds {
+            for venue in venues {
+                for step in 0..<Scale.repetitions {
+                    venue.name = names[step & 1]
+                    venue.price = Int16(truncatingIfNeeded: step)
+                    venue.distance = Double(step)
+                    venue.createdAt = Date(timeIntervalSinceReferenceDate: Double(step))
+                    venue.isFavorite = step & 1 == 0
+                }
+            }
+        }
+        let duration = clock.now - start
+        return Sample(duration: duration, checksum: venues.reduce(0) { $0 &+ attributeChecksum(of: $1) })
+    }
+
     @inline(__always)
     static func venue(from statement: RawStatement) -> Venue {
         Venue(
@@ -227,9 +293,13 @@ enum RawSide: Side {
 
     @inline(__always)
     static func checksum(of venue: Venue) -> Int {
-        var sum = venue.name.utf8.count &+ Int(venue.price) &+ Int(venue.distance) &+ (venue.isFavorite ? 1 : 0)
-        sum &+= Int(venue.createdAt.timeIntervalSinceReferenceDate)
-        return sum &+ (venue.city == 0 ? 0 : 1)
+        attributeChecksum(of: venue) &+ (venue.city == 0 ? 0 : 1)
+    }
+
+    @inline(__always)
+    private static func attributeChecksum(of venue: Venue) -> Int {
+        let sum = venue.name.utf8.count &+ Int(venue.price) &+ Int(venue.distance) &+ (venue.isFavorite ? 1 : 0)
+        return sum &+ Int(venue.createdAt.timeIntervalSinceReferenceDate)
     }
 }
 

@@ -1,6 +1,7 @@
-import CoreData
 import TestSupport
 import Testing
+
+@testable import CoreData
 
 @Suite("Asynchronous fetch requests")
 struct AsynchronousFetchTests {
@@ -144,6 +145,29 @@ struct AsynchronousFetchTests {
             $0.finalResult?.map(\.intValue)
         }
         #expect(counts == [1])
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `dictionaries are fetched as objects are, and tell what is stored`(_ kind: StoreKind) async throws {
+        let stack = try Stack(kind)
+        try stack.storeCities((1...300).map { "City \($0)" })
+        let context = stack.context()
+        context.performAndWait { City(context: context).name = "unsaved" }
+        let names = try await context.executed { () -> NSFetchRequest<NSDictionary> in
+            let request = NSFetchRequest<NSDictionary>(entityName: "City")
+            request.resultType = .dictionaryResultType
+            request.propertiesToFetch = ["name"]
+            request.predicate = NSPredicate(format: "population > 298")
+            request.sortDescriptors = [NSSortDescriptor(key: "population", ascending: false)]
+            return request
+        } read: { ($0.finalResult ?? []).compactMap { $0["name"] as? String } }
+        #expect(names == ["City 300", "City 299"])
+        let steps = Shared<[FetchProgress]>([])
+        let request = NSFetchRequest<NSDictionary>(entityName: "City")
+        request.resultType = .dictionaryResultType
+        let count = try await context.fetch(request) { step in steps.update { $0.append(step) } } _: { $0.count }
+        #expect(count == 300)
+        #expect(steps.current.last == FetchProgress(completedRows: 300, expectedRows: 300))
     }
 
     @Test(arguments: StoreKind.allCases)

@@ -38,7 +38,7 @@ extension Stack {
 extension NSManagedObjectContext {
     /// A save that must fail with conflicts.
     func conflictsOfSave(_ code: CocoaError.Code = .managedObjectMerge) throws -> [NSObject] {
-        let error = #expect(throws: CocoaError.self) { try save() }
+        let error = #expect(throws: CocoaError.self) { try self.save() }
         #expect(error?.code == code)
         return try #require(error?.userInfo[NSPersistentStoreSaveConflictsErrorKey] as? [NSObject])
     }

@@ -3,6 +3,8 @@ import Synchronization
 import TestSupport
 import Testing
 
+private typealias Tag = TestSupport.Tag
+
 @Suite("Conflicts: what they tell, and who resolves them")
 struct ConflictTests {
     // MARK: - Contents
@@ -72,7 +74,7 @@ struct ConflictTests {
             for id in ids.prefix(3) { try stack.change(id, City.self) { city, _ in city.population = 20 } }
             try stack.delete(ids[3])
             let conflicts = try context.versionConflictsOfSave()
-            #expect(Set(conflicts.map(\.sourceObject)) == Set(cities.prefix(4)))
+            #expect(Set(conflicts.map(\.sourceObject.objectID)) == Set(ids.prefix(4)))
             #expect(conflicts.filter { $0.newVersionNumber == 0 }.map(\.sourceObject) == [cities[3]])
             let made = NSMergeConflict(
                 source: cities[4],

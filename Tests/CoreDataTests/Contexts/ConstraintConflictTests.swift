@@ -57,7 +57,7 @@ struct ConstraintConflictTests {
             let conflicts = try context.constraintConflictsOfSave()
             #expect(conflicts.count == 2)
             let among = try #require(conflicts.first { $0.databaseObject == nil })
-            #expect(Set(among.conflictingObjects) == Set(same))
+            #expect(Set(among.conflictingObjects.map(\.objectID)) == Set(same.map(\.objectID)))
             #expect(among.databaseSnapshot == nil)
             let with = try #require(conflicts.first { $0.databaseObject != nil })
             #expect(with.databaseObject?.objectID == id)
@@ -67,7 +67,7 @@ struct ConstraintConflictTests {
         }
     }
 
-    private static let outcomes: [(Policy, [String])] = [
+    private static let outcomes: [(policy: Policy, values: [String])] = [
         (.storeTrump, ["stored", "1"]), (.objectTrump, ["new", "1"]), (.overwrite, ["new", "0"]),
         (.rollback, ["stored", "1"]),
     ]

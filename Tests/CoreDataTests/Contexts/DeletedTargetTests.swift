@@ -3,6 +3,8 @@ import Testing
 
 @testable import CoreData
 
+private typealias Tag = TestSupport.Tag
+
 @Suite("Relationships to rows that somebody else has deleted")
 struct DeletedTargetTests {
     /// Checks that no stored relationship leads to a row that is not there.
@@ -30,7 +32,7 @@ struct DeletedTargetTests {
         try context.performAndWait {
             let city = try context.get(cityID, City.self)
             #expect(city.name == "gone")
-            let venue = isNew ? Venue(context: context) : try context.get(venueID, Venue.self)
+            let venue = try isNew ? Venue(context: context) : context.get(venueID, Venue.self)
             venue.city = city
             try stack.delete(cityID)
             let conflicts = try context.versionConflictsOfSave()
@@ -123,16 +125,16 @@ struct DeletedTargetTests {
 
     @Test(arguments: StoreKind.allCases, [Policy.storeTrump, .objectTrump])
     func `cannot become nil where they are not optional`(_ kind: StoreKind, _ policy: Policy) throws {
-        let (owner, item) = (StoreModels.entity("Owner"), StoreModels.entity("Item"))
-        let required = StoreModels.toOne("owner", owner)
+        let (owners, items) = (StoreModels.entity("Owner"), StoreModels.entity("Item"))
+        let required = StoreModels.toOne("owner", owners)
         required.isOptional = false
-        item.properties = [required]
-        let stack = try Stack(kind, model: StoreModels.model(owner, item))
+        items.properties = [required]
+        let stack = try Stack(kind, model: StoreModels.model(owners, items))
         let (context, other) = (stack.context(policy), stack.context())
         try context.performAndWait {
-            let owner = NSManagedObject(entity: owner, insertInto: context)
+            let owner = NSManagedObject(entity: owners, insertInto: context)
             try context.save()
-            let item = NSManagedObject(entity: item, insertInto: context)
+            let item = NSManagedObject(entity: items, insertInto: context)
             // Never read: there is nothing to bring back.
             context.refresh(owner, mergeChanges: false)
             item.setValue(owner, forKey: "owner")
@@ -148,15 +150,15 @@ struct DeletedTargetTests {
 
     @Test(arguments: StoreKind.allCases)
     func `what the context deletes itself is no conflict, whatever its rules leave behind`(_ kind: StoreKind) throws {
-        let (owner, item) = (StoreModels.entity("Owner"), StoreModels.entity("Item"))
-        item.properties = [StoreModels.toOne("owner", owner), StoreModels.attribute("name", .string)]
-        let stack = try Stack(kind, model: StoreModels.model(owner, item))
+        let (owners, items) = (StoreModels.entity("Owner"), StoreModels.entity("Item"))
+        items.properties = [StoreModels.toOne("owner", owners), StoreModels.attribute("name", .string)]
+        let stack = try Stack(kind, model: StoreModels.model(owners, items))
         let context = stack.context()
         try context.performAndWait {
-            let owner = NSManagedObject(entity: owner, insertInto: context)
-            let old = NSManagedObject(entity: item, insertInto: context)
+            let owner = NSManagedObject(entity: owners, insertInto: context)
+            let old = NSManagedObject(entity: items, insertInto: context)
             try context.save()
-            let new = NSManagedObject(entity: item, insertInto: context)
+            let new = NSManagedObject(entity: items, insertInto: context)
             old.setValue(owner, forKey: "owner")
             new.setValue(owner, forKey: "owner")
             context.delete(owner)
@@ -242,7 +244,7 @@ struct StragglerTests {
         let model = stack.coordinator.frozenModel
         let store = try #require(stack.coordinator.openStores.first)
         let licence = Row(layout: try #require(model.entitiesByName["Licence"]).layout, key: -1)
-        let venue = ObjectReference(key: try #require(venueID.current.key), entity: venueID.layout.number)
+        let venue = ObjectReference(key: venueID.current.key, entity: venueID.layout.number)
         licence.setReference(venue, try #require(licence.layout.slot(named: "venue")))
         let changes = StoreChanges(inserted: [licence])
         #expect(try store.store.save(changes) { _ = changes.settle($0) }.isEmpty)
@@ -251,7 +253,8 @@ struct StragglerTests {
         try reader.performAndWait {
             let request = NSFetchRequest<Licence>(entityName: "Licence")
             request.predicate = NSPredicate(format: "venue == nil")
-            #expect(try reader.count(for: request) == 1)
+            let count = try reader.count(for: request)
+            #expect(count == 1)
         }
     }
 }

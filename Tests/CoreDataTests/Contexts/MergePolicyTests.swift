@@ -2,6 +2,8 @@ import CoreData
 import TestSupport
 import Testing
 
+private typealias Tag = TestSupport.Tag
+
 @Suite("Merge policies: two writers of one object")
 struct MergePolicyTests {
     /// A stored venue that is changed in a context, and then elsewhere.
@@ -59,14 +61,14 @@ struct MergePolicyTests {
             return photo
         }
 
-        static func tag(_ title: String, _ context: NSManagedObjectContext) -> Tag {
+        static func tag(_ title: String, _ context: NSManagedObjectContext) -> TestSupport.Tag {
             let tag = Tag(context: context)
             tag.title = title
             return tag
         }
     }
 
-    private static let outcomes: [(Policy, [String])] = [
+    private static let outcomes: [(policy: Policy, values: [String])] = [
         (.storeTrump, ["theirs", "2", "2"]), (.objectTrump, ["mine", "2", "2"]), (.overwrite, ["mine", "2", "1"]),
         (.rollback, ["theirs", "1", "2"]),
     ]
@@ -136,7 +138,7 @@ struct MergePolicyTests {
                 venue.city = try city("mine", context)
             },
             elsewhere: { venue, context in venue.city = try? city("theirs", context) },
-            { venue in
+            { (venue: Venue) -> [String] in
                 guard let context = venue.managedObjectContext else { return [] }
                 let owners = try? context.all(City.self).filter { $0.venues.contains(venue) }.map(\.name)
                 return [venue.city?.name ?? "nil"] + (owners ?? [])
@@ -189,7 +191,7 @@ struct MergePolicyTests {
                 venue.name = "theirs"
                 venue.tags.insert(Contest.tag("theirs", context))
             },
-            { venue in
+            { (venue: Venue) -> [String] in
                 let tags = venue.tags
                 #expect(tags.allSatisfy { $0.venues == [venue] })
                 return tags.compactMap(\.title).sorted()

@@ -5,7 +5,7 @@ import Testing
 
 @Suite("What a context posts")
 struct NotificationTests {
-    private static var queueLabel: String { String(cString: __dispatch_queue_get_label(nil)) }
+    private static var queueLabel: String { String(cString: dispatch_queue_get_label(nil)) }
 
     @Test(arguments: StoreKind.allCases)
     func `CS-118, 119, 120 a save posts will-save, did-save and did-save of IDs, in order, on its queue`(_ kind: StoreKind)
@@ -195,7 +195,8 @@ struct NotificationTests {
             context.delete(venue)
             context.processPendingChanges()
             #expect(photo.isDeleted == atEnd)
-            #expect(log.entries.first?.objects(NSDeletedObjectsKey) == (atEnd ? [venue, photo] : [venue]))
+            let deleted: Set<NSManagedObject> = atEnd ? [venue, photo] : [venue]
+            #expect(log.entries.first?.objects(NSDeletedObjectsKey) == deleted)
             try context.save()
         }
         #expect(try stack.count("Photo") == 0)

@@ -66,7 +66,7 @@ struct SQLDebugTests {
 
         try fetch(context, title: "tag 3")
 
-        #expect(log.lines.contains { $0.hasPrefix("CoreData: plan: SCAN t0") })
+        #expect(log.lines.contains { $0.hasPrefix("CoreData: plan: SCAN") })
         #expect(log.lines.contains { $0.hasPrefix("CoreData: warning: 1499 rows") || $0.hasPrefix("CoreData: warning: 1500 rows") })
     }
 
@@ -76,8 +76,8 @@ struct SQLDebugTests {
         let (other, otherLog) = try stack(.plans, rows: 1_500)
         try other.performAndWait { _ = try other.fetch(NSFetchRequest<TestSupport.Tag>(entityName: "Tag")) }
 
-        #expect(log.lines.contains { $0.hasPrefix("CoreData: plan: SCAN t0") })
-        #expect(otherLog.lines.contains { $0.hasPrefix("CoreData: plan: SCAN t0") })
+        #expect(log.lines.contains { $0.hasPrefix("CoreData: plan: SCAN") })
+        #expect(otherLog.lines.contains { $0.hasPrefix("CoreData: plan: SCAN") })
         #expect(!(log.lines + otherLog.lines).contains { $0.contains("warning") })
     }
 

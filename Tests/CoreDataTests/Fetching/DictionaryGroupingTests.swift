@@ -22,7 +22,7 @@ struct DictionaryGroupingTests {
     @Test(arguments: StoreKind.allCases)
     func `groups can be made by a relationship, and by what is computed`(_ kind: StoreKind) throws {
         let guide = try VenueGuide(kind)
-        try guide.read { context in
+        try guide.read { context throws in
             let entity = try #require(NSEntityDescription.entity(forEntityName: "Venue", in: context))
             let city = try #require(entity.relationshipsByName["city"])
             let byCity = try context.dictionaries("Venue", [city, aggregate("count", "count:", "price")]) {
@@ -48,7 +48,7 @@ struct DictionaryGroupingTests {
     func `having keeps the groups that fulfil it`(_ kind: StoreKind) throws {
         let guide = try VenueGuide(kind)
         let count = aggregate("count", "count:", "objectID")
-        let variable = CoreData.NSExpression(forVariable: "count")
+        let variable = NSExpression(forVariable: "count")
         let predicates = [
             NSPredicate(format: "count(objectID) > 1"), NSPredicate(format: "$count > 1"),
             NSPredicate(format: "%@ > 1", variable), NSPredicate(format: "sum(price) > 5 AND city.name != 'Faro'"),
@@ -153,7 +153,7 @@ struct DictionaryGroupingTests {
     @Test(arguments: StoreKind.allCases)
     func `distinct needs propertiesToFetch`(_ kind: StoreKind) throws {
         let guide = try VenueGuide(kind)
-        try guide.read { context in
+        try guide.read { context throws in
             for _ in 0..<2 { Tag(context: context).title = "twin" }
             try context.save()
         }
@@ -176,7 +176,7 @@ struct DictionaryGroupingTests {
     @Test(arguments: StoreKind.allCases)
     func `a count is that of the dictionaries`(_ kind: StoreKind) throws {
         let guide = try VenueGuide(kind)
-        try guide.read { context in
+        try guide.read { context throws in
             let request = NSFetchRequest<NSDictionary>(entityName: "Venue")
             request.resultType = .dictionaryResultType
             request.propertiesToFetch = ["price"]
@@ -206,7 +206,7 @@ struct DictionaryGroupingTests {
     @Test(arguments: StoreKind.allCases)
     func `a count result takes limit, offset and distinct into account`(_ kind: StoreKind) throws {
         let guide = try VenueGuide(kind)
-        try guide.read { context in
+        try guide.read { context throws in
             let request = NSFetchRequest<NSNumber>(entityName: "Venue")
             request.resultType = .countResultType
             func number() throws -> Int? { try context.fetch(request).first?.intValue }
@@ -233,7 +233,7 @@ struct DictionaryGroupingTests {
     @Test(arguments: StoreKind.allCases)
     func `a count of objects knows of unsaved changes`(_ kind: StoreKind) throws {
         let guide = try VenueGuide(kind)
-        try guide.read { context in
+        try guide.read { context throws in
             let request = NSFetchRequest<Venue>(entityName: "Venue")
             request.predicate = NSPredicate(format: "price == 10")
             request.fetchLimit = 2

@@ -74,7 +74,7 @@ struct DictionaryMisuseTests {
         try expectRefusal(kind, saying: "havingPredicate", "propertiesToGroupBy", of: ["price"]) {
             $0.havingPredicate = NSPredicate(format: "price > 1")
         }
-        try guide.read { context in
+        try guide.read { context throws in
             let request = NSFetchRequest<Venue>(entityName: "Venue")
             request.propertiesToGroupBy = ["price"]
             let error = #expect(throws: CocoaError.self) { try context.fetch(request) }
@@ -108,7 +108,7 @@ struct DictionaryMisuseTests {
 
     @Test func `several result types at once are refused`() throws {
         let guide = try VenueGuide(.memory)
-        try guide.read { context in
+        try guide.read { context throws in
             let request = NSFetchRequest<NSFetchRequestResult>(entityName: "Venue")
             request.resultType = [.dictionaryResultType, .countResultType]
             #expect(throws: CocoaError.self) { try context.fetch(request) }
@@ -117,7 +117,7 @@ struct DictionaryMisuseTests {
 
     @Test func `a result type that does not fit the request's generic type is told`() throws {
         let guide = try VenueGuide(.memory)
-        try guide.read { context in
+        try guide.read { context throws in
             let request = NSFetchRequest<Venue>(entityName: "Venue")
             request.resultType = .dictionaryResultType
             let error = #expect(throws: CocoaError.self) { try context.fetch(request) }

@@ -74,7 +74,7 @@ struct DictionaryResultTests {
     @Test(arguments: StoreKind.allCases)
     func `a to-one relationship is given as the ID of its destination`(_ kind: StoreKind) throws {
         let guide = try VenueGuide(kind)
-        try guide.read { context in
+        try guide.read { context throws in
             let results = try context.dictionaries("Venue", ["name", "city"]) { $0.sortDescriptors = [.by("name")] }
 
             let cities = try context.fetch(NSFetchRequest<City>(entityName: "City"))
@@ -119,7 +119,7 @@ struct DictionaryResultTests {
     @Test(arguments: StoreKind.allCases)
     func `property descriptions stand for their names`(_ kind: StoreKind) throws {
         let guide = try VenueGuide(kind)
-        try guide.read { context in
+        try guide.read { context throws in
             let entity = try #require(NSEntityDescription.entity(forEntityName: "Venue", in: context))
             let properties = try ["name", "city"].map { try #require(entity.propertiesByName[$0]) }
 
@@ -133,10 +133,10 @@ struct DictionaryResultTests {
     @Test(arguments: StoreKind.allCases)
     func `the object's own ID is the evaluated object`(_ kind: StoreKind) throws {
         let guide = try VenueGuide(kind)
-        try guide.read { context in
+        try guide.read { context throws in
             let own = NSExpressionDescription()
             own.name = "id"
-            own.expression = CoreData.NSExpression.expressionForEvaluatedObject()
+            own.expression = NSExpression.expressionForEvaluatedObject()
             own.expressionResultType = .objectIDAttributeType
 
             let results = try context.dictionaries("Venue", [own, "objectID"]) { $0.sortDescriptors = [.by("price")] }
@@ -244,10 +244,10 @@ struct DictionaryResultTests {
     func `an aggregate may be taken of what is computed for each object`(_ kind: StoreKind) throws {
         let most = NSExpressionDescription()
         most.name = "most"
-        most.expression = CoreData.NSExpression(
+        most.expression = NSExpression(
             forFunction: "max:",
             arguments: [
-                CoreData.NSExpression(forFunction: "count:", arguments: [CoreData.NSExpression(forKeyPath: "venues")])
+                NSExpression(forFunction: "count:", arguments: [NSExpression(forKeyPath: "venues")])
             ]
         )
 
@@ -297,7 +297,7 @@ struct DictionaryResultTests {
     @Test(arguments: StoreKind.allCases)
     func `unsaved changes do not count`(_ kind: StoreKind) throws {
         let guide = try VenueGuide(kind)
-        try guide.read { context in
+        try guide.read { context throws in
             let venues = try context.fetch(NSFetchRequest<Venue>(entityName: "Venue"))
             for venue in venues { venue.price = 1000 }
             context.delete(try #require(venues.first))

@@ -108,7 +108,7 @@ func computed(
 ) -> NSExpressionDescription {
     let description = NSExpressionDescription()
     description.name = name
-    description.expression = CoreData.NSExpression(format: format)
+    description.expression = NSExpression(format: format)
     description.resultType = type
     return description
 }
@@ -122,9 +122,9 @@ func aggregate(
 ) -> NSExpressionDescription {
     let description = NSExpressionDescription()
     description.name = name
-    description.expression = CoreData.NSExpression(
+    description.expression = NSExpression(
         forFunction: function,
-        arguments: [CoreData.NSExpression(forKeyPath: keyPath)]
+        arguments: [NSExpression(forKeyPath: keyPath)]
     )
     description.resultType = type
     return description

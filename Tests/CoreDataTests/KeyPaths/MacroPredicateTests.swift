@@ -280,20 +280,10 @@ extension MacroCase {
         ),
     ]
 
-    private static let doubled = #Expression<Venue, Int16> { $0.price * 2 }
-    /// An expression inside of a predicate, for which the macro has no form on every platform.
-    private static let byExpression = Predicate<Venue> {
-        PredicateExpressions.build_Comparison(
-            lhs: PredicateExpressions.build_evaluate(PredicateExpressions.build_Arg(doubled), $0),
-            rhs: PredicateExpressions.build_Arg(Int16(7)),
-            op: .greaterThan
-        )
-    }
     private static let limits: [String: Int16] = ["a": 3, "b": 5]
     private static let steps: [Int16] = [2, 5]
 
     static let composed = [
-        MacroCase("price * 2 > 7", byExpression),
         MacroCase(
             "price > TERNARY(name == \"a\", 3, TERNARY(name == \"b\", 5, 1))",
             #Predicate { $0.price > limits[$0.name!, default: 1] }

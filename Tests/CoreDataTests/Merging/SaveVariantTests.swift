@@ -77,6 +77,29 @@ struct SaveVariantTests {
         #expect(await context.perform { context.hasChanges })
     }
 
+    @Test(arguments: StoreKind.allCases)
+    func `a child's save is merged into its siblings, and told as its change`(_ kind: StoreKind) async throws {
+        let stack = try Stack(kind)
+        let parent = stack.context("parent")
+        let children = ["child", "sibling"].map { name in
+            let child = NSManagedObjectContext(.privateQueue)
+            child.name = name
+            child.parent = parent
+            return child
+        }
+        let (child, sibling) = (children[0], children[1])
+        var changes = child.changes.makeAsyncIterator()
+        let id = await child.perform {
+            let city = City(context: child)
+            city.name = "new"
+            return city.objectID
+        }
+        try await child.save(mergingInto: [sibling])
+        #expect(await changes.next()?.insertedObjectIDs == [id])
+        await sibling.perform { #expect((sibling.registeredObject(for: id) as? City)?.name == "new") }
+        #expect(id.isTemporaryID)
+    }
+
     @Test func `a context of another coordinator on the same file merges too`() async throws {
         let stack = try Stack(.sqlite)
         let id = try stack.storeCity("old")

@@ -404,4 +404,25 @@ struct DeletionTests {
             #expect(try context.all(Licence.self).isEmpty)
         }
     }
+
+    @Test(arguments: StoreKind.allCases)
+    func `an object that a hook brings in during a fetch is the one that the fetch answers`(_ kind: StoreKind) throws {
+        let stack = try Stack.objects(kind)
+        try stack.inContext { context in
+            let (first, second) = (Hooked(context: context), Hooked(context: context))
+            (first.name, second.name) = ("relates", "zed")
+            first.guard = second
+            try context.save()
+        }
+        try stack.inContext { context in
+            let request = NSFetchRequest<Hooked>(entityName: "Hooked")
+            request.sortDescriptors = [NSSortDescriptor(key: "name", ascending: true)]
+            request.returnsObjectsAsFaults = false
+            let found = try context.fetch(request)
+            #expect(found.map(\.name) == ["relates", "zed"])
+            // The first one's awakeFromFetch has asked for the second.
+            #expect(found[0].owner === found[1])
+            #expect(context.registeredObject(for: found[1].objectID) === found[1])
+        }
+    }
 }

@@ -24,9 +24,6 @@ public final class ContextExecutor: SerialExecutor {
         }
     }
 
-    /// Whether the caller is inside the context's scope, by whatever call it got there.
-    public func isIsolatingCurrentContext() -> Bool? { context.isInScope }
-
     /// Stops the program if the caller is not inside the context's scope.
     public func checkIsolated() { context.assertIsolated() }
 }

@@ -6,7 +6,7 @@
 final class PreparedReads {
     /// One read, told from the others of the same fetch by what distinguishes them.
     struct Question: Hashable, Sendable {
-        enum Kind { case rows, references, count }
+        enum Kind { case rows, references, count, values, valueCount }
 
         let kind: Kind
         let store: Int
@@ -30,6 +30,9 @@ final class PreparedReads {
         case rows(ReadRows)
         case references([ObjectReference])
         case count(Int)
+        case values(FetchedValues)
+        /// The store is to be asked by the fetch itself.
+        case askInScope
     }
 
     /// The fetch needs a read that was not made yet.
@@ -37,22 +40,26 @@ final class PreparedReads {
         // @unchecked Sendable: a plan is a constant, whose resolved predicate nobody changes.
         let question: Question
         private let store: OpenStore
-        private let plan: FetchPlan
+        private let plan: DictionaryPlan
 
-        fileprivate init(_ kind: Question.Kind, _ store: OpenStore, _ plan: FetchPlan) {
-            question = Question(kind, store, plan)
+        fileprivate init(_ kind: Question.Kind, _ store: OpenStore, _ plan: DictionaryPlan) {
+            question = Question(kind, store, plan.rows)
             self.store = store
             self.plan = plan
         }
 
         /// Asks the store; on any thread.
         func ask(_ control: FetchControl) throws -> Answer {
+            // A store of one's own works on behalf of a context, and may look at it.
+            guard !store.store.isToldOfObjects else { return .askInScope }
             var plan = plan.asked(of: store)
-            plan.control = control
+            plan.rows.control = control
             switch question.kind {
-            case .rows: return .rows(try ReadRows(store, plan))
-            case .references: return .references(try store.store.references(for: plan))
-            case .count: return .count(try store.store.count(for: plan))
+            case .rows: return .rows(try ReadRows(store, plan.rows))
+            case .references: return .references(try store.store.references(for: plan.rows))
+            case .count: return .count(try store.store.count(for: plan.rows))
+            case .values: return .values(try store.store.values(for: plan))
+            case .valueCount: return .count(try store.store.count(for: plan))
             }
         }
     }
@@ -68,23 +75,59 @@ final class PreparedReads {
 
     // MARK: - As the fetch asks
 
+    // Each gives `nil` if the store is to be asked now.
+
     /// The rows that a plan gives, and the commit up to which they are the newest.
-    func rows(_ store: OpenStore, _ plan: FetchPlan) throws -> (rows: [Row], commits: UInt64) {
-        let unanswered = Unanswered(.rows, store, plan)
-        guard case .rows(let read) = answers[unanswered.question], let rows = read.renewed() else { throw unanswered }
-        return rows
+    func rows(_ store: OpenStore, _ plan: FetchPlan) throws -> (rows: [Row], commits: UInt64)? {
+        let unanswered = Unanswered(.rows, store, DictionaryPlan(only: plan))
+        switch answers[unanswered.question] {
+        case .askInScope: return nil
+        case .rows(let read):
+            guard let rows = read.renewed() else { throw unanswered }
+            return rows
+        default: throw unanswered
+        }
     }
 
-    func references(_ store: OpenStore, _ plan: FetchPlan) throws -> [ObjectReference] {
-        let unanswered = Unanswered(.references, store, plan)
-        guard case .references(let references) = answers[unanswered.question] else { throw unanswered }
-        return references
+    func references(_ store: OpenStore, _ plan: FetchPlan) throws -> [ObjectReference]? {
+        let unanswered = Unanswered(.references, store, DictionaryPlan(only: plan))
+        switch answers[unanswered.question] {
+        case .askInScope: return nil
+        case .references(let references): return references
+        default: throw unanswered
+        }
     }
 
-    func count(_ store: OpenStore, _ plan: FetchPlan) throws -> Int {
-        let unanswered = Unanswered(.count, store, plan)
-        guard case .count(let count) = answers[unanswered.question] else { throw unanswered }
-        return count
+    func count(_ store: OpenStore, _ plan: FetchPlan) throws -> Int? {
+        try count(Unanswered(.count, store, DictionaryPlan(only: plan)))
+    }
+
+    func count(_ store: OpenStore, _ plan: DictionaryPlan) throws -> Int? {
+        try count(Unanswered(.valueCount, store, plan))
+    }
+
+    private func count(_ unanswered: Unanswered) throws -> Int? {
+        switch answers[unanswered.question] {
+        case .askInScope: return nil
+        case .count(let count): return count
+        default: throw unanswered
+        }
+    }
+
+    func values(_ store: OpenStore, _ plan: DictionaryPlan) throws -> FetchedValues? {
+        let unanswered = Unanswered(.values, store, plan)
+        switch answers[unanswered.question] {
+        case .askInScope: return nil
+        case .values(let values): return values
+        default: throw unanswered
+        }
+    }
+}
+
+extension DictionaryPlan {
+    /// A plan of whole rows, which nobody asks for values.
+    fileprivate init(only rows: FetchPlan) {
+        self.init(rows: rows, columns: [], grouping: nil, variableCount: 0)
     }
 }
 

@@ -128,7 +128,14 @@ final class BatchedFetch {
                 type = known.objectClass.type(of: known.entity)
             }
             result.append(
-                context.makeFault(key: reference.key, layout: known, storeSlot: storeSlot, type: type, in: table)
+                context.makeFault(
+                    key: reference.key,
+                    layout: known,
+                    storeSlot: storeSlot,
+                    type: type,
+                    flags: .newFault,
+                    in: table
+                )
             )
         }
         return result

@@ -37,7 +37,7 @@ extension NSManagedObjectContext {
         }
         guard !keys.isEmpty else { return [] }
         let rows = try storedRows(forKeys: keys, in: layout, store)
-        notePrefetch(store.slot, commits, rows.count)
+        notePrefetch(store, commits, rows.count)
         return give(rows, root: root, storeSlot: Int32(store.slot))
     }
 

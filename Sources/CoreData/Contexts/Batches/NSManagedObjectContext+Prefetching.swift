@@ -116,7 +116,7 @@ extension NSManagedObjectContext {
         }
         let found = try storedMemberships(of: slot, ownedBy: cold.map(\.reference), memberRoot: root, store)
 
-        notePrefetch(store.slot, commits, found.rows.count)
+        notePrefetch(store, commits, found.rows.count)
         let table = table(storeSlot: storeSlot, root: root)
         table.reserve(found.rows.count)
         for row in found.rows {

@@ -81,7 +81,7 @@ extension NSManagedObjectContext {
             /// The next message; waits for one.
             ///
             /// - Returns: `nil` when the context has gone or the task was cancelled.
-            public func next() async -> ManagedObjectChanges? { await feed.next() }
+            public mutating func next() async -> ManagedObjectChanges? { await feed.next() }
         }
     }
 }

@@ -10,8 +10,8 @@ extension NSManagedObjectContext {
     ///
     /// Cancelling the task does not shorten the wait.
     ///
-    /// - Parameter contexts: Where to merge: root contexts, also of another coordinator that has the same store open. Contexts
-    ///   that are not named follow as always.
+    /// - Parameter contexts: Where to merge: of a root context other roots, also of another coordinator that has the same store
+    ///   open; of a child its siblings. Contexts that are not named follow as always.
     /// - Throws: As ``save()``. If some stores were saved before one was not (134040), the contexts merge what was.
     nonisolated(nonsending) public func save(mergingInto contexts: [NSManagedObjectContext]) async throws {
         let targets = contexts.filter { $0 !== self }

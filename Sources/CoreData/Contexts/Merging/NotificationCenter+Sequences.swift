@@ -45,7 +45,7 @@ extension NotificationCenter {
             /// The next notification; waits for one.
             ///
             /// - Returns: `nil` when the task was cancelled.
-            public func next() async -> Notification? { await buffer.next()?.value }
+            public mutating func next() async -> Notification? { await buffer.next()?.value }
         }
     }
 }

@@ -90,7 +90,7 @@ struct ChildSave {
         for pair in updated + deleted {
             if let conflict = try conflict(pair.object, pair.target) { result.append(conflict) }
         }
-        for object in lost where object.baseRow != nil {
+        for object in lost where !object.isDeleted {
             if let conflict = try conflict(object, nil) { result.append(conflict) }
         }
         for object in child.conflictDetectionList where !object.hasChanges && object.context === child {
@@ -137,7 +137,7 @@ struct ChildSave {
 
     /// Enters a new object of the child into the parent, with the child's very row.
     private func insert(_ object: NSManagedObject, _ known: NSManagedObject?) -> NSManagedObject {
-        guard let row = object.current else { return object }
+        let row = object.readableRow()
         if let known, known.flags.contains(.deleted), !known.flags.contains(.gone) {
             // The child has brought back what the parent was about to delete.
             parent.undelete(known)

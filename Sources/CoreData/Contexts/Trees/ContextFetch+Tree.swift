@@ -4,12 +4,14 @@ import Foundation
 // the stores. All scopes from the child to the root are held (`inChain`).
 
 extension ContextFetch {
-    /// The same fetch, or another part of it, as the parent is to answer it: with all that it has not saved.
-    func askedOfParent(_ plan: FetchPlan) -> ContextFetch {
+    /// What the parent answers to the same fetch, or to another part of it: with all that it has not saved.
+    func askParent<Answer>(_ plan: FetchPlan, _ body: (ContextFetch) throws -> Answer) throws -> Answer {
         // Only asked for children.
         let parent = context.upward?.parent ?? context
-        parent.processPendingChanges()
-        return ContextFetch(parent, FetchSpecification(), plan, stores, prepared)
+        return try ConfinementScope.enter(parent) {
+            parent.processPendingChanges()
+            return try body(ContextFetch(parent, FetchSpecification(), plan, stores, prepared))
+        }
     }
 
     /// The answer for a child, in order, offset and limit applied.
@@ -56,7 +58,7 @@ extension ContextFetch {
 
     /// What lies above the context: without its own unsaved changes, of which none matters here.
     private func upstream(_ store: OpenStore) throws -> [Snapshot] {
-        if context.upward != nil { return try askedOfParent(plan).snapshotsForChild() }
+        if context.upward != nil { return try askParent(plan) { try $0.snapshotsForChild() } }
         let slot = Int32(store.slot)
         return try rows(in: store, plan).rows.map { context.snapshot($0.key, slot, $0) }
     }
@@ -77,8 +79,9 @@ extension NSManagedObjectContext {
         guard !retainsRegisteredObjects else { return }
         for fault in faults {
             let table = table(storeSlot: fault.storeSlot, root: fault.root)
-            guard !table.isHeldElsewhere(fault.key), table.remove(fault.key) != nil else { continue }
+            guard !table.isHeldElsewhere(fault.key), let object = table.remove(fault.key) else { continue }
             registeredCount -= 1
+            if tellsStores { tellStore(of: object, isRegistered: false) }
         }
     }
 }

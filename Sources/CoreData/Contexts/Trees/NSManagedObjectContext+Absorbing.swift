@@ -19,7 +19,7 @@ extension NSManagedObjectContext {
         noteForeign(found.temporaries)
         let object = object(of: found)
         if isLoaded {
-            if found.row.namesUnsaved { upward?.mentions.append(object) }
+            if found.row.namesUnsaved { upward?.noteMention(object) }
             object.realise(found.row)
         }
         return object
@@ -38,6 +38,7 @@ extension NSManagedObjectContext {
                 if ConfinementScope.isChecked { object.flags.insert(.checked) }
                 table(storeSlot: object.storeSlot, root: object.layout.rootNumber).insert(object)
                 registeredCount &+= 1
+                if tellsStores { tellStore(of: object, isRegistered: true) }
             }
         }
         upward?.foreignIDs[object.key] = nil

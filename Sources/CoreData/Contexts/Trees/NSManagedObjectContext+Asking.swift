@@ -33,7 +33,7 @@ extension NSManagedObjectContext {
     private func takeRow(of snapshot: Snapshot, for object: NSManagedObject) -> Row {
         guard !snapshot.temporaries.isEmpty else { return snapshot.row }
         let row = snapshot.row.replacing(permanentKeys)
-        if row.namesUnsaved { upward?.mentions.append(object) }
+        if row.namesUnsaved { upward?.noteMention(object) }
         return row
     }
 
@@ -46,7 +46,7 @@ extension NSManagedObjectContext {
         let found = try visitParent(upward) { try $0.membersForChild(slot, of: owner, storeSlot, id) }
         guard !found.temporaries.isEmpty else { return found.members }
         learn(found.temporaries)
-        upward.mentions.append(object)
+        upward.noteMention(object)
         return found.members.map { member in
             guard member.key < 0, let key = permanentKeys[member.key] else { return member }
             return ObjectReference(key: key, entity: member.entity)
@@ -63,6 +63,12 @@ extension NSManagedObjectContext {
         let object = known ?? object(of: found)
         object.realise(takeRow(of: found, for: object))
         return object
+    }
+
+    /// Whether the parent has the object of a change.
+    final func parentHas(_ change: ChangeMessage.Change) -> Bool {
+        let found = try? parentSnapshot(change.key, change.layout, Int32(change.store.slot), change.temporaryID)
+        return found != nil
     }
 
     /// Whether a row that a fetch of this context brought is still what the parent would answer, without asking it.
@@ -104,7 +110,7 @@ extension NSManagedObjectContext {
             // All scopes above are held, so nothing becomes permanent meanwhile.
             noteForeign(snapshot.temporaries)
             let object = object(of: snapshot)
-            if !snapshot.temporaries.isEmpty, row.namesUnsaved { upward.mentions.append(object) }
+            if !snapshot.temporaries.isEmpty, row.namesUnsaved { upward.noteMention(object) }
             if object.flags.contains(.fault) {
                 object.current = row
                 if !specification.returnsObjectsAsFaults { object.realise(row) }

@@ -58,7 +58,7 @@ extension NSManagedObjectContext {
         }
         guard permanent.count > 0 else { return }
         permanent.forEach { temporary, _ in upward.foreignIDs[temporary] = nil }
-        upward.mentions = upward.mentions.filter { object in
+        upward.filterMentions { object in
             guard object.context === self else { return false }
             object.replaceForeignKeys(permanent)
             return object.namesUnsaved

@@ -17,7 +17,7 @@ extension NSManagedObjectContext {
                 }
                 let pairs = save.apply()
                 takeOver(save, saved)
-                for (object, target) in pairs { try? takeBack(object, from: target, in: parent) }
+                for (object, target) in pairs { takeBack(object, from: target, in: parent) }
                 // Handlers see both contexts as they are after the save.
                 parent.processPendingChanges()
                 return []
@@ -45,6 +45,7 @@ extension NSManagedObjectContext {
                 bury(object)
             } else if flags.contains(.deleted) {
                 if !flags.contains(.inserted) { saved.deleted.append(object) }
+                upward?.foreignIDs[object.key] = nil
                 bury(object)
             } else if lost.contains(ObjectIdentifier(object)) {
                 // The parent has deleted it: there is nothing to change any more.
@@ -54,7 +55,7 @@ extension NSManagedObjectContext {
             } else {
                 if flags.contains(.inserted) { saved.inserted.append(object) } else { saved.updated.append(object) }
                 if object.key < 0 { upward?.foreignIDs[object.key] = object.objectID }
-                if object.changesNameUnsaved { upward?.mentions.append(object) }
+                if object.changesNameUnsaved { upward?.noteMention(object) }
                 object.commit()
             }
         }
@@ -66,13 +67,13 @@ extension NSManagedObjectContext {
         _ object: NSManagedObject,
         from target: NSManagedObject,
         in parent: NSManagedObjectContext
-    ) throws {
-        guard object.current?.buffer !== target.current?.buffer, !object.isFault, object.context === self,
-            let merged = try parent.snapshot(of: target)
+    ) {
+        guard object.current?.buffer !== target.current?.buffer, !object.isFault, !target.isFault,
+            object.context === self, let merged = try? parent.snapshot(of: target)
         else { return }
         object.current = merged.row
         noteForeign(merged.temporaries)
-        if merged.row.namesUnsaved { upward?.mentions.append(object) }
+        if merged.row.namesUnsaved { upward?.noteMention(object) }
     }
 
     private func endPush() {
@@ -90,6 +91,8 @@ extension NSManagedObjectContext {
             // What hangs on the objects in question may change with them.
             changedList.forEach { before.keep($0) }
         }
+        undoManager?.disableUndoRegistration()
+        defer { undoManager?.enableUndoRegistration() }
         try policy.resolve(mergeConflicts: conflicts)
         for conflict in conflicts { acceptResolution(inTree: conflict) }
         compactChanges()
@@ -98,9 +101,11 @@ extension NSManagedObjectContext {
     /// Makes sure that an object which a policy has left as it was is saved upon the parent's row.
     private func acceptResolution(inTree conflict: NSMergeConflict) {
         let object = conflict.sourceObject
-        guard let base = conflict.baseRow, let newer = conflict.newerRow, object.context === self,
-            object.flags.isDisjoint(with: .gone)
-        else { return }
+        guard let base = conflict.baseRow, object.context === self, object.flags.isDisjoint(with: .gone) else { return }
+        guard let newer = conflict.newerRow else {
+            if !object.isInserted { resolveDeletedInStore(object, .overwriteMergePolicyType) }
+            return
+        }
         if object.flags.contains(.ownsRow) {
             if object.extras?.base?.buffer === base.buffer { object.extras?.base = newer }
         } else if object.current?.buffer === base.buffer {
@@ -110,10 +115,19 @@ extension NSManagedObjectContext {
 
     /// Tells those that follow what was saved: siblings, and children of this context's own.
     final func announceInTree(_ saved: SavedChanges) {
+        if upward != nil, saveCollector != nil || observers.hasFeeds {
+            let message = ChangeMessage(saved, coordinator)
+            saveCollector?.add(message)
+            observers.committed(message)
+        }
         guard downward.hasChildren || upward != nil else { return }
         let message = ChangeMessage(saved, coordinator)
-        upward?.parent.downward.tellFollowers(message, except: self)
-        downward.tellFollowers(message)
+        if let upward {
+            saveCollector?.add(message)
+            observers.committed(message)
+            upward.parent.downward.tellFollowers(message, except: self, saveCollector)
+        }
+        downward.tellFollowers(message, saveCollector)
     }
 
     // MARK: - Permanent IDs
@@ -124,10 +138,7 @@ extension NSManagedObjectContext {
         let ids = objects.filter { $0.context === self && $0.key < 0 && !$0.isInserted }.map(\.objectID)
         guard !ids.isEmpty else { return }
         try visitParent(upward) { parent in
-            let own = ids.filter(\.isTemporaryID).map { id in
-                parent.temporaryObjects[id.temporaryKey] ?? parent.makeForeignFault(id)
-            }
-            try parent.obtainPermanentIDs(for: own)
+            try parent.obtainPermanentIDs(for: ids.filter(\.isTemporaryID).map { parent.object(with: $0) })
         }
         settleForeign()
     }

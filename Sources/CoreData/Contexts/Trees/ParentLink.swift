@@ -10,7 +10,7 @@ final class ParentLink {
     /// They become permanent in place when the root saves, and that is how the child learns of it.
     var foreignIDs: [Int64: NSManagedObjectID] = [:]
     /// Objects here whose rows or relationships name foreign objects by temporary keys.
-    var mentions: [NSManagedObject] = []
+    private(set) var mentions: [ObjectIdentifier: NSManagedObject] = [:]
     /// The tree's count of promotions when the foreign IDs were last looked at.
     var seenPromotions: UInt64 = 0
     /// What ``ParentLink/stamp(_:)`` was when faults were last given rows in advance; `nil` if they have none that count.
@@ -37,10 +37,15 @@ final class ParentLink {
         return sum
     }
 
+    func noteMention(_ object: NSManagedObject) { mentions[ObjectIdentifier(object)] = object }
+
+    /// Goes through the objects that name foreign ones, and forgets those that do no longer.
+    func filterMentions(_ stillNames: (NSManagedObject) -> Bool) { mentions = mentions.filter { stillNames($0.value) } }
+
     /// Forgets all objects, which the context has let go of.
     func forgetAll() {
         foreignIDs = [:]
-        mentions = []
+        mentions = [:]
         prefetchStamp = nil
     }
 }
@@ -85,13 +90,18 @@ final class ChildrenLink: Sendable {
         }
     }
 
-    /// Enqueues a message with the children that follow, but not with the one that it comes from.
-    func tellFollowers(_ message: @autoclosure () -> ChangeMessage, except child: NSManagedObjectContext? = nil) {
+    /// Enqueues a message with the children that follow, but not with the one that it comes from, nor with those that the
+    /// collector serves.
+    func tellFollowers(
+        _ message: ChangeMessage,
+        except child: NSManagedObjectContext? = nil,
+        _ collector: SaveCollector? = nil
+    ) {
         guard hasChildren else { return }
-        let all = followers.withLock { $0.compactMap(\.context) }.filter { $0 !== child }
-        guard !all.isEmpty else { return }
-        let message = message()
-        for follower in all { follower.enqueueMerge(message) }
+        for follower in followers.withLock({ $0.compactMap(\.context) })
+        where follower !== child && collector?.serves(follower) != true {
+            follower.enqueueMerge(message)
+        }
     }
 }
 

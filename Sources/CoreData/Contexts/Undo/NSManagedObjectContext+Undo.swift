@@ -182,6 +182,6 @@ extension NSManagedObject {
         if flags.contains(.ownsRow), let base = extras?.base { current = base }
         extras?.base = nil
         extras?.forgetDecoded()
-        flags.remove([.ownsRow, .updated, .writable])
+        flags.remove([.ownsRow, .rowShared, .updated, .writable])
     }
 }

@@ -37,6 +37,11 @@ extension NSAtomicStore: CustomStore {
 
     func count(for plan: FetchPlan) throws -> Int { try InMemoryFetch(plan, snapshot).count() }
 
+    func values(for plan: DictionaryPlan) throws -> FetchedValues {
+        let fetch = InMemoryFetch(plan.rows, snapshot)
+        return try DictionaryEvaluation(plan, fetch.reader).results(from: fetch.rows())
+    }
+
     func row(forKey key: Int64, in layout: EntityLayout) throws -> Row? {
         contents.withLock { $0.rows[layout.rootNumber]?[key] }
     }

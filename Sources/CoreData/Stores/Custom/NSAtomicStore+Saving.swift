@@ -37,17 +37,19 @@ extension NSAtomicStore {
             let broken = next.findConstraintConflicts(changes, result.insertedKeys)
             guard broken.isEmpty else { return broken }
             let edit = NodeEdit(self)
+            let filled: [Row]
             do {
                 try edit.make(ToldChanges(changes, of: context, on: self))
-                result.reread = try reread(changes)
+                filled = try reread(changes)
                 try save()
             } catch {
                 edit.undo()
                 throw error
             }
             var adjusted = StoreChanges()
-            adjusted.updated = result.reread.map { RowUpdate(row: $0, baseVersion: $0.version - 1, changed: SlotSet()) }
+            adjusted.updated = filled.map { RowUpdate(row: $0, baseVersion: $0.version - 1, changed: SlotSet()) }
             _ = next.apply(adjusted)
+            result.reread += filled
             didCommit(result)
             let committed = next
             contents.withLock { $0 = committed }
@@ -133,6 +135,29 @@ private final class NodeEdit {
         guard !removed.isEmpty else { return }
         store.willRemoveCacheNodes(removed)
         store.nodes.remove(removed)
+        for node in store.nodes.all { release(node) }
+    }
+
+    /// Lets a node forget the removed ones: also where no object has told, since a relationship has no inverse or nobody has
+    /// read it.
+    ///
+    /// Costs no more than the writing of all nodes that follows.
+    private func release(_ node: NSAtomicStoreCacheNode) {
+        for (name, relationship) in node.objectID.entity.relationshipsByName where !relationship.isTransient {
+            switch node.value(forKey: name) {
+            case let one as NSAtomicStoreCacheNode where removed.contains(one): set(nil, name, node)
+            case let some as Set<NSAtomicStoreCacheNode> where !some.isDisjoint(with: removed):
+                set(some.subtracting(removed), name, node)
+            case let list as [NSAtomicStoreCacheNode] where list.contains(where: removed.contains):
+                set(list.filter { !removed.contains($0) }, name, node)
+            default: break
+            }
+        }
+    }
+
+    private func set(_ value: Any?, _ name: String, _ node: NSAtomicStoreCacheNode) {
+        if !added.contains(node) { former.append((node, [(name, node.value(forKey: name))])) }
+        node.setValue(value, forKey: name)
     }
 
     private func node(of object: NSManagedObject) throws -> NSAtomicStoreCacheNode {
@@ -150,7 +175,8 @@ private final class NodeEdit {
     func undo() {
         store.nodes.remove(added)
         store.nodes.add(removed)
-        for (node, values) in former {
+        // The oldest values of a node were noted first.
+        for (node, values) in former.reversed() {
             for (name, value) in values { node.setValue(value, forKey: name) }
         }
     }

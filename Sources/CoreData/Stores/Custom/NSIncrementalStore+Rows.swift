@@ -26,8 +26,9 @@ extension NSIncrementalStore: CustomStore {
     }
 
     func references(for plan: FetchPlan) throws -> [ObjectReference] {
-        let wantsObjects = plan.specification?.resultType == .managedObjectResultType
-        let answer = try fetch(plan, wantsObjects ? .managedObjectResultType : .managedObjectIDResultType)
+        // Objects are what every store answers with; IDs are asked for only where the caller does.
+        let wantsIDs = plan.specification?.resultType == .managedObjectIDResultType
+        let answer = try fetch(plan, wantsIDs ? .managedObjectIDResultType : .managedObjectResultType)
         let numbers = Set(plan.entityNumbers)
         return try answer.map { element in
             let reference = try reference(givenAs: element, of: plan.layout, "a fetch")
@@ -55,6 +56,11 @@ extension NSIncrementalStore: CustomStore {
         specification.fetchLimit = plan.limit
         specification.fetchOffset = plan.offset
         specification.resultType = resultType
+        // What dictionaries are made of is the framework's affair.
+        specification.propertiesToFetch = nil
+        specification.propertiesToGroupBy = nil
+        specification.havingPredicate = nil
+        specification.returnsDistinctResults = false
         let request = NSFetchRequest<NSFetchRequestResult>(specification: specification)
         let answer = try ask { try execute(request, with: $0) }
         switch answer {

@@ -60,6 +60,11 @@ extension NSIncrementalStore {
         for update in changes.updated { try check(update.row.layout, update.row.key, update.baseVersion) }
         for deletion in changes.deleted { try check(deletion.layout, deletion.key, deletion.baseVersion) }
         for lock in changes.locked { try check(lock.layout, lock.key, lock.baseVersion) }
+        for (root, targets) in changes.foreignTargets() {
+            for target in targets where versions.current(target.key, root: root) == nil {
+                conflicts.append(.missing(target, root: root))
+            }
+        }
         return conflicts
     }
 

@@ -63,8 +63,9 @@ open class NSIncrementalStore: NSPersistentStore, @unchecked Sendable {
     ///
     /// A **fetch** (``NSFetchRequest``) has its predicate, sort descriptors, limit and offset for the store to apply; the context
     /// then adds unsaved changes. A store answers with what the request's result type says: objects made by
-    /// `context.object(with:)`, or their IDs; an array with one number for a count; dictionaries. What it does not
-    /// support it throws for. The limit may be wider than the caller's, to make up for unsaved changes.
+    /// `context.object(with:)`, or their IDs; an array with one number for a count. What it does not support it throws for.
+    /// Dictionaries are not asked for: the coordinator makes them of the objects' values. The limit may be wider than the
+    /// caller's, to make up for unsaved changes.
     ///
     /// A **save** (``NSSaveChangesRequest``) is written wholly or not at all, and answered with an empty array. New objects have
     /// the IDs of ``obtainPermanentIDs(for:)`` by then. A request whose sets are all nil asks for the metadata to be written.

@@ -55,7 +55,7 @@ extension RowQueries {
         if plan.limit > 0 { rows.reserveCapacity(min(plan.limit, 1024)) }
         var counter = RowCounter(plan.control)
         while let row = try statement.next() {
-            rows.append(row)
+            rows.append(consume row)
             counter.count()
             if let skipped = plan.skipped, rows.count >= skipped.wanted { break }
         }

@@ -48,8 +48,8 @@ struct SQLDebug: Sendable {
     }
 
     private static let writeToStandardError: Sink = { line in
-        // One call, so that lines of several threads stay whole.
-        FileHandle.standardError.write(Data((line + "\n").utf8))
+        // One call, so that lines of several threads stay whole. A closed standard error is no reason to stop.
+        try? FileHandle.standardError.write(contentsOf: Data((line + "\n").utf8))
     }
 
     // MARK: - Following

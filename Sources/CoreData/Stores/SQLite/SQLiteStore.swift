@@ -150,13 +150,14 @@ class SQLiteStore: NSPersistentStore, RowStore, @unchecked Sendable {
     // MARK: - Reading
 
     func rows(for plan: FetchPlan) throws -> [Row] {
-        let rows = try read(plan) { try $0.rows(plan, $1, $2) } ?? []
+        let rows = try read(plan) { try $0.count(plan, $1, $2) } answer: { try $0.rows(plan, $1, $2) } ?? []
         OperationTally.current?.pointee.rows += rows.count
         return rows
     }
 
     func references(for plan: FetchPlan) throws -> [ObjectReference] {
-        let references = try read(plan) { try $0.references(plan, $1, $2) } ?? []
+        let references =
+            try read(plan) { try $0.count(plan, $1, $2) } answer: { try $0.references(plan, $1, $2) } ?? []
         OperationTally.current?.pointee.rows += references.count
         return references
     }
@@ -174,11 +175,18 @@ class SQLiteStore: NSPersistentStore, RowStore, @unchecked Sendable {
     }
 
     func values(for plan: DictionaryPlan) throws -> FetchedValues {
-        try read(plan.rows.layout) { try $0.values(plan, $1, $2) } ?? FetchedValues(width: plan.columns.count)
+        let values =
+            try read(plan.rows) {
+                try $0.count(plan, $1, $2)
+            } answer: {
+                try $0.values(plan, $1, $2)
+            } ?? FetchedValues(width: plan.columns.count)
+        OperationTally.current?.pointee.rows += values.count
+        return values
     }
 
     func count(for plan: DictionaryPlan) throws -> Int {
-        try read(plan.rows.layout) { try $0.count(plan, $1, $2) } ?? 0
+        try read(plan.rows.layout, control: plan.rows.control) { try $0.count(plan, $1, $2) } ?? 0
     }
 
     func row(forKey key: Int64, in layout: EntityLayout) throws -> Row? {
@@ -206,14 +214,15 @@ class SQLiteStore: NSPersistentStore, RowStore, @unchecked Sendable {
     @inline(__always)
     private func read<R>(
         _ plan: FetchPlan,
-        _ body: (RowQueries, EntityMapping, Connection) throws -> R
+        count: (RowQueries, EntityMapping, Connection) throws -> Int,
+        answer: (RowQueries, EntityMapping, Connection) throws -> R
     ) throws -> R? {
         guard let control = plan.control, control.wantsCount else {
-            return try read(plan.layout, control: plan.control, body)
+            return try read(plan.layout, control: plan.control, answer)
         }
         return try read(plan.layout, isSnapshot: true, control: control) { queries, entity, connection in
-            control.expect(try queries.count(plan, entity, connection))
-            return try body(queries, entity, connection)
+            control.expect(try count(queries, entity, connection))
+            return try answer(queries, entity, connection)
         }
     }
 

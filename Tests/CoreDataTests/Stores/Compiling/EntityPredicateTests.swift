@@ -122,8 +122,8 @@ struct EntityPredicateTests {
 
             let error = #expect(throws: CocoaError.self) { try context.fetch(request) }
 
-            let text = "\(error?.localizedDescription ?? "") \(error?.userInfo[NSUnderlyingErrorKey] ?? "")"
-            #expect(text.contains("takes too long"))
+            let reason = "\(error?.localizedDescription ?? "") \(error?.userInfo[NSUnderlyingErrorKey] ?? "")"
+            #expect(reason.contains("takes too long"))
             #expect(request.predicate?.evaluate(with: venue) == false)
             request.predicate = NSPredicate(format: "name MATCHES '(a+)+c'")
             #expect(try context.fetch(request) == [venue])

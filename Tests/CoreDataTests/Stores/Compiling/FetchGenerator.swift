@@ -42,6 +42,12 @@ struct FetchGenerator {
         return predicate(depth)
     }
 
+    /// An expression with a single value about objects of an entity.
+    mutating func expression(about entity: NSEntityDescription, depth: Int) -> NSExpression {
+        scopes = [("", entity)]
+        return value(family(), depth)
+    }
+
     mutating func sortDescriptors(for entity: NSEntityDescription) -> [NSSortDescriptor] {
         scopes = [("", entity)]
         return (0..<random.below(4)).map { _ in

@@ -94,7 +94,8 @@ extension QueryCompiler {
                 ? .tagged(position) : .value(position, expression.type)
         default: break
         }
-        try write(expression, for: .comparison)
+        // With a collation of its own, so that distinct results differ as they do in memory.
+        try write(expression, collation: nil)
         return .value(position, expression.type)
     }
 

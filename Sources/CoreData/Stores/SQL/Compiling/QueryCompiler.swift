@@ -63,7 +63,7 @@ struct QueryCompiler {
             mapping,
             storeNumber: plan.storeNumber,
             entity: entity,
-            variableCount: plan.predicate?.variableCount ?? 1
+            variableCount: max(plan.predicate?.variableCount ?? 1, plan.sort?.variableCount ?? 1)
         )
         if let predicate = plan.predicate {
             try compiler.writeWhole(predicate.condition)

@@ -1,0 +1,169 @@
+import CoreData
+import Synchronization
+import TestSupport
+import Testing
+
+@Suite("Fetches inside of predicates")
+struct NestedFetchTests {
+    private func fetch(_ request: Any, in context: Any, countOnly: Bool = false) -> NSExpression {
+        NSFetchRequestExpression.expression(
+            forFetch: NSExpression(forConstantValue: request),
+            context: NSExpression(forConstantValue: context),
+            countOnly: countOnly
+        )
+    }
+
+    private func cities(_ format: String) -> NSFetchRequest<City> {
+        let request = NSFetchRequest<City>(entityName: "City")
+        request.predicate = NSPredicate(format: format)
+        return request
+    }
+
+    @Test func `the expression tells what it is made of`() throws {
+        let context = NSManagedObjectContext(.privateQueue)
+        let request = NSFetchRequest<City>(entityName: "City")
+        let expression = try #require(fetch(request, in: context, countOnly: true) as? NSFetchRequestExpression)
+
+        #expect(expression.expressionType == NSFetchRequestExpressionType && expression.expressionType.rawValue == 50)
+        #expect(expression.requestExpression.constantValue as? NSFetchRequest<City> === request)
+        #expect(expression.contextExpression.constantValue as? NSManagedObjectContext === context)
+        #expect(expression.isCountOnlyRequest && expression.description.hasPrefix("FETCH("))
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `its value is what the fetch gives, or the number of it`(_ kind: StoreKind) throws {
+        try VenueGuide(kind).read { context throws in
+            let request = cities("population > 100000")
+
+            let objects = fetch(request, in: context).expressionValue(with: nil, context: nil) as? [City]
+            let count = fetch(request, in: context, countOnly: true).expressionValue(with: nil, context: nil)
+
+            #expect(Set(objects?.map(\.name) ?? []) == ["Porto", "Lisbon"])
+            #expect(count as? Int == 2)
+        }
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `request and context may be variables`(_ kind: StoreKind) throws {
+        try VenueGuide(kind).read { context throws in
+            let expression = NSFetchRequestExpression.expression(
+                forFetch: NSExpression(forVariable: "request"),
+                context: NSExpression(forVariable: "context"),
+                countOnly: true
+            )
+            let variables: NSMutableDictionary = ["request": cities("population > 0"), "context": context]
+
+            #expect(expression.expressionValue(with: nil, context: variables) as? Int == 3)
+        }
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `objects of a fetch can be what a predicate looks for`(_ kind: StoreKind) throws {
+        try VenueGuide(kind).read { context throws in
+            let request = NSFetchRequest<Venue>(entityName: "Venue")
+            request.sortDescriptors = [.by("distance")]
+            request.predicate = NSPredicate(format: "city IN %@", fetch(cities("name BEGINSWITH 'L'"), in: context))
+            #expect(try context.fetch(request).map(\.distance) == [0.5, 1, 4])
+            // In memory the same predicate says the same.
+            let all = try context.fetch(NSFetchRequest<Venue>(entityName: "Venue"))
+            #expect(all.filter { request.predicate?.evaluate(with: $0) == true }.count == 3)
+
+            request.predicate = NSPredicate(format: "NOT city IN %@", fetch(cities("name == 'Nowhere'"), in: context))
+            #expect(try context.fetch(request).count == 6)
+        }
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `IDs, values and numbers of a fetch can be compared with`(_ kind: StoreKind) throws {
+        try VenueGuide(kind).read { context throws in
+            let ids = NSFetchRequest<NSManagedObjectID>(entityName: "City")
+            ids.resultType = .managedObjectIDResultType
+            ids.predicate = NSPredicate(format: "name == 'Porto'")
+            let prices = NSFetchRequest<NSDictionary>(entityName: "Venue")
+            prices.resultType = .dictionaryResultType
+            prices.propertiesToFetch = [aggregate("max", "max:", "price")]
+            let request = NSFetchRequest<Venue>(entityName: "Venue")
+
+            request.predicate = NSPredicate(format: "city IN %@", fetch(ids, in: context))
+            #expect(try context.count(for: request) == 2)
+            request.predicate = NSPredicate(format: "price IN %@", fetch(prices, in: context))
+            #expect(try context.fetch(request).map(\.name) == ["Cais"])
+            request.predicate = NSPredicate(
+                format: "tags.@count < %@ AND price == 10",
+                fetch(cities("population > 500000"), in: context, countOnly: true)
+            )
+            #expect(try context.fetch(request).map(\.name) == ["Doca"])
+        }
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `what is wrong with the inner fetch is the error of the outer one`(_ kind: StoreKind) throws {
+        try VenueGuide(kind).read { context throws in
+            let request = NSFetchRequest<Venue>(entityName: "Venue")
+            let wrong: [(NSExpression, String)] = [
+                (fetch(cities("mayor == 1"), in: context), "mayor"), (fetch("no request", in: context), "requestExpression"),
+                (fetch(cities("population > 1"), in: "no context"), "contextExpression"),
+            ]
+            for (expression, word) in wrong {
+                request.predicate = NSPredicate(format: "city IN %@", expression)
+                let error = #expect(throws: CocoaError.self) { try context.fetch(request) }
+                #expect(error?.localizedDescription.contains(word) == true)
+            }
+        }
+    }
+
+    @Test func `an evaluation that fails is nil, and the coordinator is told why`() throws {
+        let guide = try VenueGuide(.memory)
+        let reports = Mutex<[String]>([])
+        guide.stack.coordinator.unreportableErrorHandler = { error, _ in
+            reports.withLock { $0.append(error.localizedDescription) }
+        }
+        try guide.read { context throws in
+            #expect(fetch(cities("mayor == 1"), in: context).expressionValue(with: nil, context: nil) == nil)
+        }
+        #expect(reports.withLock { $0.count == 1 && $0[0].contains("mayor") })
+    }
+
+    // MARK: - execute()
+
+    @Test(arguments: StoreKind.allCases)
+    func `execute gives results of the request's type in the scope of a context`(_ kind: StoreKind) throws {
+        try VenueGuide(kind).read { context throws in
+            let objects = cities("name == 'Porto'")
+            let ids = NSFetchRequest<NSManagedObjectID>(entityName: "City")
+            ids.resultType = .managedObjectIDResultType
+            ids.predicate = objects.predicate
+            let count = NSFetchRequest<NSNumber>(entityName: "City")
+            count.resultType = .countResultType
+            let values = NSFetchRequest<NSDictionary>(entityName: "City")
+            values.resultType = .dictionaryResultType
+            values.predicate = objects.predicate
+
+            let porto = try #require(try objects.execute().first)
+            let id: NSManagedObjectID? = try ids.execute().first
+            let number: NSNumber? = try count.execute().first
+            let value: NSDictionary? = try values.execute().first
+            #expect(porto.managedObjectContext === context && porto.name == "Porto")
+            #expect(id == porto.objectID && number == 3)
+            #expect(value?["name"] as? String == "Porto" && value?["population"] as? Int == 230_000)
+        }
+    }
+
+    @Test func `execute outside of any context's scope throws`() throws {
+        let error = #expect(throws: CocoaError.self) { try NSFetchRequest<City>(entityName: "City").execute() }
+        #expect(error?.code == .persistentStoreOperation)
+    }
+
+    @Test func `a request for any results gives each kind`() throws {
+        try VenueGuide(.memory).read { context throws in
+            let request = NSFetchRequest<NSFetchRequestResult>(entityName: "City")
+            #expect(try context.fetch(request).count == 3)
+            request.resultType = .dictionaryResultType
+            #expect(try context.fetch(request).allSatisfy { $0 is NSDictionary })
+            request.resultType = .countResultType
+            #expect(try context.fetch(request).first as? NSNumber == 3)
+            request.resultType = .managedObjectIDResultType
+            #expect(try context.fetch(request).allSatisfy { $0 is NSManagedObjectID })
+        }
+    }
+}
