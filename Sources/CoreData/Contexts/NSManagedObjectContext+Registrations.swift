@@ -1,4 +1,5 @@
-// Incremental stores are told which of their objects contexts hold. Nothing of this costs anything without such a store.
+// Incremental stores are told which of their objects contexts hold. Nothing of this costs anything without such a
+// store.
 
 extension NSManagedObjectContext {
     /// The store of a slot, if it wants to be told of registrations.

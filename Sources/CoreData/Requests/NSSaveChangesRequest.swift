@@ -2,8 +2,8 @@ import StrataPredicates
 
 /// What a context asks a store of one's own to save: the objects that were inserted, changed and deleted.
 ///
-/// The coordinator makes it for ``NSIncrementalStore/execute(_:with:)``. It and its objects belong to the queue of the context
-/// that saves.
+/// The coordinator makes it for ``NSIncrementalStore/execute(_:with:)``. It and its objects belong to the queue of the
+/// context that saves.
 open class NSSaveChangesRequest: NSPersistentStoreRequest {
     /// The objects to be stored for the first time, whose IDs are permanent already.
     ///
@@ -15,8 +15,8 @@ open class NSSaveChangesRequest: NSPersistentStoreRequest {
     open private(set) var deletedObjects: Set<NSManagedObject>?
     /// The objects that must not have changed in the store: those of `detectConflicts(for:)`.
     ///
-    /// The coordinator has compared the versions it knows; a store that others change compares with what it holds. `nil` for
-    /// none.
+    /// The coordinator has compared the versions it knows; a store that others change compares with what it holds.
+    /// `nil` for none.
     open private(set) var lockedObjects: Set<NSManagedObject>?
 
     /// Makes a request.

@@ -2,8 +2,8 @@ import Foundation
 import StrataPredicates
 import Synchronization
 
-/// A store whose class is not ours: it names objects by references of its own, is asked by one thread at a time, and is told
-/// of objects rather than of rows.
+/// A store whose class is not ours: it names objects by references of its own, is asked by one thread at a time, and is
+/// told of objects rather than of rows.
 protocol CustomStore: RowStore {
     var names: StoreNames { get }
     var turn: StoreTurn { get }
@@ -18,8 +18,8 @@ extension CustomStore {
     ///
     /// Without one, as when a store is migrated, a context that lives for the one call stands in for it.
     ///
-    /// - Throws: `persistentStoreTimeout` (134090), `persistentStoreOperation` (134070) for a store that was removed, and what
-    ///   the store throws.
+    /// - Throws: `persistentStoreTimeout` (134090), `persistentStoreOperation` (134070) for a store that was removed,
+    ///   and what the store throws.
     func ask<T>(_ body: (NSManagedObjectContext) throws -> T) throws -> T {
         guard let coordinator = persistentStoreCoordinator, names.entry != nil else {
             throw refused("is closed: it was removed from its coordinator, or never added to one.")
@@ -71,7 +71,8 @@ extension CustomStore {
     ///
     /// `what` tells where it was given, for the error.
     ///
-    /// - Throws: `persistentStoreOperation` (134070) for anything but an ID of this store and of `entity` or one below it.
+    /// - Throws: `persistentStoreOperation` (134070) for anything but an ID of this store and of `entity` or one below
+    ///   it.
     func reference(
         givenAs value: Any,
         of entity: EntityLayout,
@@ -115,8 +116,8 @@ extension CustomStore {
 
     /// Checks what the store says of itself, and completes it with the model's version hashes.
     ///
-    /// - Throws: `persistentStoreOpen` (134080) without a type or a UUID that can stand in a URI; for hashes that do not fit
-    ///   the model `persistentStoreIncompatibleVersionHash` (134100).
+    /// - Throws: `persistentStoreOpen` (134080) without a type or a UUID that can stand in a URI; for hashes that do
+    ///   not fit the model `persistentStoreIncompatibleVersionHash` (134100).
     func checkMetadata(_ model: NSManagedObjectModel) throws {
         var known: [String: Any] = metadata ?? [:]
         guard let uuid = known[NSStoreUUIDKey] as? String, Self.isHost(uuid) else {
@@ -180,8 +181,8 @@ final class StoreNames: Sendable {
 
     /// The ID of the object that a store calls by `object`.
     ///
-    /// Leads nowhere, so that it is refused wherever it is used, if the object is neither text nor a whole number, or as
-    /// long as the store has not been added.
+    /// Leads nowhere, so that it is refused wherever it is used, if the object is neither text nor a whole number, or
+    /// as long as the store has not been added.
     func id(_ entity: NSEntityDescription, _ object: Any, _ coordinator: NSPersistentStoreCoordinator?)
         -> NSManagedObjectID
     {

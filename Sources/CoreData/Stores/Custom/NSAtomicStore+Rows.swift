@@ -58,8 +58,8 @@ extension NSAtomicStore: CustomStore {
 
     /// Makes the contents of the nodes that were loaded.
     ///
-    /// - Throws: `persistentStoreOperation` (134070) for a node of another store, a value that does not fit its property, or
-    ///   a relationship to a node that was not added.
+    /// - Throws: `persistentStoreOperation` (134070) for a node of another store, a value that does not fit its
+    ///   property, or a relationship to a node that was not added.
     private func readNodes(_ model: FrozenModel) throws {
         var changes = StoreChanges()
         let loaded = try nodes.all.map { (node: $0, place: try place(of: $0)) }.sorted { $0.place.key < $1.place.key }

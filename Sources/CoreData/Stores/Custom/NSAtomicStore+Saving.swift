@@ -1,7 +1,7 @@
 import Foundation
 
-// How a save reaches an atomic store: conflicts are found among the rows, the nodes are brought up to date, the subclass writes
-// them, and only then the rows change. When anything fails the nodes take their old values back.
+// How a save reaches an atomic store: conflicts are found among the rows, the nodes are brought up to date, the
+// subclass writes them, and only then the rows change. When anything fails the nodes take their old values back.
 
 extension NSAtomicStore {
     func keys(for objects: [NSManagedObject]) throws -> [Int64] {
@@ -59,7 +59,8 @@ extension NSAtomicStore {
 
     func saveMetadata() throws { try ask { _ in try save() } }
 
-    /// The rows of those nodes that say something else than the object that was saved, as a store may round or fill in values.
+    /// The rows of those nodes that say something else than the object that was saved, as a store may round or fill in
+    /// values.
     private func reread(_ changes: StoreChanges) throws -> [Row] {
         var result: [Row] = []
         func compare(_ row: Row, _ version: Int64) throws {
@@ -138,8 +139,8 @@ private final class NodeEdit {
         for node in store.nodes.all { release(node) }
     }
 
-    /// Lets a node forget the removed ones: also where no object has told, since a relationship has no inverse or nobody has
-    /// read it.
+    /// Lets a node forget the removed ones: also where no object has told, since a relationship has no inverse or
+    /// nobody has read it.
     ///
     /// Costs no more than the writing of all nodes that follows.
     private func release(_ node: NSAtomicStoreCacheNode) {

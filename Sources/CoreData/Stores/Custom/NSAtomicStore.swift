@@ -3,18 +3,19 @@ import Synchronization
 
 /// The base class for stores of your own that read a whole file at once and write it at once.
 ///
-/// A subclass overrides ``load()``, which makes a node for each object in the file (``NSAtomicStoreCacheNode``), ``save()``,
-/// which writes all of ``cacheNodes()``, and ``newReferenceObject(for:)``. The other members have defaults that do. Fetches,
-/// conflicts, uniqueness constraints and relationships are taken care of: they work as in an in-memory store.
+/// A subclass overrides ``load()``, which makes a node for each object in the file (``NSAtomicStoreCacheNode``),
+/// ``save()``, which writes all of ``cacheNodes()``, and ``newReferenceObject(for:)``. The other members have defaults
+/// that do. Fetches, conflicts, uniqueness constraints and relationships are taken care of: they work as in an
+/// in-memory store.
 ///
-/// A store's **metadata** are read by ``NSPersistentStore/loadMetadata()`` or set in ``load()``; without either a new UUID is
-/// made, and the type that a subclass overrides is taken.
+/// A store's **metadata** are read by ``NSPersistentStore/loadMetadata()`` or set in ``load()``; without either a new
+/// UUID is made, and the type that a subclass overrides is taken.
 ///
-/// **Threads.** Contexts read without asking the subclass; its methods are called one at a time, on whatever thread a context
-/// saves.
+/// **Threads.** Contexts read without asking the subclass; its methods are called one at a time, on whatever thread a
+/// context saves.
 open class NSAtomicStore: NSPersistentStore, @unchecked Sendable {
-    // @unchecked Sendable: what is here is Sendable, behind a mutex, or guarded by `turn`. A subclass answers for its own
-    // state.
+    // @unchecked Sendable: what is here is Sendable, behind a mutex, or guarded by `turn`. A subclass answers for its
+    // own state.
 
     let names = StoreNames()
     let turn: StoreTurn
@@ -69,8 +70,8 @@ open class NSAtomicStore: NSPersistentStore, @unchecked Sendable {
 
     /// Makes the node of a new object, whose ID is permanent by now.
     ///
-    /// Default: an empty ``NSAtomicStoreCacheNode``. Its values come by ``updateCacheNode(_:from:)``, which is called once all
-    /// new objects have a node.
+    /// Default: an empty ``NSAtomicStoreCacheNode``. Its values come by ``updateCacheNode(_:from:)``, which is called
+    /// once all new objects have a node.
     open func newCacheNode(for managedObject: NSManagedObject) -> NSAtomicStoreCacheNode {
         NSAtomicStoreCacheNode(objectID: managedObject.objectID)
     }
@@ -96,8 +97,8 @@ open class NSAtomicStore: NSPersistentStore, @unchecked Sendable {
 
     /// Adds nodes, in ``load()``.
     ///
-    /// The values of a node, relationships above all, may still be set until ``load()`` returns. Nodes that are added later
-    /// show only once they are saved.
+    /// The values of a node, relationships above all, may still be set until ``load()`` returns. Nodes that are added
+    /// later show only once they are saved.
     open func addCacheNodes(_ cacheNodes: Set<NSAtomicStoreCacheNode>) { nodes.add(cacheNodes) }
 
     /// All nodes.
@@ -114,8 +115,8 @@ open class NSAtomicStore: NSPersistentStore, @unchecked Sendable {
 
     /// The ID of the object that the file calls by a reference.
     ///
-    /// May be called in ``load()`` and later, on any thread. An ID made of anything but text or a whole number leads nowhere:
-    /// it is refused wherever it is used.
+    /// May be called in ``load()`` and later, on any thread. An ID made of anything but text or a whole number leads
+    /// nowhere: it is refused wherever it is used.
     ///
     /// - Parameters:
     ///   - entity: The object's own entity.

@@ -2,8 +2,8 @@ import Foundation
 
 /// One object of an atomic store, in memory: its attributes by name, and its relationships as other nodes.
 ///
-/// A to-one relationship holds a node, a to-many relationship a `Set` or, if it is ordered, an array of nodes. Of a relationship
-/// and its inverse one side is enough.
+/// A to-one relationship holds a node, a to-many relationship a `Set` or, if it is ordered, an array of nodes. Of a
+/// relationship and its inverse one side is enough.
 ///
 /// Not thread-safe: used while the store loads and while it saves.
 open class NSAtomicStoreCacheNode: NSObject {

@@ -2,8 +2,8 @@ import Foundation
 
 /// The values of one object as an incremental store knows them, with the version that conflicts are found by.
 ///
-/// A store makes one in ``NSIncrementalStore/newValuesForObject(with:with:)``. It may keep the node and give it again; then
-/// ``update(withValues:version:)`` tells what a save or the outside has changed.
+/// A store makes one in ``NSIncrementalStore/newValuesForObject(with:with:)``. It may keep the node and give it again;
+/// then ``update(withValues:version:)`` tells what a save or the outside has changed.
 ///
 /// Not thread-safe: used only while the store is being asked something.
 open class NSIncrementalStoreNode: NSObject {
@@ -19,9 +19,9 @@ open class NSIncrementalStoreNode: NSObject {
     ///
     /// - Parameters:
     ///   - objectID: The ID of the object.
-    ///   - values: By property name: the values of attributes, and the IDs of to-one destinations (`NSNull` for none). A
-    ///     to-one relationship that is missing is asked for by `newValue(forRelationship:forObjectWith:with:)`, an attribute
-    ///     that is missing is nil. To-many relationships are always asked for.
+    ///   - values: By property name: the values of attributes, and the IDs of to-one destinations (`NSNull` for none).
+    ///     A to-one relationship that is missing is asked for by `newValue(forRelationship:forObjectWith:with:)`, an
+    ///     attribute that is missing is nil. To-many relationships are always asked for.
     ///   - version: The version of the values.
     public init(objectID: NSManagedObjectID, withValues values: [String: Any], version: UInt64) {
         self.objectID = objectID

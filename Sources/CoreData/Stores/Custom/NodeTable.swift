@@ -4,8 +4,8 @@ import Synchronization
 ///
 /// Any thread may call any member; the nodes themselves are used only by who has the store's turn.
 final class NodeTable: @unchecked Sendable {
-    // @unchecked Sendable: the nodes, which are not Sendable, are handed out only to who has the store's turn, or to the
-    // store's own methods; the table is behind its mutex.
+    // @unchecked Sendable: the nodes, which are not Sendable, are handed out only to who has the store's turn, or to
+    // the store's own methods; the table is behind its mutex.
 
     private struct Key: Hashable {
         let root: Int

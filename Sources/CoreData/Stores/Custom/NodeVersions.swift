@@ -1,7 +1,8 @@
 /// The versions of an incremental store's objects, as contexts count them.
 ///
-/// Contexts and the row cache rely on versions that only ever rise, by one with a save of ours. A store may count otherwise (by
-/// time stamps, or not at all), so each version of a node stands for one of ours; where a store counts as we do they are the same.
+/// Contexts and the row cache rely on versions that only ever rise, by one with a save of ours. A store may count
+/// otherwise (by time stamps, or not at all), so each version of a node stands for one of ours; where a store counts as
+/// we do they are the same.
 ///
 /// Used only by who has the store's turn.
 final class NodeVersions: @unchecked Sendable {
@@ -28,7 +29,8 @@ final class NodeVersions: @unchecked Sendable {
 
     /// The version of a node that was just read.
     ///
-    /// `matches`: Whether the node says what a save of ours has left, asked when the store has not counted that save yet.
+    /// `matches`: Whether the node says what a save of ours has left, asked when the store has not counted that save
+    /// yet.
     func read(_ node: NSIncrementalStoreNode, _ key: Int64, root: Int, matches: () -> Bool) -> Int64 {
         var known = tables[root]?[key] ?? Known()
         if known.own == 0 {

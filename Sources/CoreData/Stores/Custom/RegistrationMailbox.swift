@@ -2,8 +2,8 @@ import Synchronization
 
 /// What contexts have to tell an incremental store about the objects they hold, until the store is told.
 ///
-/// Contexts only post here: their own bookkeeping is never interrupted by a store's code. Any thread may call any member; the
-/// mutex is a leaf in the lock order.
+/// Contexts only post here: their own bookkeeping is never interrupted by a store's code. Any thread may call any
+/// member; the mutex is a leaf in the lock order.
 final class RegistrationMailbox: Sendable {
     struct Notice: Sendable {
         let isRegistered: Bool

@@ -4,7 +4,8 @@ extension CustomStore {
     /// Makes a row of what a store's node says of an object.
     ///
     /// What is passed:
-    ///   - value: A property's value; `nil` and `NSNull` for none. That of a relationship is an ID, an object or a node.
+    ///   - value: A property's value; `nil` and `NSNull` for none. That of a relationship is an ID, an object or a
+    ///     node.
     /// - Throws: `persistentStoreOperation` (134070) for a value that does not fit its property; what `value` throws.
     func row(
         _ layout: EntityLayout,

@@ -3,9 +3,9 @@ import StrataSQLite
 
 /// The turn to use a store of one's own: such a store is asked by one thread at a time, as its author expects.
 ///
-/// Not a lock but a place in a queue: first come, first served, and nobody waits longer than the store's time-out. Whoever
-/// has the turn may ask the store again, also from a block of another context that it waits for, since the turn belongs to
-/// the scope of the call (see ``ConfinementScope``) and not to the thread.
+/// Not a lock but a place in a queue: first come, first served, and nobody waits longer than the store's time-out.
+/// Whoever has the turn may ask the store again, also from a block of another context that it waits for, since the turn
+/// belongs to the scope of the call (see ``ConfinementScope``) and not to the thread.
 final class StoreTurn: Sendable {
     private let semaphore = FairSemaphore(permits: 1)
     /// In seconds.
