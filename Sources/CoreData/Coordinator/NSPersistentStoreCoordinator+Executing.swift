@@ -13,7 +13,7 @@ extension NSPersistentStoreCoordinator {
     /// - Throws: `persistentStoreOperation` (134070) for a context of another coordinator, and for a save, which only a
     ///   context can make; errors of the fetch.
     @discardableResult
-    open func execute(_ request: NSPersistentStoreRequest, with context: NSManagedObjectContext) throws -> Any {
+    public func execute(_ request: NSPersistentStoreRequest, with context: NSManagedObjectContext) throws -> Any {
         guard context.persistentStoreCoordinator === self else {
             throw FetchPlanner.refused("\(context.describedName) belongs to another coordinator than the one asked.")
         }

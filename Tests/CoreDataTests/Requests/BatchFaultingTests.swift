@@ -20,7 +20,7 @@ struct BatchFaultingTests {
         let context = stack.context()
         try context.performAndWait { () throws -> Void in
             let found = try context.fetch(request())
-            #expect(found.count == 45 && found.allSatisfy(\.isFault))
+            #expect(found.count == 45 && found.allSatisfy { $0.isFault })
             #expect(log.saw(1))
             #expect(found[13].name == "013")
             #expect(log.saw(1))
@@ -133,7 +133,7 @@ struct BatchFaultingTests {
         try context.performAndWait { () throws -> Void in
             let city = try #require(try context.fetch(NSFetchRequest<City>(entityName: "City")).first)
             let faults = city.venues
-            #expect(faults.count == 20 && faults.allSatisfy(\.isFault))
+            #expect(faults.count == 20 && faults.allSatisfy { $0.isFault })
             log.clear()
             let request = NSFetchRequest<Venue>(entityName: "Venue")
             request.predicate = NSPredicate(format: "SELF IN %@", faults)

@@ -197,7 +197,7 @@ struct FetchPropertiesTests {
             let request = venues()
             #expect(request.includesPropertyValues && request.returnsObjectsAsFaults)
             let found = try context.fetch(request)
-            #expect(found.allSatisfy(\.isFault) && store.cache.count == 3)
+            #expect(found.allSatisfy { $0.isFault } && store.cache.count == 3)
             #expect(found.map(\.name) == ["000", "001", "002"] && log.saw(1))
         }
     }

@@ -23,13 +23,13 @@ struct PartialObjectTests {
         let context = stack.context()
         try context.performAndWait { () throws -> Void in
             let found = try context.fetch(request(["name", "city"]))
-            #expect(found.allSatisfy(\.isFault) && store.cache.count == 0 && log.saw(1))
+            #expect(found.allSatisfy { $0.isFault } && store.cache.count == 0 && log.saw(1))
             if kind == .sqlite { #expect(found[1].extras?.partial?.row.isNull(found[1].layout.slots.count - 1) == true) }
             #expect(found.map(\.name) == ["000", "001", "002"])
             #expect(found.map { $0.value(forKey: "name") as? String } == ["000", "001", "002"])
             let cities = found.map(\.city)
             #expect(cities.allSatisfy { $0 != nil })
-            #expect(found.allSatisfy(\.isFault) && log.saw(0))
+            #expect(found.allSatisfy { $0.isFault } && log.saw(0))
 
             #expect(found[2].price == 2 && !found[2].isFault && log.saw(1))
             #expect(found[2].name == "002" && found[2].city === cities[2] && log.saw(0))

@@ -52,7 +52,7 @@ struct PrefetchingTests {
             request.relationshipKeyPathsForPrefetching = ["city"]
             let found = try context.fetch(request)
             #expect(log.saw(2))
-            #expect(found.allSatisfy(\.isFault))
+            #expect(found.allSatisfy { $0.isFault })
             #expect(found.map { $0.city?.name } == ["Aveiro", "Braga", "Aveiro", "Braga", "Aveiro", nil])
             #expect(log.saw(0))
         }
@@ -70,7 +70,8 @@ struct PrefetchingTests {
             let cities = try context.fetch(request)
             #expect(log.saw(2))
             #expect(cities.allSatisfy { !$0.hasFault(forRelationshipNamed: "venues") })
-            #expect(cities.map { $0.venues.compactMap(\.name).sorted() } == [["0", "2", "4"], ["1", "3"]])
+            let names = cities.map { city in city.venues.compactMap(\.name).sorted() }
+            #expect(names == [["0", "2", "4"], ["1", "3"]])
             #expect(log.saw(0))
         }
     }
