@@ -45,7 +45,8 @@ final class FetchControl: Sendable {
     func running<R>(stoppedBy stop: @escaping @Sendable () -> Void, _ body: () throws -> R) rethrows -> R {
         state.withLock { $0.stop = stop }
         defer { state.withLock { $0.stop = nil } }
-        // Who cancels raises the flag and then looks for the handler; here it is the other way round, so one of both calls it.
+        // Who cancels raises the flag and then looks for the handler; here it is the other way round, so one of both
+        // calls it.
         if isCancelled { stop() }
         return try body()
     }

@@ -22,7 +22,8 @@ open class NSAsynchronousFetchRequest<ResultType>: NSPersistentStoreRequest {
 
     /// How many results to expect, for the total of the progress.
     ///
-    /// Default 0: the store counts them, in the transaction in which it reads them. Without effect if no progress is asked for.
+    /// Default 0: the store counts them, in the transaction in which it reads them. Without effect if no progress is
+    /// asked for.
     open var estimatedResultCount = 0
 
     /// Creates a request.

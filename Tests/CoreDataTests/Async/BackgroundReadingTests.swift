@@ -262,7 +262,8 @@ struct BackgroundReadingTests {
         }
         #expect(running.current.most <= 3)
         #expect(Set(order.current).count == 500)
-        // Those that went through one thread kept their order, so none was overtaken by more than the other threads hold.
+        // Those that went through one thread kept their order, so none was overtaken by more than the other threads
+        // hold.
         let serial = ReadQueue(limit: 1)
         order.update { $0 = [] }
         for index in 0..<500 {

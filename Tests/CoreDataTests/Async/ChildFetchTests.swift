@@ -5,8 +5,12 @@ import Testing
 
 @Suite("Asynchronous fetches of children")
 struct ChildFetchTests {
+    private typealias Tree = (
+        child: NSManagedObjectContext, parent: NSManagedObjectContext, root: NSManagedObjectContext
+    )
+
     /// A child, its parent and its grandparent, which is on the coordinator.
-    private func tree(_ stack: Stack) -> (child: NSManagedObjectContext, parent: NSManagedObjectContext, root: NSManagedObjectContext) {
+    private func tree(_ stack: Stack) -> Tree {
         let root = stack.context("root")
         let parent = NSManagedObjectContext(.privateQueue)
         parent.parent = root
@@ -16,7 +20,9 @@ struct ChildFetchTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `CS-152, 159 a child's asynchronous fetch sees what all above it have not saved`(_ kind: StoreKind) async throws {
+    func `CS-152, 159 a child's asynchronous fetch sees what all above it have not saved`(_ kind: StoreKind)
+        async throws
+    {
         let stack = try Stack(kind)
         try stack.storeCities(["Porto", "Faro"])
         let (child, parent, root) = tree(stack)

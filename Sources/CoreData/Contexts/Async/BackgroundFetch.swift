@@ -1,18 +1,21 @@
 import Foundation
 import Synchronization
 
-/// A fetch whose rows are read beside the context's queue, which is taken only to find out what to read and to make objects.
+/// A fetch whose rows are read beside the context's queue, which is taken only to find out what to read and to make
+/// objects.
 ///
-/// It ends once: with results or an error inside the context's scope, or by ``cancel()`` on whatever thread that is called.
+/// It ends once: with results or an error inside the context's scope, or by ``cancel()`` on whatever thread that is
+/// called.
 ///
 /// What it guarantees, whatever happens while it reads:
 ///
 /// - Pending changes count as they are when the results are made, as in a fetch made at that moment.
 /// - Everything that this context had saved by then is in it: a read that began before such a save is made anew.
-/// - Rows have the newest values that saves on this coordinator gave them, and none is of a row that such a save removed.
+/// - Rows have the newest values that saves on this coordinator gave them, and none is of a row that such a save
+///   removed.
 final class BackgroundFetch<Element>: @unchecked Sendable {
-    // @unchecked Sendable: `reads`, `rounds` and `saves` are touched inside the context's scope only, the specification is a
-    // copy that nobody changes, and the rest is constant or behind a mutex.
+    // @unchecked Sendable: `reads`, `rounds` and `saves` are touched inside the context's scope only, the
+    // specification is a copy that nobody changes, and the rest is constant or behind a mutex.
 
     enum Outcome {
         case found([Element])

@@ -43,12 +43,12 @@ extension NSManagedObjectContext {
     ///         }
     ///     }
     ///
-    /// Everything that the actor does is inside the context's scope: no `perform`, and no hop to another queue. The other way
-    /// round, the actor's `assumeIsolated` succeeds inside ``perform(_:)`` and ``performAndWait(_:)`` of the context. What runs
-    /// between two suspensions of the actor is one event.
+    /// Everything that the actor does is inside the context's scope: no `perform`, and no hop to another queue. The
+    /// other way round, the actor's `assumeIsolated` succeeds inside ``perform(_:)`` and ``performAndWait(_:)`` of
+    /// the context. What runs between two suspensions of the actor is one event.
     ///
-    /// For a context of the main queue this is the main actor's executor. The actor has to hold the context. May be called on
-    /// any thread.
+    /// For a context of the main queue this is the main actor's executor. The actor has to hold the context. May be
+    /// called on any thread.
     public final var unownedExecutor: UnownedSerialExecutor {
         if concurrencyType == .mainQueueConcurrencyType { return MainActor.sharedUnownedExecutor }
         return executor.asUnownedSerialExecutor()

@@ -11,10 +11,12 @@ public struct FetchProgress: Sendable, Hashable {
 
 /// Keeps a `Progress` in step with a fetch.
 ///
-/// The reading thread leaves its numbers here, and a block in the context's scope enters them: on Linux nobody else may touch
-/// a `Progress` that somebody may be looking at. One such block at a time is under way, however fast rows come.
+/// The reading thread leaves its numbers here, and a block in the context's scope enters them: on Linux nobody else
+/// may touch a `Progress` that somebody may be looking at. One such block at a time is under way, however fast rows
+/// come.
 final class ProgressMirror: @unchecked Sendable {
-    // @unchecked Sendable: `progress` is touched inside the context's scope only; the rest is constant or behind a mutex.
+    // @unchecked Sendable: `progress` is touched inside the context's scope only; the rest is constant or behind a
+    // mutex.
     let progress: Progress
     private let context: NSManagedObjectContext
     private let waiting = Mutex<FetchProgress?>(nil)

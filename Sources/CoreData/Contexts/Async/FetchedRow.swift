@@ -18,8 +18,8 @@ public struct FetchedRow: Sendable {
     /// The entity of the object, which may be a sub-entity of the one that was asked for.
     public var entity: NSEntityDescription { row.layout.entity }
 
-    /// The value of an attribute, as `value(forKey:)` of the object gives it; of a to-one relationship the destination's
-    /// ``NSManagedObjectID``.
+    /// The value of an attribute, as `value(forKey:)` of the object gives it; of a to-one relationship the
+    /// destination's ``NSManagedObjectID``.
     ///
     /// `nil` if there is no value. To-many relationships, transient and composite attributes are not part of a row: the
     /// program stops for their names, as for names that the entity does not have.

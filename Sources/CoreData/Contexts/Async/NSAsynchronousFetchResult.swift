@@ -15,9 +15,10 @@ open class NSPersistentStoreAsynchronousResult: NSPersistentStoreResult {
 
     /// How far the request is.
     ///
-    /// `nil` unless `Progress.current()` was set when the request was executed; then a child of that. Counts rows: the total
-    /// is the request's estimate, or else indeterminate until the store has counted. Cancelling it cancels the request. It is
-    /// changed inside the context's scope only, since `Progress` on Linux is not safe to use on several threads.
+    /// `nil` unless `Progress.current()` was set when the request was executed; then a child of that. Counts rows:
+    /// the total is the request's estimate, or else indeterminate until the store has counted. Cancelling it cancels
+    /// the request. It is changed inside the context's scope only, since `Progress` on Linux is not safe to use on
+    /// several threads.
     public let progress: Progress?
 
     init(_ context: NSManagedObjectContext, _ progress: Progress?) {
@@ -27,8 +28,8 @@ open class NSPersistentStoreAsynchronousResult: NSPersistentStoreResult {
 
     /// Stops the request, if it has not ended.
     ///
-    /// The completion block is called all the same, later and on the context's queue, with an empty result and no error. Any
-    /// thread may call it; when the block has been called it does nothing.
+    /// The completion block is called all the same, later and on the context's queue, with an empty result and no
+    /// error. Any thread may call it; when the block has been called it does nothing.
     open func cancel() {}
 }
 
@@ -41,7 +42,8 @@ open class NSAsynchronousFetchResult<ResultType>: NSPersistentStoreAsynchronousR
 
     /// What was found, in order; objects of the executing context, or what else the request asks for.
     ///
-    /// `nil` before the end and after a failure; empty when the fetch was cancelled. Read it inside the context's scope.
+    /// `nil` before the end and after a failure; empty when the fetch was cancelled. Read it inside the context's
+    /// scope.
     public private(set) var finalResult: [ResultType]?
 
     private let fetch: BackgroundFetch<ResultType>
@@ -77,8 +79,8 @@ open class NSAsynchronousFetchResult<ResultType>: NSPersistentStoreAsynchronousR
 
     /// Stops the fetch, if it has not ended: SQLite itself is interrupted.
     ///
-    /// The completion block is called all the same, later and on the context's queue, with an empty ``finalResult`` and no
-    /// error. Any thread may call it; when the block has been called it does nothing.
+    /// The completion block is called all the same, later and on the context's queue, with an empty ``finalResult``
+    /// and no error. Any thread may call it; when the block has been called it does nothing.
     open override func cancel() { fetch.cancel() }
 
     /// Keeps the result until the fetch has ended, and brings the outcome to it.

@@ -2,21 +2,23 @@ import Foundation
 import Synchronization
 
 extension NSManagedObjectContext {
-    /// Fetches what a request asks for and suspends meanwhile, without occupying the context's queue or the caller's thread.
+    /// Fetches what a request asks for and suspends meanwhile, without occupying the context's queue or the caller's
+    /// thread.
     ///
     ///     let venues = try await context.fetch(request) { progress in report(progress.completedRows) }
     ///
-    /// Rows are read on a thread of the coordinator; the context's queue is taken to make objects of them. Pending changes
-    /// count as they are then. Cancelling the task interrupts SQLite within milliseconds and leaves nothing open.
+    /// Rows are read on a thread of the coordinator; the context's queue is taken to make objects of them. Pending
+    /// changes count as they are then. Cancelling the task interrupts SQLite within milliseconds and leaves nothing
+    /// open.
     ///
-    /// May be called anywhere. The objects may be used inside the context's scope only, so call it where that is: on the main
-    /// actor for a context of the main queue, or in an actor that lives on the context (``unownedExecutor``). Elsewhere use
-    /// ``fetch(_:progress:_:)``, or fetch IDs.
+    /// May be called anywhere. The objects may be used inside the context's scope only, so call it where that is: on
+    /// the main actor for a context of the main queue, or in an actor that lives on the context
+    /// (``unownedExecutor``). Elsewhere use ``fetch(_:progress:_:)``, or fetch IDs.
     ///
     /// - Parameters:
     ///   - request: What to fetch, read before the first suspension.
-    ///   - progress: Told now and then, on the reading thread, how many rows were read. They are counted first then, in the
-    ///     same transaction. `nil` spares that.
+    ///   - progress: Told now and then, on the reading thread, how many rows were read. They are counted first then,
+    ///     in the same transaction. `nil` spares that.
     /// - Returns: Objects, IDs, dictionaries or a number, as the request's result type says.
     /// - Throws: `CancellationError` when the task was cancelled; else as ``fetch(_:)``.
     nonisolated(nonsending) public func fetch<ResultType>(

@@ -1,8 +1,8 @@
 /// What stores have answered, off the context's queue, to a fetch that is put together inside its scope.
 ///
 /// The fetch is simply made again each time an answer has come: it throws ``Unanswered`` for the next read that it
-/// needs, until it needs none. So whatever changes in the context in the meantime, pending changes above all, is seen by
-/// the fetch as by one that reads for itself. Confined to the context's scope.
+/// needs, until it needs none. So whatever changes in the context in the meantime, pending changes above all, is seen
+/// by the fetch as by one that reads for itself. Confined to the context's scope.
 final class PreparedReads {
     /// One read, told from the others of the same fetch by what distinguishes them.
     struct Question: Hashable, Sendable {
@@ -133,7 +133,8 @@ extension DictionaryPlan {
 
 /// Rows that were read some time before objects are made of them.
 ///
-/// For the row cache the read goes on until then, so that the cache keeps what saves in the meantime have written or removed.
+/// For the row cache the read goes on until then, so that the cache keeps what saves in the meantime have written or
+/// removed.
 final class ReadRows: Sendable {
     private let store: OpenStore
     private let root: Int

@@ -2,24 +2,26 @@ import Foundation
 import Synchronization
 
 extension NSManagedObjectContext {
-    /// What the stores hold of a request's results, batch by batch, from one version of each store and in bounded memory.
+    /// What the stores hold of a request's results, batch by batch, from one version of each store and in bounded
+    /// memory.
     ///
     ///     for try await batch in context.rows(for: Venue.fetchRequest(), batchSize: 500) {
     ///         for row in batch { write(row["name"] as? String ?? "") }
     ///     }
     ///
-    /// For exports and other long walks: no objects are made, no more than one batch is in memory, and whatever is saved
-    /// meanwhile, the rows are those of the moment when the first batch was asked for. Unsaved changes do not count, as in
-    /// dictionary results. Neither the context's queue nor a thread is occupied; the batches are read in turn with the
-    /// coordinator's other asynchronous fetches. To work with a batch as objects, fetch `SELF IN` its `objectID`s.
+    /// For exports and other long walks: no objects are made, no more than one batch is in memory, and whatever is
+    /// saved meanwhile, the rows are those of the moment when the first batch was asked for. Unsaved changes do not
+    /// count, as in dictionary results. Neither the context's queue nor a thread is occupied; the batches are read in
+    /// turn with the coordinator's other asynchronous fetches. To work with a batch as objects, fetch `SELF IN` its
+    /// `objectID`s.
     ///
-    /// A SQLite store keeps its version for as long as the loop runs, so that its write-ahead log grows with what is saved
-    /// meanwhile, and 16 loops at a time may do that. A file with another journal, and other stores, give all rows to memory at
-    /// the first batch.
+    /// A SQLite store keeps its version for as long as the loop runs, so that its write-ahead log grows with what is
+    /// saved meanwhile, and 16 loops at a time may do that. A file with another journal, and other stores, give all
+    /// rows to memory at the first batch.
     ///
-    /// May be called on any thread. Each loop reads anew. A loop throws `CancellationError` when its task is cancelled, which
-    /// interrupts SQLite; `persistentStoreOperation` (134070) for a request that makes no sense, or that sorts or limits what
-    /// comes from several stores, or if there are too many loops; errors of the store.
+    /// May be called on any thread. Each loop reads anew. A loop throws `CancellationError` when its task is
+    /// cancelled, which interrupts SQLite; `persistentStoreOperation` (134070) for a request that makes no sense, or
+    /// that sorts or limits what comes from several stores, or if there are too many loops; errors of the store.
     ///
     /// - Parameters:
     ///   - request: What to read; a copy is made. Result type and `includesPendingChanges` do not count.
@@ -60,7 +62,8 @@ public struct RowBatches: AsyncSequence, Sendable {
         /// The next batch.
         ///
         /// - Returns: `nil` at the end.
-        /// - Throws: `CancellationError` when the task was cancelled, and errors of the store; nothing comes after that.
+        /// - Throws: `CancellationError` when the task was cancelled, and errors of the store; nothing comes after
+        ///   that.
         public mutating func next() async throws -> [FetchedRow]? { try await reader.next() }
     }
 }

@@ -46,8 +46,8 @@ public struct SlowOperation: Sendable, CustomStringConvertible {
 /// The log of blocks that keep a context's queue busy, or wait for it, for too long.
 ///
 /// Off by default. On with ``threshold``, or with `STRATA_SLOW_OPERATIONS` in the environment: the threshold in
-/// milliseconds, 0 for every block. A block of another context that is waited for is told of by itself, and its work does
-/// not count for the one that waits. Any thread may use it.
+/// milliseconds, 0 for every block. A block of another context that is waited for is told of by itself, and its work
+/// does not count for the one that waits. Any thread may use it.
 public enum SlowOperationLog {
     private struct Settings {
         var threshold: Duration?

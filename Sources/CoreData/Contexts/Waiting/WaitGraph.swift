@@ -3,11 +3,13 @@ import Synchronization
 
 /// Who waits for whom: contexts and coordinators whose running block waits for another one's queue.
 ///
-/// If a block waits, by way of others, for the queue that it occupies itself, none of them will ever go on. That is found at
-/// the moment when the last of them begins to wait, and the program stops with the chain spelled out instead of hanging.
+/// If a block waits, by way of others, for the queue that it occupies itself, none of them will ever go on. That is
+/// found at the moment when the last of them begins to wait, and the program stops with the chain spelled out instead
+/// of hanging.
 ///
-/// A call from outside all scopes writes nothing down and takes no lock, since nobody can wait for its caller. Otherwise
-/// it takes one mutex, a leaf, twice. Waiting by other means (semaphores, other queues) cannot be seen here.
+/// A call from outside all scopes writes nothing down and takes no lock, since nobody can wait for its caller.
+/// Otherwise it takes one mutex, a leaf, twice. Waiting by other means (semaphores, other queues) cannot be seen
+/// here.
 enum WaitGraph {
     /// Stands for a queue: contexts of the main queue share theirs.
     typealias Node = ObjectIdentifier
@@ -38,7 +40,8 @@ enum WaitGraph {
         guard !stack.isEmpty else { return try queue.sync(execute: body) }
         let held = begin(target, stack.owners)
         return try queue.sync {
-            // The turn has come. The queue goes on to others when this block ends, so the wait is over now and not later.
+            // The turn has come. The queue goes on to others when this block ends, so the wait is over now and not
+            // later.
             waits.withLock { waits in
                 for node in held { waits[node] = nil }
             }
@@ -90,9 +93,9 @@ enum WaitGraph {
         let links = ([first] + chain).map { "\(describe($0.waiter)) waits for \(describe($0.target))" }
         fatalError(
             """
-            CoreData: deadlock: \(links.joined(separator: ", ")). Each occupies its queue until the next one's is free, so \
-            none would ever go on. Wait in one direction only, from a child for its parent and from a context for its \
-            coordinator; the other way use perform, which does not wait.
+            CoreData: deadlock: \(links.joined(separator: ", ")). Each occupies its queue until the next \
+            one's is free, so none would ever go on. Wait in one direction only, from a child for its parent and from \
+            a context for its coordinator; the other way use perform, which does not wait.
             """
         )
     }
