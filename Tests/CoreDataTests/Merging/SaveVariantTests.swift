@@ -139,7 +139,9 @@ struct SaveVariantTests {
     // MARK: - Trying again
 
     @Test(arguments: StoreKind.allCases)
-    func `user demand 12: a retried save keeps the edits made here upon what others have saved`(_ kind: StoreKind) throws {
+    func `user demand 12: a retried save keeps the edits made here upon what others have saved`(_ kind: StoreKind)
+        throws
+    {
         let stack = try Stack(kind)
         let (changedID, deletedID) = (try stack.storeCity("old"), try stack.storeCity("doomed"))
         let context = stack.context()
