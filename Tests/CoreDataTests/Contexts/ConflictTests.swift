@@ -98,6 +98,7 @@ struct ConflictTests {
         try context.performAndWait {
             for id in ids.prefix(5) { try context.get(id, City.self).population = 10 }
             context.delete(try context.get(ids[5], City.self))
+            context.processPendingChanges()
             for id in ids.prefix(3) { try stack.change(id, City.self) { city, _ in city.population = 20 } }
             try stack.delete(ids[3])
             try stack.change(ids[5], City.self) { city, _ in city.population = 20 }

@@ -309,6 +309,7 @@ struct MergePolicyTests {
         try context.performAndWait {
             let venue = try context.get(id, Venue.self)
             context.delete(venue)
+            context.processPendingChanges()
             try stack.change(id, Venue.self) { venue, _ in venue.name = "theirs" }
             guard policy != .error else {
                 let conflict = try #require(try context.versionConflictsOfSave().first)

@@ -149,6 +149,7 @@ struct SaveVariantTests {
             let (changed, doomed) = (try context.get(changedID, City.self), try context.get(deletedID, City.self))
             changed.population = 5
             context.delete(doomed)
+            context.processPendingChanges()
             try stack.change(changedID, City.self) { city, _ in city.name = "theirs" }
             try stack.change(deletedID, City.self) { city, _ in city.name = "theirs" }
             try context.save(retrying: 1)
