@@ -64,7 +64,7 @@ extension ResolvedExpression {
     /// Whether some part is an aggregate of rows.
     var hasRowAggregate: Bool {
         var result = false
-        _ = replacing { part in
+        _ = replacing(visit: { _ in }) { part in
             if case .rowAggregate = part { result = true }
             return nil
         }
