@@ -8,15 +8,17 @@ DEMO_CONFIGURATION ?= release
 DEMO_STORE ?= .build/debian-index.sqlite
 DEMO_ARGS ?=
 BENCH_ARGS ?=
+STRESS_ARGS ?= --seed random
 TEST_ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test bench tsan lint format docs system-packages
+.PHONY: help demo test bench stress tsan lint format docs system-packages
 
 help:
 	@echo "make demo     import this machine's Debian package index and answer questions about it"
 	@echo "make test     run the tests"
 	@echo "make bench    compare the framework with the raw SQLite C API"
+	@echo "make stress   let many contexts compete for the same objects, and check that nothing is lost"
 	@echo "make tsan     run the tests under the thread sanitizer"
 	@echo "make lint     check the form of the sources"
 	@echo "make format   put the sources into that form"
@@ -30,6 +32,9 @@ test: system-packages
 
 bench: system-packages
 	$(SWIFT) run -c release bench $(BENCH_ARGS)
+
+stress: system-packages
+	$(SWIFT) run -c release stress bank $(STRESS_ARGS)
 
 # A build of its own: every module has to be compiled for the sanitizer, with mutexes that it knows (see StrataLocks).
 tsan: system-packages

@@ -54,6 +54,7 @@ let package = Package(
             dependencies: ["CoreData", "CStrataSQLite"],
             path: "StressTests/bench"
         ),
+        .executableTarget(name: "stress", dependencies: ["CoreData"], path: "StressTests/stress"),
 
         // MARK: - Tests
 

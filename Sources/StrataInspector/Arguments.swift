@@ -22,7 +22,7 @@ struct Arguments: Equatable {
 
     /// Reads `arguments`; an option and its value are two of them, or one with `=` between.
     ///
-    /// After `--`, everything is an operand.
+    /// After `--`, everything is an operand. What is meant for the framework, `-com.apple.CoreData.SQLDebug 3`, is passed over.
     ///
     /// - Throws: ``UsageError`` for an option that is unknown, given twice, missing, or without its value, and for more or
     ///   fewer than `operandCount` operands.
@@ -32,6 +32,10 @@ struct Arguments: Equatable {
             if argument == "--" {
                 operands += rest
                 break
+            }
+            if argument.hasPrefix("-com.apple.CoreData.") {
+                _ = rest.popFirst()
+                continue
             }
             guard argument.hasPrefix("-"), argument != "-" else {
                 operands.append(argument)

@@ -154,6 +154,7 @@ package final class Connection: @unchecked Sendable {
             let message = "expected exactly one statement"
             throw SQLiteError(code: .misuse, message: message, sql: sql.text, operation: .prepare)
         }
+        tracer?.explain(sql.text, on: self)
         let entry = PreparedStatement(handle: prepared, sql: sql)
         statements.lendNew(entry)
         return Statement(prepared: entry, connection: self)
@@ -218,13 +219,13 @@ package final class Connection: @unchecked Sendable {
     }
 
     /// Reports every statement from now on to `handler`; `nil` stops that, and costs nothing.
-    package func setTrace(_ handler: TraceHandler?) {
+    package func setTrace(_ handler: TraceHandler?, detail: TraceDetail = []) {
         guard let handler else {
             Tracer.uninstall(from: handle)
             tracer = nil
             return
         }
-        let tracer = Tracer(handler: handler)
+        let tracer = Tracer(detail: detail, handler: handler)
         tracer.install(on: handle)
         self.tracer = tracer
     }

@@ -49,6 +49,7 @@ package final class ConnectionPool: Sendable {
         var writer: Connection?
         var snapshotCount = 0
         var trace: TraceHandler?
+        var traceDetail: TraceDetail = []
     }
 
     var isMemory: Bool {
@@ -129,8 +130,13 @@ package final class ConnectionPool: Sendable {
     // MARK: - Tracing
 
     /// Reports the statements of every connection, from its next lease on, to `handler`; `nil` stops that.
-    package func setTrace(_ handler: TraceHandler?) {
-        state.withLock { $0.trace = handler }
+    ///
+    /// Plans are known of statements that are prepared from then on.
+    package func setTrace(_ handler: TraceHandler?, detail: TraceDetail = []) {
+        state.withLock { state in
+            state.trace = handler
+            state.traceDetail = detail
+        }
         traceGeneration.add(1, ordering: .releasing)
     }
 
@@ -138,7 +144,8 @@ package final class ConnectionPool: Sendable {
     func updateTrace(of connection: Connection) {
         let generation = traceGeneration.load(ordering: .acquiring)
         guard connection.traceGeneration != generation else { return }
-        connection.setTrace(state.withLock { $0.trace })
+        let (handler, detail) = state.withLock { ($0.trace, $0.traceDetail) }
+        connection.setTrace(handler, detail: detail)
         connection.traceGeneration = generation
     }
 

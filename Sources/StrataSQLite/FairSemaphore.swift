@@ -4,8 +4,8 @@ import Synchronization
 ///
 /// Any thread may call any method. A permit that is given back goes straight to the thread that has waited longest, so
 /// nobody can overtake the queue and nobody starves.
-final class FairSemaphore: Sendable {
-    enum Outcome {
+package final class FairSemaphore: Sendable {
+    package enum Outcome {
         case acquired(waited: Double)
         case timedOut(waited: Double)
         case cancelled
@@ -18,12 +18,12 @@ final class FairSemaphore: Sendable {
 
     private let state: Mutex<State>
 
-    init(permits: Int) {
+    package init(permits: Int) {
         state = Mutex(State(permits: permits))
     }
 
     /// Takes a permit, waiting up to `timeout` seconds.
-    func acquire(timeout: Double, cancellation: Cancellation? = nil) -> Outcome {
+    package func acquire(timeout: Double, cancellation: Cancellation? = nil) -> Outcome {
         let waiter: Waiter? = state.withLock { state in
             if state.permits > 0 {
                 state.permits -= 1
@@ -47,7 +47,7 @@ final class FairSemaphore: Sendable {
     }
 
     /// Gives a permit back.
-    func release() {
+    package func release() {
         let next: Waiter? = state.withLock { state in
             guard state.waiters.isEmpty else { return state.waiters.removeFirst() }
             state.permits += 1
@@ -57,7 +57,7 @@ final class FairSemaphore: Sendable {
     }
 
     /// How many threads wait, for tests that script an interleaving.
-    var waiterCount: Int {
+    package var waiterCount: Int {
         state.withLock { $0.waiters.count }
     }
 }

@@ -105,7 +105,9 @@ public struct Value {
     /// The text, or `nil` for NULL.
     @inlinable
     public var optionalString: String? {
-        isNull ? nil : string
+        // The order matters: the length is known only after the conversion to text.
+        guard let start = sqlite3_value_text(raw) else { return nil }
+        return String(decoding: UnsafeBufferPointer(start: start, count: Int(sqlite3_value_bytes(raw))), as: UTF8.self)
     }
 
     /// The bytes, or `nil` for NULL.

@@ -5,7 +5,7 @@ package enum StoreKind: String, CaseIterable, Sendable {
     case sqlite
     case memory
 
-    var type: NSPersistentStore.StoreType { self == .sqlite ? .sqlite : .inMemory }
+    package var type: NSPersistentStore.StoreType { self == .sqlite ? .sqlite : .inMemory }
 }
 
 /// What a test stands on: a coordinator with one fresh store, in a folder of its own that goes with it.

@@ -76,14 +76,20 @@ open class NSPersistentContainer: NSObject, @unchecked Sendable {
 
     /// Opens the stores of ``persistentStoreDescriptions`` that are not open yet.
     ///
-    /// - Parameter block: Called once for each description, with the error if there was one; before this returns, but for
-    ///   descriptions that ask for asynchronous adding.
+    /// - Parameter block: Called once for each description that is not open, with the error if there was one; before this
+    ///   returns, but for descriptions that ask for asynchronous adding.
     open func loadPersistentStores(
         completionHandler block: @escaping (NSPersistentStoreDescription, (any Error)?) -> Void
     ) {
-        for description in persistentStoreDescriptions {
+        for description in persistentStoreDescriptions where !isLoaded(description) {
             persistentStoreCoordinator.addPersistentStore(with: description, completionHandler: block)
         }
+    }
+
+    private func isLoaded(_ description: NSPersistentStoreDescription) -> Bool {
+        // A store in memory may do without a URL, and then gets this one.
+        let url = description.url ?? URL(fileURLWithPath: "/dev/null")
+        return persistentStoreCoordinator.persistentStores.contains { $0.url == url && $0.type == description.type }
     }
 
     /// Makes a context with a queue of its own.

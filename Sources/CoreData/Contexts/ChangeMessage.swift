@@ -9,6 +9,11 @@ struct ChangeMessage: Sendable {
         let key: Int64
         unowned(unsafe) let layout: EntityLayout
         let store: OpenStore
+        /// The ID of an object that only a tree of contexts has, under a negative key.
+        var temporaryID: NSManagedObjectID?
+
+        /// The ID of the row's object.
+        var id: NSManagedObjectID { temporaryID ?? store.ids.id(key: key, layout: layout, store: store) }
     }
 
     var inserted: [Change] = []
@@ -17,11 +22,14 @@ struct ChangeMessage: Sendable {
 
     init() {}
 
-    /// What a context on `coordinator` has saved.
+    /// What a context on `coordinator` has saved, with what the stores have changed on their own in that.
     init(_ saved: SavedChanges, _ coordinator: NSPersistentStoreCoordinator?) {
         inserted = Self.changes(of: saved.inserted, coordinator)
         updated = Self.changes(of: saved.updated, coordinator)
         deleted = Self.changes(of: saved.deleted, coordinator)
+        guard !saved.reread.isEmpty else { return }
+        let known = Set((inserted + updated).map(RowName.init))
+        updated.append(contentsOf: saved.reread.filter { !known.contains(RowName($0)) })
     }
 
     /// Under what key a did-save notification carries the message, for those who merge it.
@@ -33,26 +41,69 @@ struct ChangeMessage: Sendable {
     static func changes(of objects: [NSManagedObject], _ coordinator: NSPersistentStoreCoordinator?) -> [Change] {
         var stores: [Int32: OpenStore] = [:]
         return objects.compactMap { object in
-            guard object.key > 0 else { return nil }
             let slot = object.storeSlot
-            guard let store = stores[slot] ?? coordinator?.openStore(at: Int(slot)) else { return nil }
+            guard let store = stores[slot] ?? openStore(of: object, coordinator) else { return nil }
             stores[slot] = store
-            return Change(key: object.key, layout: object.layout, store: store)
+            let id = object.key < 0 ? object.objectID : nil
+            return Change(key: object.key, layout: object.layout, store: store, temporaryID: id)
         }
     }
 
-    var isEmpty: Bool { inserted.isEmpty && updated.isEmpty && deleted.isEmpty }
+    private static func openStore(of object: NSManagedObject, _ coordinator: NSPersistentStoreCoordinator?) -> OpenStore? {
+        if object.storeSlot < 0 { return coordinator?.storeForInsertion(of: object.layout) }
+        return coordinator?.openStore(at: Int(object.storeSlot))
+    }
 
-    /// Adds what came later.
-    mutating func append(_ later: ChangeMessage) {
-        if !deleted.isEmpty, !later.inserted.isEmpty {
-            // Where memory won over a deletion the row has come back under its key.
-            let back = Set(later.inserted.map(RowName.init))
-            deleted.removeAll { back.contains(RowName($0)) }
+    var isEmpty: Bool { inserted.isEmpty && updated.isEmpty && deleted.isEmpty }
+    var count: Int { inserted.count + updated.count + deleted.count }
+
+    // MARK: - Coalescing
+
+    /// One message of several that came one after the other: each row once.
+    ///
+    /// A row that was inserted and deleted is told as deleted, since somebody may have fetched it in between; one that was
+    /// deleted and is back, because memory won over a deletion, as inserted.
+    ///
+    /// - Complexity: O(number of rows).
+    init(coalescing messages: [ChangeMessage]) {
+        guard messages.count > 1 else {
+            self = messages.first ?? ChangeMessage()
+            return
         }
-        inserted.append(contentsOf: later.inserted)
-        updated.append(contentsOf: later.updated)
-        deleted.append(contentsOf: later.deleted)
+        var changes = CoalescedRows()
+        for message in messages {
+            for change in message.inserted { changes.note(change, .inserted) }
+            for change in message.updated { changes.note(change, .updated) }
+            for change in message.deleted { changes.note(change, .deleted) }
+        }
+        for (change, kind) in changes.rows {
+            switch kind {
+            case .inserted: inserted.append(change)
+            case .updated: updated.append(change)
+            case .deleted: deleted.append(change)
+            }
+        }
+    }
+
+    private struct CoalescedRows {
+        enum Kind {
+            case inserted
+            case updated
+            case deleted
+        }
+
+        private(set) var rows: [(change: Change, kind: Kind)] = []
+        private var positions: [RowName: Int] = [:]
+
+        mutating func note(_ change: Change, _ kind: Kind) {
+            let name = RowName(change)
+            guard let position = positions[name] else {
+                positions[name] = rows.count
+                return rows.append((change, kind))
+            }
+            // An update is no news of a row that was just inserted, nor of one that is gone.
+            if kind != .updated { rows[position].kind = kind }
+        }
     }
 
     private struct RowName: Hashable {
@@ -65,5 +116,50 @@ struct ChangeMessage: Sendable {
             root = change.layout.rootNumber
             key = change.key
         }
+    }
+}
+
+/// Messages that wait for a context to merge them: however many come while it is busy, they are merged as one.
+///
+/// A value, behind the context's mutex.
+struct WaitingMerges: Sendable {
+    /// Messages that are merged only if the context follows what others save.
+    private var followed: [ChangeMessage] = []
+    /// Messages that somebody wants merged in any case.
+    private var requested: [ChangeMessage] = []
+    private var waiters: [CheckedContinuation<Void, Never>] = []
+    private var rowCount = 0
+    private var limit = Self.minimumLimit
+    private var isScheduled = false
+
+    private static let minimumLimit = 4096
+
+    init() {}
+
+    /// Adds a message.
+    ///
+    /// - Returns: Whether somebody has to see to it that the messages are merged.
+    mutating func add(_ message: ChangeMessage, isRequested: Bool, _ waiter: CheckedContinuation<Void, Never>?) -> Bool {
+        if isRequested { requested.append(message) } else { followed.append(message) }
+        if let waiter { waiters.append(waiter) }
+        rowCount += message.count
+        if rowCount > limit { coalesce() }
+        defer { isScheduled = true }
+        return !isScheduled
+    }
+
+    /// Keeps what waits no larger than the rows that changed, however often they did: O(1) a row in the long run.
+    private mutating func coalesce() {
+        followed = [ChangeMessage(coalescing: followed)]
+        requested = [ChangeMessage(coalescing: requested)]
+        rowCount = followed[0].count + requested[0].count
+        limit = max(Self.minimumLimit, rowCount * 2)
+    }
+
+    /// Takes everything that waits, as one message.
+    mutating func take(isFollowing: Bool) -> (message: ChangeMessage, waiters: [CheckedContinuation<Void, Never>]) {
+        let message = ChangeMessage(coalescing: isFollowing ? followed + requested : requested)
+        defer { self = WaitingMerges() }
+        return (message, waiters)
     }
 }

@@ -8,15 +8,19 @@ struct DictionaryFetch {
     private let context: NSManagedObjectContext
     private let plan: DictionaryPlan
     private let stores: [OpenStore]
+    /// What the stores have answered already; `nil` to ask them now.
+    private let prepared: PreparedReads?
 
     init(
         _ context: NSManagedObjectContext,
         _ specification: FetchSpecification,
-        _ affected: [NSPersistentStore]?
+        _ affected: [NSPersistentStore]?,
+        _ prepared: PreparedReads? = nil
     ) throws {
         context.assertCurrent("fetch(_:)")
         context.processPendingChanges()
         self.context = context
+        self.prepared = prepared
         plan = try context.fetchPlanner().dictionaryPlan(specification)
         stores = try context.storesToAsk(plan.rows, affected)
     }
@@ -32,10 +36,19 @@ struct DictionaryFetch {
     }
 
     func count() throws -> Int {
-        if stores.count == 1 { return try stores[0].store.count(for: plan.asked(of: stores[0])) }
+        if stores.count == 1 {
+            return try prepared?.count(stores[0], plan) ?? stores[0].store.count(for: plan.asked(of: stores[0]))
+        }
         guard plan.grouping == nil else { return try values().count }
         let plan = plan.rows
-        return plan.windowed(try stores.reduce(0) { $0 + (try $1.store.count(for: plan.unordered.asked(of: $1))) })
+        return plan.windowed(
+            try stores.reduce(0) { sum, store in
+                let count =
+                    try prepared?.count(store, plan.unordered)
+                    ?? store.store.count(for: plan.unordered.asked(of: store))
+                return sum + count
+            }
+        )
     }
 
     /// The results as dictionaries of Swift's kind.
@@ -80,16 +93,20 @@ struct DictionaryFetch {
     // MARK: - Stores
 
     private func values() throws -> FetchedValues {
-        if stores.count == 1 { return try stores[0].store.values(for: plan.asked(of: stores[0])) }
+        if stores.count == 1 { return try values(in: stores[0], plan) }
         guard let grouping = plan.grouping else { return try merged() }
         // The rows of a group may lie in any store, so groups are made here.
         var groups = try RowGroups(plan, grouping)
         let rows = plan.values(of: groups.leaves)
         for store in stores {
-            let values = try store.store.values(for: rows.asked(of: store))
+            let values = try values(in: store, rows)
             for row in 0..<values.count { groups.add(values[row]) }
         }
         return try groups.results()
+    }
+
+    private func values(in store: OpenStore, _ plan: DictionaryPlan) throws -> FetchedValues {
+        try prepared?.values(store, plan) ?? store.store.values(for: plan.asked(of: store))
     }
 
     /// The results of several stores in one order, of which each store has told no more than can be needed.
@@ -97,7 +114,7 @@ struct DictionaryFetch {
         let part = plan.firstPart
         var all: [(values: ArraySlice<FetchedValue>, keys: [PredicateValue])] = []
         for store in stores {
-            let values = try store.store.values(for: part.asked(of: store))
+            let values = try values(in: store, part)
             for row in 0..<values.count {
                 let result = values[row]
                 all.append(
@@ -117,8 +134,12 @@ struct DictionaryFetch {
 
 extension NSManagedObjectContext {
     /// Fetches dictionaries, of Swift's or of Foundation's kind.
-    final func dictionaries<T>(_ specification: FetchSpecification, _ stores: [NSPersistentStore]?) throws -> [T] {
-        let fetch = try DictionaryFetch(self, specification, stores)
+    final func dictionaries<T>(
+        _ specification: FetchSpecification,
+        _ stores: [NSPersistentStore]?,
+        _ prepared: PreparedReads?
+    ) throws -> [T] {
+        let fetch = try DictionaryFetch(self, specification, stores, prepared)
         guard T.self == [String: Any].self else {
             return try castEach(try fetch.objects(), specification)
         }
@@ -140,15 +161,6 @@ extension NSManagedObjectContext {
     ///
     /// - Throws: `persistentStoreOperation` (134070) if the coordinator has no store for the entity.
     final func storesToAsk(_ plan: FetchPlan, _ affected: [NSPersistentStore]?) throws -> [OpenStore] {
-        let stores = (coordinator?.openStores ?? []).filter { open in
-            plan.entityNumbers.contains { open.entityNumbers.contains($0) }
-                && (affected?.contains { $0 === open.store } ?? true)
-        }
-        guard !stores.isEmpty || affected != nil else {
-            throw FetchPlanner.refused(
-                "No store of the coordinator holds entity \(plan.layout.entity.name ?? ""); add a store before you fetch."
-            )
-        }
-        return stores
+        try coordinator?.openStores(for: plan, affected) ?? []
     }
 }

@@ -57,7 +57,7 @@ final class LazyNotificationSet: NSSet {
 
     /// The IDs of the rows that the members stand for.
     var ids: Set<NSManagedObjectID> {
-        Set(changes.map { $0.store.ids.id(key: $0.key, layout: $0.layout, store: $0.store) })
+        Set(changes.map(\.id))
     }
 
     private var members: (array: [NSObject], set: NSSet) {

@@ -74,6 +74,7 @@ extension NSManagedObjectContext {
         object.prepareForDeletion()
         guard !object.flags.contains(.deleted) else { return }
         noteUndo(object, before: nil)
+        hasFreshDeletions = true
         object.flags.insert([.deleted, .eventDeleted])
         list(object)
     }
@@ -101,6 +102,7 @@ extension NSManagedObjectContext {
 
     /// Notes something that objects-did-change will report.
     final func noteEvent(_ object: NSManagedObject, _ flag: ObjectFlags) {
+        downward.noteState()
         object.flags.insert(flag)
         if !object.flags.contains(.eventListed) {
             object.flags.insert(.eventListed)
@@ -109,7 +111,8 @@ extension NSManagedObjectContext {
     }
 
     @inline(__always)
-    private func list(_ object: NSManagedObject) {
+    final func list(_ object: NSManagedObject) {
+        downward.noteState()
         if !object.flags.contains(.listed) {
             object.flags.insert(.listed)
             changedList.append(object)
@@ -134,7 +137,7 @@ extension NSManagedObjectContext {
     /// The save then fails, or its merge policy decides, if somebody else has changed the object meanwhile.
     public func detectConflicts(for object: NSManagedObject) {
         assertCurrent(#function)
-        guard object.context === self, object.key > 0, !object.isInserted else { return }
+        guard object.context === self, isStored(object) else { return }
         if object.isFault { object.fireFault() }
         guard object.flags.isDisjoint(with: [.conflictDetection, .gone]) else { return }
         object.flags.insert(.conflictDetection)

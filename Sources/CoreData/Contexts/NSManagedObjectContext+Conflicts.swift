@@ -9,12 +9,11 @@ extension NSManagedObjectContext {
     final func resolve(_ conflict: NSMergeConflict, _ type: NSMergePolicyType) {
         let object = conflict.sourceObject
         guard let newer = conflict.newerRow else { return resolveDeletedInStore(object, type) }
+        let old = object.current
         if object.flags.contains(.deleted) {
             switch type {
             case .mergeByPropertyStoreTrumpMergePolicyType, .rollbackMergePolicyType:
-                undelete(object)
-                object.discardChanges()
-                object.current = newer
+                takeBackDeletion(of: object, newer)
             default:
                 object.rebase(onto: newer)
             }
@@ -22,20 +21,26 @@ extension NSManagedObjectContext {
         }
         switch type {
         case .mergeByPropertyObjectTrumpMergePolicyType: object.rebase(onto: newer)
-        case .mergeByPropertyStoreTrumpMergePolicyType: object.rebase(onto: newer, storeWins: true)
-        case .overwriteMergePolicyType: object.overwrite(newer)
-        case .rollbackMergePolicyType:
-            object.discardChanges()
-            object.current = newer
+        case .mergeByPropertyStoreTrumpMergePolicyType:
+            object.rebase(onto: newer, storeWins: true)
+            yieldOrders(of: object)
+        case .overwriteMergePolicyType:
+            object.overwrite(newer)
+            overwriteMembers(of: object)
+        case .rollbackMergePolicyType: rollBack(object, to: newer)
         case .errorMergePolicyType: return
         }
+        settleInverses(of: object, from: old)
+        noteEvent(object, .eventRefreshed)
         object.awake(fromSnapshotEvents: .mergePolicy)
     }
 
-    /// Somebody has deleted the row of an object that is changed, or deleted, here.
-    private func resolveDeletedInStore(_ object: NSManagedObject, _ type: NSMergePolicyType) {
+    /// Somebody has deleted the row of an object that is changed, deleted or related to here.
+    final func resolveDeletedInStore(_ object: NSManagedObject, _ type: NSMergePolicyType) {
         let storeWins = type == .mergeByPropertyStoreTrumpMergePolicyType || type == .rollbackMergePolicyType
-        if storeWins || object.flags.contains(.deleted) {
+        // What was never read cannot be brought back.
+        let isUnknown = object.isFault || object.flags.contains(.inaccessible)
+        if storeWins || isUnknown || object.flags.contains(.deleted) {
             object.discardChanges()
             object.flags.insert([.deleted, .deletePropagated, .gone])
             lossCount += 1
@@ -46,31 +51,74 @@ extension NSManagedObjectContext {
                 object.current = row.copy()
                 object.flags.insert(.ownsRow)
             }
+            object.unshareRow()
             object.current?.setVersion(object.extras?.base?.version ?? object.current?.version ?? 0)
             object.extras?.base = nil
-            object.flags.remove(.updated)
+            object.flags.remove([.updated, .conflictDetection])
             object.flags.insert(.inserted)
+            if !object.flags.contains(.listed) {
+                object.flags.insert(.listed)
+                changedList.append(object)
+            }
         }
     }
 
-    /// Makes sure that an object which a policy has dealt with is saved upon the newer version.
+    // MARK: - Relationships
+
+    /// Lets the other ends of to-one relationships follow what a resolution has set them to.
+    private func settleInverses(of object: NSManagedObject, from old: Row?) {
+        guard let old, let new = object.current else { return }
+        for slot in object.layout.referenceSlots {
+            guard let inverse = slot.relationship?.inverseRelationship else { continue }
+            let (former, latter) = (old.reference(slot), new.reference(slot))
+            guard former != latter else { continue }
+            if let former, let end = registered(former, near: object) { end.dropInverse(inverse, object) }
+            if let latter, let end = registered(latter, near: object) { end.takeInverse(inverse, object) }
+        }
+    }
+
+    /// Lets stored orders win where others have changed the order as well; members that were added here stay, at the end.
+    private func yieldOrders(of object: NSManagedObject) {
+        guard let extras = object.extras else { return }
+        for slot in object.layout.toMany where slot.isOrdered && !slot.isTransient {
+            guard extras.toMany[slot.index]?.hasChanges == true else { continue }
+            extras.toMany[slot.index]?.yieldOrder(to: storedMembers(of: slot, ownedBy: object))
+        }
+    }
+
+    /// Lets loaded relationships be stored as they are in memory, whoever was added or removed elsewhere.
+    private func overwriteMembers(of object: NSManagedObject) {
+        guard let extras = object.extras else { return }
+        for slot in object.layout.toMany where !slot.isTransient {
+            guard let content = extras.toMany[slot.index]?.content else { continue }
+            let members = objects(for: content, near: object)
+            extras.toMany[slot.index]?.turnIntoFault()
+            object.setMembers(members, slot)
+        }
+    }
+
+    /// Lets an object be as it is stored.
     ///
-    /// A policy of the user's may have left the object as it was, or changed it: what is in memory then counts.
-    final func acceptResolution(of conflict: NSMergeConflict) {
-        let object = conflict.sourceObject
-        guard let newer = conflict.newerRow, object.flags.isDisjoint(with: .gone), object.context === self else {
-            return
-        }
-        if object.flags.contains(.ownsRow) {
-            guard let base = object.extras?.base, base.version < newer.version else { return }
-            object.extras?.base = newer
-        } else if let current = object.current, current.version < newer.version {
-            if object.flags.contains(.deleted) || !object.flags.contains(.updated) {
-                object.current = newer
-            } else {
-                object.overwrite(newer)
+    /// Members that were added to a one-to-many relationship or removed from it say so themselves, and go on doing so.
+    private func rollBack(_ object: NSManagedObject, to newer: Row) {
+        var kept: [(index: Int, state: ToManyState)] = []
+        for slot in object.layout.toMany {
+            guard var state = object.extras?.toMany[slot.index], state.hasChanges,
+                let inverse = slot.relationship.inverseRelationship
+            else { continue }
+            guard inverse.isToMany else {
+                state.forgetOrder()
+                kept.append((slot.index, state))
+                continue
             }
+            for member in state.added { registered(member, near: object)?.dropInverse(inverse, object) }
+            for member in state.removed { registered(member, near: object)?.takeInverse(inverse, object) }
         }
+        object.discardChanges()
+        object.current = newer
+        object.extras?.reloadRelationships()
+        for (index, state) in kept { object.extras?.toMany[index] = state }
+        if !kept.isEmpty { object.flags.insert(.updated) }
     }
 
     // MARK: - Constraints
@@ -108,15 +156,23 @@ extension NSManagedObjectContext {
 
     private func bringUpToDate(_ object: NSManagedObject, _ row: Row) {
         if object.isFault { object.realise(row) } else { object.rebase(onto: row) }
+        noteEvent(object, .eventRefreshed)
     }
 
     private func takeBack(_ constraint: [String], of object: NSManagedObject, wholly: Bool) {
         guard let base = object.extras?.base, object.flags.contains(.ownsRow) else { return }
-        if wholly { return object.discardChanges() }
-        for name in constraint {
-            guard let slot = object.layout.slot(named: name) else { continue }
-            object.take(slot, from: base)
+        let old = object.current
+        if wholly {
+            rollBack(object, to: base)
+        } else {
+            for name in constraint {
+                guard let slot = object.layout.slot(named: name) else { continue }
+                object.take(slot, from: base)
+            }
         }
+        settleInverses(of: object, from: old)
+        noteEvent(object, .eventRefreshed)
+        object.awake(fromSnapshotEvents: .mergePolicy)
     }
 
     /// Merges a new object into the survivor and drops it.
@@ -185,9 +241,7 @@ extension NSManagedObject {
         current = merged
         extras?.base = row
         extras?.forgetDecoded()
-        if let extras {
-            for index in extras.toMany.indices { extras.toMany[index]?.turnIntoFault() }
-        }
+        extras?.reloadRelationships()
     }
 
     /// Puts a newer row under the object and keeps all values in memory, changed or not.
@@ -198,6 +252,7 @@ extension NSManagedObject {
             flags.insert(.ownsRow)
         }
         writableExtras.base = row
+        unshareRow()
         current?.setVersion(row.version)
     }
 }

@@ -23,6 +23,9 @@ extension NSManagedObjectContext {
 
     /// Applies the delete rules of every object deleted since the last time; cascades included.
     final func propagateDeletes() {
+        // An event of a context with many unsaved changes costs no more for them.
+        guard hasFreshDeletions else { return }
+        defer { hasFreshDeletions = false }
         var index = 0
         // Cascades append to the list while it is walked.
         while index < changedList.count {

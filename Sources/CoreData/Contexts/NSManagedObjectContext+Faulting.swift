@@ -16,33 +16,62 @@ extension NSManagedObjectContext {
     ///
     /// A store that was removed counts as one without rows.
     final func rowForFault(_ object: NSManagedObject) -> FaultResult {
-        if object.key < 0 { settleStrangers() }
-        guard object.key > 0, let store = store(at: object.storeSlot), store.isOpen else { return .missing }
-        if let row = object.current, isNewest(row, store) { return .found(row) }
+        if object.current == nil, let row = batchedRow(for: object) { return .found(row) }
         do {
-            let row = try newestRow(key: object.key, layout: object.layout, store: store, prefetched: object.current)
-            return row.map { .found($0) } ?? .missing
+            return try newestRow(ofFault: object).map { .found($0) } ?? .missing
         } catch {
             coordinator?.report(error, "reading \(object.objectID)")
             return .unreadable
         }
     }
 
+    /// The row that a fault would be filled with; `nil` if there is none.
+    ///
+    /// The object stays a fault.
+    final func newestRow(ofFault object: NSManagedObject) throws -> Row? {
+        if object.key < 0 { settleStrangers() }
+        if upward != nil {
+            if let row = object.current, isNewestInTree(row) { return row }
+            return try parentRow(of: object)
+        }
+        guard object.key > 0, let store = store(at: object.storeSlot), store.isOpen else { return nil }
+        if let row = object.heldRow, isNewest(row, storeSlot: object.storeSlot) { return object.current }
+        return try newestRow(key: object.key, layout: object.layout, store: store, prefetched: object.current)
+    }
+
+    /// What the coordinator, or the parent, holds of an object just now; `nil` if it holds nothing.
+    final func newestRow(of object: NSManagedObject) throws -> Row? {
+        if upward != nil { return try parentRow(of: object) }
+        guard object.key > 0, let store = store(at: object.storeSlot) else { return nil }
+        return try newestRow(key: object.key, layout: object.layout, store: store, prefetched: nil)
+    }
+
     /// Whether a row that a fetch of this context brought is still the newest, without asking the cache.
+    ///
+    /// Counts no reference, since every object that a fetch brings asks when it is first read.
     @inline(__always)
-    private func isNewest(_ row: Row, _ store: OpenStore) -> Bool {
-        guard stalenessInterval < 0, store.slot < prefetchCommits.count, row.version >= 0 else { return false }
-        return store.cache.commits == prefetchCommits[store.slot]
+    final func isNewest(_ row: Unmanaged<RowBuffer>, storeSlot: Int32) -> Bool {
+        let slot = Int(storeSlot)
+        guard slot >= 0, slot < prefetches.count, stalenessInterval < 0, UnsafeRow(row).header.pointee.version >= 0
+        else { return false }
+        return prefetches[slot].isCurrent
     }
 
     /// The newest row: of the cache if it is fresh enough, else of the store.
     final func newestRow(key: Int64, layout: EntityLayout, store: OpenStore, prefetched: Row?) throws -> Row? {
         let cached = store.cache.row(key, root: layout.rootNumber)
         if let cached, isFreshEnough(cached) { return cached }
-        if cached == nil, let prefetched, isNewest(prefetched, store) { return prefetched }
+        if cached == nil, let prefetched, store.isOpen,
+            isNewest(Unmanaged.passUnretained(prefetched.buffer), storeSlot: Int32(store.slot))
+        {
+            return prefetched
+        }
         let read = store.cache.beginRead()
         defer { store.cache.endRead(read) }
-        guard let row = try store.store.row(forKey: key, in: layout) else { return nil }
+        // A store of one's own is told who asks.
+        guard let row = try ConfinementScope.enter(self, { try store.store.row(forKey: key, in: layout) }) else {
+            return nil
+        }
         var rows = [row]
         store.cache.offer(&rows, root: layout.rootNumber, read: read)
         return rows[0]
@@ -53,13 +82,86 @@ extension NSManagedObjectContext {
         return CoarseClock.seconds(since: row.stamp) < stalenessInterval
     }
 
-    /// What the store holds of a to-many relationship.
+    /// The cached row, if it is fresh enough.
+    final func freshRow(_ key: Int64, root: Int, _ store: OpenStore) -> Row? {
+        guard let row = store.cache.row(key, root: root), isFreshEnough(row) else { return nil }
+        return row
+    }
+
+    /// The rows that the store has of some keys, newer ones of the row cache in their place.
+    final func storedRows(forKeys keys: [Int64], in layout: EntityLayout, _ store: OpenStore) throws -> [Row] {
+        let read = store.cache.beginRead()
+        defer { store.cache.endRead(read) }
+        var rows = try ConfinementScope.enter(self) { try store.store.rows(forKeys: keys, in: layout) }
+        store.cache.offer(&rows, root: layout.rootNumber, read: read)
+        return rows
+    }
+
+    /// What the store holds of a to-many relationship of many owners, with the members' rows.
+    final func storedMemberships(
+        of slot: ToManySlot,
+        ownedBy owners: [ObjectReference],
+        memberRoot: Int,
+        _ store: OpenStore
+    ) throws -> Memberships {
+        let read = store.cache.beginRead()
+        defer { store.cache.endRead(read) }
+        var found = try ConfinementScope.enter(self) { try store.store.memberships(of: slot, ownedBy: owners) }
+        store.cache.offer(&found.rows, root: memberRoot, read: read)
+        return found
+    }
+
+    /// Remembers at which commit faults of a store were given their rows in advance.
+    final func notePrefetch(_ store: OpenStore, _ commits: UInt64, _ count: Int) {
+        let slot = store.slot
+        while prefetches.count <= slot { prefetches.append(Prefetch()) }
+        guard !prefetches[slot].began(at: commits) else { return }
+        if prefetches[slot].hasBegun {
+            // Rows of an earlier fetch may be outdated. Where that is cheap they are dropped; else the faults that hold them,
+            // and those of this fetch, ask the cache.
+            guard registeredCount <= max(1024, count * 4) else { return }
+            forEachRegistered { object in
+                if object.flags.contains(.fault), object.storeSlot == Int32(slot) { object.current = nil }
+            }
+        }
+        prefetches[slot] = Prefetch(store, commits)
+    }
+
+    /// The moment at which faults of one store were given their rows in advance: as long as the store has seen no save
+    /// since, those rows are the newest.
+    struct Prefetch {
+        /// `nil` before the first fetch.
+        ///
+        /// Held by the coordinator, which the context holds and which never drops the stores that it has had.
+        private var store: Unmanaged<OpenStore>?
+        private var commits: UInt64 = 0
+
+        init() {}
+
+        init(_ store: OpenStore, _ commits: UInt64) {
+            self.store = Unmanaged.passUnretained(store)
+            self.commits = commits
+        }
+
+        var hasBegun: Bool { store != nil }
+
+        func began(at commits: UInt64) -> Bool { hasBegun && self.commits == commits }
+
+        /// Whether the store is open and has seen no save since.
+        @inline(__always)
+        var isCurrent: Bool {
+            guard let store else { return false }
+            return store._withUnsafeGuaranteedRef { $0.isOpen && $0.cache.commits == commits }
+        }
+    }
+
+    /// What the store, or the parent, holds of a to-many relationship.
     final func storedMembers(of slot: ToManySlot, ownedBy object: NSManagedObject) -> [ObjectReference] {
-        guard object.key > 0, !slot.isTransient, !object.flags.contains(.inserted),
-            let store = store(at: object.storeSlot)
-        else { return [] }
+        guard !slot.isTransient, !object.flags.contains(.inserted) else { return [] }
         do {
-            return try store.store.members(of: slot, ownedBy: object.reference)
+            if upward != nil { return try parentMembers(of: slot, ownedBy: object) }
+            guard object.key > 0, let store = store(at: object.storeSlot) else { return [] }
+            return try members(of: slot, ownedBy: object.reference, in: store)
         } catch {
             coordinator?.report(error, "reading \"\(slot.name)\" of \(object.objectID)")
             return []

@@ -43,7 +43,7 @@ extension NSEntityDescription {
         guard let entity = entity(forEntityName: entityName, in: context) else {
             fatalError("CoreData: the model of \(context.describedName) has no entity \"\(entityName)\".")
         }
-        let type = entity.layoutInUse(context).objectClass.type(of: entity)
+        let type = entity.layoutInUse(context).takeUnretainedValue().objectType
         return type.init(entity: entity, insertInto: context)
     }
 }

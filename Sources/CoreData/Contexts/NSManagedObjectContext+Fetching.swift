@@ -15,17 +15,39 @@ extension NSManagedObjectContext {
     ///   no sense; errors of the store.
     public func fetch<T>(_ request: NSFetchRequest<T>) throws -> [T] {
         if let type = T.self as? NSManagedObject.Type { ManagedClasses.register(type) }
-        let specification = request.specification
+        return try fetch(request.specification, request.affectedStores, nil)
+    }
+
+    /// Fetches with what stores have answered beforehand, or by asking them now.
+    ///
+    /// - Throws: Besides the errors of ``fetch(_:)``, ``PreparedReads/Unanswered`` where `prepared` lacks an answer.
+    final func fetch<T>(
+        _ specification: FetchSpecification,
+        _ stores: [NSPersistentStore]?,
+        _ prepared: PreparedReads?
+    ) throws -> [T] {
+        assertCurrent("fetch(_:)")
+        defer { deliverRegistrations() }
+        return try inChain {
+            try ConfinementScope.enter(self) { try results(specification, stores, prepared) }
+        }
+    }
+
+    private func results<T>(
+        _ specification: FetchSpecification,
+        _ stores: [NSPersistentStore]?,
+        _ prepared: PreparedReads?
+    ) throws -> [T] {
         switch specification.resultType {
         case .countResultType:
-            return try cast([NSNumber(value: try count(specification, request.affectedStores))], specification)
+            return try cast([NSNumber(value: try count(specification, stores, prepared))], specification)
         case .managedObjectIDResultType:
-            let fetch = try ContextFetch(self, specification, request.affectedStores)
+            let fetch = try ContextFetch(self, specification, stores, prepared)
             return try cast(try fetch.ids(), specification)
         case .managedObjectResultType:
-            let fetch = try ContextFetch(self, specification, request.affectedStores)
+            let fetch = try ContextFetch(self, specification, stores, prepared)
             return try cast(try fetch.objects(), specification)
-        case .dictionaryResultType: return try dictionaries(specification, request.affectedStores)
+        case .dictionaryResultType: return try dictionaries(specification, stores, prepared)
         default:
             throw FetchPlanner.refused(
                 "resultType can be one of the result types, not several (\(specification.resultType.rawValue))."
@@ -38,25 +60,36 @@ extension NSManagedObjectContext {
     /// - Throws: As ``fetch(_:)``.
     public func count<T>(for request: NSFetchRequest<T>) throws -> Int {
         if let type = T.self as? NSManagedObject.Type { ManagedClasses.register(type) }
-        return try count(request.specification, request.affectedStores)
+        assertCurrent(#function)
+        let specification = request.specification
+        return try inChain {
+            try ConfinementScope.enter(self) { try count(specification, request.affectedStores, nil) }
+        }
     }
 
-    private func count(_ specification: FetchSpecification, _ stores: [NSPersistentStore]?) throws -> Int {
+    private func count(
+        _ specification: FetchSpecification,
+        _ stores: [NSPersistentStore]?,
+        _ prepared: PreparedReads?
+    ) throws -> Int {
         if DictionaryFetch.decidesCount(of: specification) {
-            return try DictionaryFetch(self, specification, stores).count()
+            return try DictionaryFetch(self, specification, stores, prepared).count()
         }
-        return try ContextFetch(self, specification, stores).count()
+        return try ContextFetch(self, specification, stores, prepared).count()
     }
 
     /// Gives results the type that the request promises.
     private func cast<T>(_ results: [NSManagedObject], _ specification: FetchSpecification) throws -> [T] {
         guard let wanted = T.self as? NSManagedObject.Type else { return try castEach(results, specification) }
-        // One look at each class that occurs is enough, which for most fetches is one look.
+        // One look at each class that occurs is enough, which for most fetches is one look. Not counted references, which
+        // lie in memory as counted ones do: the results hold the objects.
         var known: NSManagedObject.Type?
-        for object in results {
-            let type = type(of: object)
+        for reference in unsafeBitCast(results, to: [Unmanaged<NSManagedObject>].self) {
+            let type = reference._withUnsafeGuaranteedRef { Swift.type(of: $0) }
             if type == known { continue }
-            guard type.isSubclass(of: wanted) else { throw mismatch(object, T.self) }
+            guard type.isSubclass(of: wanted) else {
+                throw mismatch(type, of: reference.takeUnretainedValue().entity, T.self)
+            }
             known = type
         }
         // Every element was checked above, and arrays of class references have one layout.
@@ -75,13 +108,19 @@ extension NSManagedObjectContext {
         }
     }
 
+    /// The error for objects that are not of the class that a request promises.
+    final func mismatch(
+        _ type: NSManagedObject.Type,
+        of entity: NSEntityDescription,
+        _ wanted: Any.Type
+    ) -> CocoaError {
+        FetchPlanner.refused(
+            "Objects of entity \(entity.name ?? "") are of class \(type), not \(wanted). The model names class \"\(entity.managedObjectClassName ?? "")\": give it the name of your class, with its module if there is doubt."
+        )
+    }
+
     private func mismatch(_ result: NSObject, _ wanted: Any.Type) -> CocoaError {
-        if let object = result as? NSManagedObject, wanted is NSManagedObject.Type {
-            return FetchPlanner.refused(
-                "Objects of entity \(object.entity.name ?? "") are of class \(type(of: object)), not \(wanted). The model names class \"\(object.entity.managedObjectClassName ?? "")\": give it the name of your class, with its module if there is doubt."
-            )
-        }
-        return FetchPlanner.refused(
+        FetchPlanner.refused(
             "The request's result type gives \(type(of: result)), not \(wanted). Set resultType to fit."
         )
     }
@@ -89,7 +128,7 @@ extension NSManagedObjectContext {
 
 extension NSManagedObject {
     /// Whether this class is `other` or inherits from it.
-    fileprivate static func isSubclass(of other: NSManagedObject.Type) -> Bool {
+    static func isSubclass(of other: NSManagedObject.Type) -> Bool {
         var type: AnyClass? = self
         while let current = type {
             if current == other { return true }
@@ -99,70 +138,180 @@ extension NSManagedObject {
     }
 }
 
-/// One fetch of one context: asks the stores and folds pending changes in.
+/// One fetch of one context: asks the stores, or the parent, and folds pending changes in.
 ///
 /// Lives for one call.
 struct ContextFetch {
-    private let context: NSManagedObjectContext
-    private let specification: FetchSpecification
-    private let plan: FetchPlan
-    private let stores: [OpenStore]
+    let context: NSManagedObjectContext
+    let specification: FetchSpecification
+    let plan: FetchPlan
+    let stores: [OpenStore]
+    let overlay: PendingOverlay?
+    /// What the stores have answered already; `nil` to ask them now.
+    let prepared: PreparedReads?
+
+    /// A fetch that was planned already.
+    init(
+        _ context: NSManagedObjectContext,
+        _ specification: FetchSpecification,
+        _ plan: FetchPlan,
+        _ stores: [OpenStore],
+        _ prepared: PreparedReads?
+    ) {
+        self.context = context
+        self.prepared = prepared
+        self.specification = specification
+        self.plan = plan
+        self.stores = stores
+        overlay = PendingOverlay(context, plan, specification, affected: stores)
+    }
 
     init(
         _ context: NSManagedObjectContext,
         _ specification: FetchSpecification,
-        _ affected: [NSPersistentStore]?
+        _ affected: [NSPersistentStore]?,
+        _ prepared: PreparedReads? = nil
     ) throws {
         context.assertCurrent("fetch(_:)")
         context.processPendingChanges()
         self.context = context
+        self.prepared = prepared
         self.specification = specification
         plan = try context.fetchPlanner().plan(specification)
         stores = try context.storesToAsk(plan, affected)
+        overlay = PendingOverlay(context, plan, specification, affected: affected == nil ? nil : stores)
     }
 
     // MARK: - The three kinds of answer
 
     func objects() throws -> [NSManagedObject] {
-        let overlay = PendingOverlay(context, plan, specification)
+        // What the request says wrongly is refused before anything is read.
+        let prefetches = try self.prefetches
+        let wantedSlots = try context.fetchPlanner().wantedSlots(specification, of: plan.layout)
+        if isReadInBatches {
+            let fetch = try batched(defaultSize: 0)
+            if !fetch.isRead { context.remember(fetch) }
+            return fetch.objects(in: context)
+        }
+        let found = try partialObjects(wantedSlots) ?? unbatchedObjects()
+        try context.prefetch(prefetches, of: found)
+        return found
+    }
+
+    private var prefetches: [PrefetchStep] {
+        get throws {
+            try context.fetchPlanner()
+                .prefetches(specification.relationshipKeyPathsForPrefetching ?? [], of: plan.layout)
+        }
+    }
+
+    /// Whether an array's faults are to get their rows batch by batch.
+    ///
+    /// What fits into one batch is read at once; what comes from several stores has to be read to be put in order.
+    private var isReadInBatches: Bool {
+        specification.fetchBatchSize > 0 && specification.includesPropertyValues && stores.count == 1
+            && !specification.shouldRefreshRefetchedObjects
+            && (plan.limit == 0 || plan.limit > specification.fetchBatchSize)
+    }
+
+    /// What matches, to be read in batches.
+    ///
+    /// `defaultSize`: The size of a batch where the request says nothing.
+    func batched(defaultSize: Int) throws -> BatchedFetch {
+        let size = specification.fetchBatchSize > 0 ? specification.fetchBatchSize : defaultSize
+        let options = BatchedFetch.Options(
+            readsRows: specification.includesPropertyValues,
+            asFaults: specification.returnsObjectsAsFaults,
+            refreshes: specification.shouldRefreshRefetchedObjects,
+            prefetches: try prefetches
+        )
+        guard stores.count == 1, overlay?.mustEvaluateAll != true else {
+            return BatchedFetch(try unbatchedObjects(), of: plan.layout, batchSize: size, options)
+        }
+        let store = stores[0]
+        var (references, unsaved) = try identities(in: store, overlay?.widened(onlyStore) ?? plan)
+        if let overlay {
+            let folded = try overlay.fold(into: references, of: store, unsaved: unsaved, batchSize: size)
+            references = folded.references
+            unsaved += folded.unsaved
+        }
+        return BatchedFetch(
+            references,
+            of: plan.layout,
+            storeSlot: Int32(store.slot),
+            unsaved: unsaved,
+            batchSize: size,
+            options
+        )
+    }
+
+    /// What the store, or the parent, has found, and those objects that only the parent has so far.
+    private func identities(
+        in store: OpenStore,
+        _ plan: FetchPlan
+    ) throws -> (references: [ObjectReference], unsaved: [NSManagedObject]) {
+        guard context.upward != nil else { return (try references(in: store, plan), []) }
+        var unsaved: [NSManagedObject] = []
+        let references = try askParent(plan, { try $0.idsForChild() }).map { id in
+            let (key, store) = id.current
+            if store != nil { return ObjectReference(key: key, entity: id.layout.number) }
+            unsaved.append(context.object(with: id))
+            return unsaved[unsaved.count - 1].reference
+        }
+        return (references, unsaved)
+    }
+
+    private func unbatchedObjects() throws -> [NSManagedObject] {
         guard let overlay else { return try window(stored(plan)) }
         if overlay.mustEvaluateAll { return overlay.window(try overlay.evaluateAll(try stored(plan.unfiltered))) }
-        let rows = try stored(plan.widened(by: overlay.changedCount))
-        return try overlay.fold(into: rows)
+        return try overlay.fold(into: try stored(overlay.widened(onlyStore)))
+    }
+
+    /// The store, if it is the only one and may leave rows or values out: what was read before does not know which, and
+    /// to refresh objects takes all.
+    private var onlyStore: OpenStore? {
+        stores.count == 1 && prepared == nil && context.upward == nil && !specification.shouldRefreshRefetchedObjects ? stores[0] : nil
     }
 
     func ids() throws -> [NSManagedObjectID] {
-        let overlay = PendingOverlay(context, plan, specification)
-        guard overlay == nil, stores.count == 1 else { return try objects().map(\.objectID) }
+        if overlay == nil, context.upward != nil { return try askParent(plan) { try $0.idsForChild() } }
+        guard overlay == nil, stores.count == 1 else { return try unbatchedObjects().map(\.objectID) }
         let store = stores[0]
-        return try store.store.references(for: plan.asked(of: store)).map {
+        return try references(in: store, plan).map {
             store.ids.id(key: $0.key, layout: context.layout(of: $0), store: store)
         }
     }
 
     func count() throws -> Int {
-        let overlay = PendingOverlay(context, plan, specification)
         if let overlay {
-            if overlay.mustEvaluateAll { return try objects().count }
+            if overlay.mustEvaluateAll { return try unbatchedObjects().count }
             var all = try overlay.matchingCount
+            if context.upward != nil {
+                all += try askParent(plan.unordered) { try $0.idsForChild() }.count { !overlay.hides($0) }
+                return plan.windowed(all)
+            }
             for store in stores {
                 // Only the keys are read, to leave out those whose stored values do not count.
-                for reference in try store.store.references(for: plan.unordered.asked(of: store))
+                for reference in try references(in: store, plan.unordered)
                 where !overlay.hides(reference, store) {
                     all += 1
                 }
             }
             return plan.windowed(all)
         }
-        if stores.count == 1 { return try stores[0].store.count(for: plan.asked(of: stores[0])) }
+        if context.upward != nil { return try askParent(plan) { try $0.count() } }
+        if stores.count == 1 { return try count(in: stores[0], plan) }
         // The limit is one over all stores.
-        return plan.windowed(try stores.reduce(0) { $0 + (try $1.store.count(for: plan.unordered.asked(of: $1))) })
+        return plan.windowed(try stores.reduce(0) { $0 + (try count(in: $1, plan.unordered)) })
     }
 
     // MARK: - Stores
 
-    /// What the stores hold, in order.
+    /// What the stores, or the parent, hold, in order.
     private func stored(_ plan: FetchPlan) throws -> [NSManagedObject] {
+        if context.upward != nil {
+            return context.objects(of: try askParent(plan) { try $0.snapshotsForChild() }, specification)
+        }
         if stores.count == 1 { return try objects(from: stores[0], plan) }
         var all: [NSManagedObject] = []
         for store in stores { all.append(contentsOf: try objects(from: store, plan.firstPart)) }
@@ -171,22 +320,33 @@ struct ContextFetch {
 
     /// Applies offset and limit where more than one store was asked.
     private func window(_ objects: [NSManagedObject]) -> [NSManagedObject] {
-        stores.count == 1 ? objects : plan.window(objects)
+        stores.count == 1 || context.upward != nil ? objects : plan.window(objects)
+    }
+
+    /// Faults with the values of some slots; `nil` where whole rows are needed: to realise or refresh objects, to put the
+    /// results of several stores in order, or to fold unsaved changes in.
+    private func partialObjects(_ slots: SlotSet?) throws -> [NSManagedObject]? {
+        guard let slots, specification.includesPropertyValues, specification.returnsObjectsAsFaults, overlay == nil,
+            let store = onlyStore, store.store.fetchesRows
+        else { return nil }
+        var partial = plan.asked(of: store)
+        partial.wantedSlots = slots
+        return context.partialObjects(from: try store.store.rows(for: partial), slots, storeSlot: Int32(store.slot))
     }
 
     private func objects(from store: OpenStore, _ plan: FetchPlan) throws -> [NSManagedObject] {
-        guard specification.includesPropertyValues else {
-            return try store.store.references(for: plan.asked(of: store)).map { reference in
+        // To realise or to refresh objects takes their rows.
+        let wantsValues = !specification.returnsObjectsAsFaults || specification.shouldRefreshRefetchedObjects
+        guard specification.shouldRefreshRefetchedObjects
+            || (specification.includesPropertyValues && (store.store.fetchesRows || wantsValues))
+        else {
+            return try references(in: store, plan).map { reference in
                 let layout = context.layout(of: reference)
                 return context.registered(key: reference.key, layout: layout, storeSlot: Int32(store.slot))
                     ?? context.makeFault(key: reference.key, layout: layout, storeSlot: Int32(store.slot))
             }
         }
-        let read = store.cache.beginRead()
-        defer { store.cache.endRead(read) }
-        let commits = store.cache.commits
-        var rows = try store.store.rows(for: plan.asked(of: store))
-        store.cache.offer(&rows, root: plan.layout.rootNumber, read: read)
+        let (rows, commits) = try rows(in: store, plan)
         return context.objects(
             from: rows,
             store,
@@ -194,6 +354,27 @@ struct ContextFetch {
             asFaults: specification.returnsObjectsAsFaults,
             refreshes: specification.shouldRefreshRefetchedObjects
         )
+    }
+
+    // MARK: - Asking
+
+    /// The rows that a store holds, and its commit count before they were read.
+    func rows(in store: OpenStore, _ plan: FetchPlan) throws -> (rows: [Row], commits: UInt64) {
+        if let rows = try prepared?.rows(store, plan) { return rows }
+        let read = store.cache.beginRead()
+        defer { store.cache.endRead(read) }
+        let commits = store.cache.commits
+        var rows = try store.store.rows(for: plan.asked(of: store))
+        store.cache.offer(&rows, root: plan.layout.rootNumber, read: read)
+        return (rows, commits)
+    }
+
+    private func references(in store: OpenStore, _ plan: FetchPlan) throws -> [ObjectReference] {
+        try prepared?.references(store, plan) ?? store.store.references(for: plan.asked(of: store))
+    }
+
+    private func count(in store: OpenStore, _ plan: FetchPlan) throws -> Int {
+        try prepared?.count(store, plan) ?? store.store.count(for: plan.asked(of: store))
     }
 }
 
@@ -216,16 +397,21 @@ extension NSManagedObjectContext {
         let root = first.layout.rootNumber
         let table = table(storeSlot: slot, root: root)
         settleStrangers()
-        let isFirst = table.count == 0
-        notePrefetch(store.slot, commits, rows.count)
-        table.reserve(rows.count)
+        // Hooks that run on the way may bring in objects of rows that are still to come.
+        let isFirst = table.count == 0 && asFaults
+        notePrefetch(store, commits, rows.count)
+        table.reserve(max(0, rows.count - table.count))
+        let flags = ObjectFlags.newFault
         var result: [NSManagedObject] = []
         result.reserveCapacity(rows.count)
-        unowned(unsafe) var knownLayout = first.layout
-        var type = knownLayout.objectClass.type(of: knownLayout.entity)
-        for row in rows {
-            if !isFirst { makeFaultIfForgotten(key: row.key, root: root, storeSlot: slot) }
-            if !isFirst, let object = table[row.key] {
+        var layout = first.unsafe.header.pointee.layout
+        var type = layout.takeUnretainedValue().objectType
+        for held in Row.unmanaged(rows) {
+            let row = UnsafeRow(held)
+            let key = row.header.pointee.key
+            if !isFirst { makeFaultIfForgotten(key: key, root: root, storeSlot: slot) }
+            if !isFirst, let object = table[key] {
+                let row = Row(shared: held.takeUnretainedValue())
                 if object.flags.contains(.fault) {
                     object.current = row
                     if !asFaults { object.realise(row) }
@@ -240,37 +426,19 @@ extension NSManagedObjectContext {
                 result.append(object)
                 continue
             }
-            if row.layout !== knownLayout {
-                knownLayout = row.layout
-                type = knownLayout.objectClass.type(of: knownLayout.entity)
+            let rowLayout = row.header.pointee.layout
+            if rowLayout.toOpaque() != layout.toOpaque() {
+                layout = rowLayout
+                type = layout.takeUnretainedValue().objectType
             }
-            let object = makeFault(
-                key: row.key,
-                layout: knownLayout,
-                storeSlot: slot,
-                type: type,
-                in: table
-            )
-            object.current = row
-            if !asFaults { object.realise(row) }
-            result.append(object)
+            let object = layout._withUnsafeGuaranteedRef {
+                makeFault(key: key, layout: $0, storeSlot: slot, type: type, flags: flags, in: table)
+            }
+            object.hold(held)
+            if !asFaults { object.realise() }
+            result.append(consume object)
         }
         return result
-    }
-
-    /// Remembers at which commit faults were given their rows in advance.
-    private func notePrefetch(_ slot: Int, _ commits: UInt64, _ count: Int) {
-        while prefetchCommits.count <= slot { prefetchCommits.append(.max) }
-        guard prefetchCommits[slot] != commits else { return }
-        if prefetchCommits[slot] != .max {
-            // Rows of an earlier fetch may be outdated. Where that is cheap they are dropped; else the faults that hold them,
-            // and those of this fetch, ask the cache.
-            guard registeredCount <= max(1024, count * 4) else { return }
-            forEachRegistered { object in
-                if object.flags.contains(.fault), object.storeSlot == Int32(slot) { object.current = nil }
-            }
-        }
-        prefetchCommits[slot] = commits
     }
 }
 

@@ -6,9 +6,17 @@ extension NSManagedObjectContext {
     ///
     /// Registered objects are refreshed, with unsaved changes kept on top; deleted ones are marked deleted; inserted ones
     /// become reachable. Must be called inside this context's scope; the notification's objects are used by ID only.
+    /// What a context on another coordinator has saved is read from the store, whatever ``stalenessInterval`` says.
     public func mergeChanges(fromContextDidSave notification: Notification) {
         assertCurrent(#function)
-        merge(ChangeMessage(userInfo: notification.userInfo ?? [:], coordinator))
+        let message = ChangeMessage(userInfo: notification.userInfo ?? [:], coordinator)
+        // What another coordinator has saved, this one's row cache has not seen.
+        if let sender = notification.object as? NSManagedObjectContext,
+            sender.persistentStoreCoordinator !== coordinator
+        {
+            message.invalidateRows()
+        }
+        merge(message)
     }
 
     /// Merges changes that were made elsewhere into several contexts, each on its own queue, and waits for all.
@@ -23,7 +31,8 @@ extension NSManagedObjectContext {
         into contexts: [NSManagedObjectContext]
     ) {
         var known: [(coordinator: NSPersistentStoreCoordinator, message: ChangeMessage)] = []
-        for context in contexts {
+        // A child that is listed beside its parent takes over what the parent has merged before it.
+        for context in contexts.map({ ($0, $0.depth) }).sorted(by: { $0.1 < $1.1 }).map(\.0) {
             guard let coordinator = context.persistentStoreCoordinator else { continue }
             if !known.contains(where: { $0.coordinator === coordinator }) {
                 let message = ChangeMessage(userInfo: changeNotificationData, coordinator)
@@ -36,7 +45,8 @@ extension NSManagedObjectContext {
         }
     }
 
-    /// Whether saves of other contexts on the same coordinator are merged into this one by themselves.
+    /// Whether saves of other contexts on the same coordinator are merged into this one by themselves; for a child, the
+    /// saves of its parent and of others into its parent.
     ///
     /// Default false.
     ///
@@ -49,56 +59,63 @@ extension NSManagedObjectContext {
         set {
             assertCurrentOrUnused(#function)
             followsSaves = newValue
-            coordinator?.follow(self, newValue)
+            followParent(newValue)
         }
     }
 
     /// Takes a message to be merged in turn.
     ///
-    /// Called on the saving context's queue; messages that wait are merged together.
-    final func enqueueMerge(_ message: ChangeMessage) {
-        let isFirst = waitingMerges.withLock { waiting in
-            waiting.append(message)
-            return waiting.count == 1
-        }
+    /// Called on the saving context's queue; messages that wait are merged together. A message that is requested is merged
+    /// even if the context does not follow; `waiter` is resumed when that is done.
+    final func enqueueMerge(
+        _ message: ChangeMessage,
+        isRequested: Bool = false,
+        _ waiter: CheckedContinuation<Void, Never>? = nil
+    ) {
+        let isFirst = waitingMerges.withLock { $0.add(message, isRequested: isRequested, waiter) }
         guard isFirst else { return }
-        perform { [weak self] in
-            guard let self else { return }
-            let waiting = self.waitingMerges.withLock { waiting in
-                defer { waiting = [] }
-                return waiting
-            }
-            guard self.followsSaves else { return }
-            var all = ChangeMessage()
-            for message in waiting { all.append(message) }
-            self.merge(all)
+        perform {
+            let isFollowing = self.followsSaves
+            let (message, waiters) = self.waitingMerges.withLock { $0.take(isFollowing: isFollowing) }
+            self.merge(message)
+            for waiter in waiters { waiter.resume() }
         }
     }
 
     /// Merges a message into the registered objects.
     final func merge(_ message: ChangeMessage) {
         guard !message.isEmpty else { return }
+        // What was changed here before is an event, and an undo step, of its own.
+        processPendingChanges()
         settleStrangers()
-        for change in message.updated {
+        for change in message.updated.compactMap(settled) {
             let slot = Int32(change.store.slot)
-            makeFaultIfForgotten(key: change.key, root: change.layout.rootNumber, storeSlot: slot)
+            if change.key > 0 {
+                makeFaultIfForgotten(key: change.key, root: change.layout.rootNumber, storeSlot: slot)
+            }
             guard let object = registered(key: change.key, layout: change.layout, storeSlot: slot) else {
                 observers.noteUnregistered(change)
                 continue
             }
-            mergeUpdate(of: object, in: change.store)
+            mergeUpdate(of: object)
         }
-        for change in message.inserted {
+        for change in message.inserted.compactMap(settled) {
             let slot = Int32(change.store.slot)
             if let known = registered(key: change.key, layout: change.layout, storeSlot: slot) {
                 // Fetched before the message came, or deleted and now back.
-                mergeUpdate(of: known, in: change.store)
+                mergeUpdate(of: known)
+            } else if let id = change.temporaryID {
+                noteEvent(makeForeignFault(id, storeSlot: slot), .eventInserted)
             } else {
                 noteEvent(makeFault(key: change.key, layout: change.layout, storeSlot: slot), .eventInserted)
             }
         }
         var unknownRoots: Set<Int> = []
-        for change in message.deleted {
+        for change in message.deleted.compactMap(settled) {
+            guard !isBack(change) else {
+                mergeReturn(change)
+                continue
+            }
             guard let object = registered(key: change.key, layout: change.layout, storeSlot: Int32(change.store.slot))
             else {
                 observers.noteUnregistered(change)
@@ -114,6 +131,56 @@ extension NSManagedObjectContext {
             sets.add(.updatedObjectIDs, idsOf: message.updated)
             sets.add(.deletedObjectIDs, idsOf: message.deleted)
         }
+        observers.committed(message)
+        downward.tellFollowers(message)
+    }
+
+    /// The change under the key that this context knows the object by; `nil` for an object of another tree.
+    private func settled(_ change: ChangeMessage.Change) -> ChangeMessage.Change? {
+        guard let id = change.temporaryID else { return change }
+        let (key, store) = id.current
+        if let store, temporaryObjects[change.key] == nil {
+            return ChangeMessage.Change(key: key, layout: change.layout, store: store)
+        }
+        // The parent has the object; a context without one has either inserted it, or knows nothing of it.
+        return upward == nil ? nil : change
+    }
+
+    /// How many contexts are above this one.
+    fileprivate final var depth: Int {
+        var depth = 0
+        var context = parent
+        while let current = context {
+            depth += 1
+            context = current.parent
+        }
+        return depth
+    }
+
+    /// Whether a row that was deleted is there again: messages of two contexts may come in another order than their saves.
+    private func isBack(_ change: ChangeMessage.Change) -> Bool {
+        if upward != nil { return parentHas(change) }
+        return change.store.cache.row(change.key, root: change.layout.rootNumber) != nil
+    }
+
+    private func mergeReturn(_ change: ChangeMessage.Change) {
+        let slot = Int32(change.store.slot)
+        guard let object = registered(key: change.key, layout: change.layout, storeSlot: slot) else {
+            return observers.noteUnregistered(change)
+        }
+        mergeUpdate(of: object)
+    }
+
+    /// The newest row of an object whose change is being merged.
+    ///
+    /// An error of the store is reported, since a merge has nobody to throw it to; the object keeps its values.
+    private func mergedRow(of object: NSManagedObject) -> Row? {
+        do {
+            return try newestRow(of: object)
+        } catch {
+            coordinator?.report(error, "merging a change of \(object.objectID)")
+            return nil
+        }
     }
 
     /// Lets loaded relationships be loaded anew that may name deleted rows of which there are no objects here.
@@ -127,19 +194,19 @@ extension NSManagedObjectContext {
         }
     }
 
-    private func mergeUpdate(of object: NSManagedObject, in store: OpenStore) {
+    private func mergeUpdate(of object: NSManagedObject) {
+        guard !object.isInserted else { return }
+        downward.noteState()
         if object.flags.contains(.gone) {
             // Its deletion was merged or found before, and somebody has brought the row back.
-            guard let row = try? newestRow(key: object.key, layout: object.layout, store: store, prefetched: nil) else {
-                return
-            }
+            guard let row = mergedRow(of: object) else { return }
             object.flags.remove([.gone, .deleted, .deletePropagated])
             object.realise(row)
         } else if object.isFault {
             // It will be filled with the newest row; the one that a fetch brought is not it any more.
             object.current = nil
             object.forgetMembers()
-        } else if let row = try? newestRow(key: object.key, layout: object.layout, store: store, prefetched: nil) {
+        } else if let row = mergedRow(of: object) {
             object.rebase(onto: row)
             object.awake(fromSnapshotEvents: .refresh)
         }
@@ -189,6 +256,18 @@ extension NSManagedObject {
 }
 
 extension ChangeMessage {
+    /// The message for a context on another coordinator, whose cached rows of what has changed are forgotten.
+    func translated(to coordinator: NSPersistentStoreCoordinator?) -> ChangeMessage {
+        let owner = coordinator.map { ObjectIdentifier($0) }
+        guard [inserted, updated, deleted].joined().contains(where: { $0.store.owner != owner }) else { return self }
+        var message = ChangeMessage()
+        message.inserted = inserted.compactMap { Self.own($0, coordinator) }
+        message.updated = updated.compactMap { Self.own($0, coordinator) }
+        message.deleted = deleted.compactMap { Self.own($0, coordinator) }
+        message.invalidateRows()
+        return message
+    }
+
     /// Forgets the cached rows of what was changed or deleted, so that they are read from the store.
     fileprivate func invalidateRows() {
         var keys: [ObjectIdentifier: (store: OpenStore, byRoot: [Int: [Int64]])] = [:]
@@ -213,7 +292,10 @@ extension ChangeMessage {
         inserted = Self.changes(userInfo, [.insertedObjects, .insertedObjectIDs], coordinator)
         updated = Self.changes(
             userInfo,
-            [.updatedObjects, .updatedObjectIDs, .refreshedObjects, .refreshedObjectIDs],
+            [
+                .updatedObjects, .updatedObjectIDs, .refreshedObjects, .refreshedObjectIDs, .invalidatedObjects,
+                .invalidatedObjectIDs,
+            ],
             coordinator
         )
         deleted = Self.changes(userInfo, [.deletedObjects, .deletedObjectIDs], coordinator)
@@ -241,21 +323,25 @@ extension ChangeMessage {
                 default: id = nil
                 }
                 guard let id else { continue }
-                let (key, store) = id.current
-                guard let store, key > 0 else { continue }
-                if let change = own(Change(key: key, layout: id.layout, store: store), coordinator) {
-                    result.append(change)
-                }
+                if let change = Self.change(id, coordinator).flatMap({ own($0, coordinator) }) { result.append(change) }
             }
         }
         return result
     }
 
+    private static func change(_ id: NSManagedObjectID, _ coordinator: NSPersistentStoreCoordinator?) -> Change? {
+        let (key, store) = id.current
+        if let store { return Change(key: key, layout: id.layout, store: store) }
+        // An object that a tree of contexts has not saved to its store.
+        guard let store = coordinator?.storeForInsertion(of: id.layout) else { return nil }
+        return Change(key: key, layout: id.layout, store: store, temporaryID: id)
+    }
+
     /// The row as this coordinator knows it: the IDs of another coordinator on the same file are told by their URIs.
     private static func own(_ change: Change, _ coordinator: NSPersistentStoreCoordinator?) -> Change? {
         guard let coordinator, change.store.owner != ObjectIdentifier(coordinator) else { return change }
-        let id = change.store.ids.id(key: change.key, layout: change.layout, store: change.store)
-        guard let known = coordinator.managedObjectID(forURIRepresentation: id.uriRepresentation()),
+        guard change.temporaryID == nil,
+            let known = coordinator.managedObjectID(forURIRepresentation: change.id.uriRepresentation()),
             let store = known.current.store
         else { return nil }
         return Change(key: known.key, layout: known.layout, store: store)

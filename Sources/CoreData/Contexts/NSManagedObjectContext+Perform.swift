@@ -8,8 +8,9 @@ extension NSManagedObjectContext {
     /// processed, so objects-did-change is posted on this queue. May be called on any thread; the context lives on
     /// until the block has run.
     public func perform(_ block: @escaping @Sendable () -> Void) {
+        let submitted = SlowOperationLog.submission()
         queue.async {
-            ConfinementScope.enter(self) {
+            self.runTurn(.perform, submitted, ConfinementScope.stack) {
                 block()
                 self.endOfEvent()
             }
@@ -20,7 +21,8 @@ extension NSManagedObjectContext {
     ///
     /// Inline if the caller is in the scope already, at any depth. Does not end the event: pending changes are processed by
     /// the next `perform`, save or ``processPendingChanges()``. May be called on any thread, but never from a parent's
-    /// scope onto a child that waits for that parent.
+    /// scope onto a child that waits for that parent: a ring of contexts that wait for each other stops the program, with
+    /// the chain spelled out.
     ///
     /// - Returns: What the block returns.
     /// - Throws: What the block throws; the context's pending changes stay as they are then.
@@ -28,7 +30,27 @@ extension NSManagedObjectContext {
         if isInScope { return try ConfinementScope.enter(self, block) }
         return try MainQueue.keepingTrack {
             let stack = ConfinementScope.stack
-            return try queue.sync { try ConfinementScope.enter(self, within: stack, block) }
+            let submitted = SlowOperationLog.submission()
+            return try WaitGraph.sync(queue, of: self, stack) {
+                try runTurn(.performAndWait, submitted, stack, block)
+            }
+        }
+    }
+
+    /// Runs a block whose turn on the queue has come, inside the scope.
+    ///
+    /// What is passed:
+    ///   - submitted: When the block was submitted, if the slow-operation log wants to know.
+    ///   - stack: The scopes that the block is in besides.
+    final func runTurn<T>(
+        _ kind: SlowOperation.Kind,
+        _ submitted: ContinuousClock.Instant?,
+        _ stack: ConfinementScope.Stack,
+        _ block: () throws -> T
+    ) rethrows -> T {
+        guard let submitted else { return try ConfinementScope.enter(self, within: stack, block) }
+        return try SlowOperationLog.watching(self, kind, submitted) { tally in
+            try ConfinementScope.enter(self, within: stack, tally: tally, block)
         }
     }
 
@@ -40,24 +62,15 @@ extension NSManagedObjectContext {
     ///   - schedule: `.immediate` runs the block at once if the caller is in the scope already.
     ///   - block: What to run.
     /// - Returns: What the block returns.
-    /// - Throws: What the block throws.
-    nonisolated(nonsending) public func perform<T>(
+    /// - Throws: What the block throws, and nothing if it does not.
+    nonisolated(nonsending) public func perform<T, Failure: Error>(
         schedule: ScheduledTaskType = .immediate,
-        _ block: @escaping @Sendable () throws -> sending T
-    ) async throws -> sending T {
-        let result: Result<UncheckedBox<T>, any Error> = await run(schedule) {
-            Result { UncheckedBox(try block()) }
+        _ block: @escaping @Sendable () throws(Failure) -> sending T
+    ) async throws(Failure) -> sending T {
+        let result: Result<UncheckedBox<T>, Failure> = await run(schedule) {
+            do throws(Failure) { return .success(UncheckedBox(try block())) } catch { return .failure(error) }
         }
         return try result.get().value
-    }
-
-    /// As the throwing form, for blocks that do not throw.
-    nonisolated(nonsending) public func perform<T>(
-        schedule: ScheduledTaskType = .immediate,
-        _ block: @escaping @Sendable () -> sending T
-    ) async -> sending T {
-        let box = await run(schedule) { UncheckedBox(block()) }
-        return box.value
     }
 
     nonisolated(nonsending) private func run<Outcome: Sendable>(
@@ -65,9 +78,10 @@ extension NSManagedObjectContext {
         _ block: @escaping @Sendable () -> Outcome
     ) async -> Outcome {
         if schedule == .immediate, isInScope { return ConfinementScope.enter(self, block) }
+        let submitted = SlowOperationLog.submission()
         return await withCheckedContinuation { continuation in
             queue.async {
-                let outcome = ConfinementScope.enter(self) {
+                let outcome = self.runTurn(.perform, submitted, ConfinementScope.stack) {
                     let outcome = block()
                     self.endOfEvent()
                     return outcome
@@ -101,7 +115,7 @@ extension NSManagedObjectContext {
     }
 
     @inline(never)
-    private func reportViolation(_ member: String, _ object: NSManagedObject?) -> Never {
+    final func reportViolation(_ member: String, _ object: NSManagedObject?) -> Never {
         let what = object.map { "\(member) of \($0.objectID)" } ?? member
         let label = String(cString: dispatch_queue_get_label(nil))
         let here =
@@ -116,8 +130,9 @@ extension NSManagedObjectContext {
     }
 
     /// Ends the user event that a `perform` is.
-    private func endOfEvent() {
+    final func endOfEvent() {
         processPendingChanges()
         sweepIfGrown()
+        deliverRegistrations()
     }
 }

@@ -9,7 +9,10 @@ extension NSManagedObjectContext {
     ///     not conflict with what was merged. With `false` the changes are dropped and the object becomes a fault.
     public func refresh(_ object: NSManagedObject, mergeChanges flag: Bool) {
         assertCurrent(#function)
-        guard object.context === self, object.key > 0, !object.isInserted else { return }
+        guard object.context === self, isStored(object) else { return }
+        // What others have changed must not become part of an undo step.
+        if !undoRecords.isEmpty { processPendingChanges() }
+        downward.noteState()
         if object.flags.contains(.gone) {
             // Somebody else has deleted it. It stays readable, unless its values were never found: the row may be back.
             guard object.flags.contains(.inaccessible) else { return }
@@ -19,11 +22,8 @@ extension NSManagedObjectContext {
             // Only relationships are changed, and a fault reads the newest values by itself.
             object.extras?.reloadRelationships()
         } else if flag, object.hasChanges {
-            guard let store = store(at: object.storeSlot) else { return }
             // A refresh asks for the newest there is; the cache is as new as anything this coordinator has read or saved.
-            if let row = try? newestRow(key: object.key, layout: object.layout, store: store, prefetched: nil) {
-                object.rebase(onto: row)
-            }
+            if let row = try? newestRow(of: object) { object.rebase(onto: row) }
             object.awake(fromSnapshotEvents: .refresh)
         } else {
             if object.hasChanges {
@@ -42,17 +42,37 @@ extension NSManagedObjectContext {
     public func refreshAllObjects() {
         assertCurrent(#function)
         var stored: [NSManagedObject] = []
-        forEachRegistered { if $0.key > 0 { stored.append($0) } }
+        forEachRegistered { if isStored($0) { stored.append($0) } }
         for object in stored where !object.isFault || object.extras != nil { refresh(object, mergeChanges: true) }
+    }
+
+    /// Takes over a row that a store has changed on its own in a save of this context.
+    ///
+    /// Gives: The change, which others have to be told of.
+    final func takeReread(_ row: Row, _ store: OpenStore) -> ChangeMessage.Change {
+        let change = ChangeMessage.Change(key: row.key, layout: row.layout, store: store)
+        guard let object = registered(key: row.key, layout: row.layout, storeSlot: Int32(store.slot)) else {
+            observers.noteUnregistered(change)
+            return change
+        }
+        if object.isFault {
+            object.current = nil
+        } else {
+            let old = object.baseRow
+            object.rebase(onto: row, reloadsRelationships: false)
+            if let old, !row.layout.slots.contains(where: { !old.hasSameValue(as: row, in: $0) }) { return change }
+        }
+        if object.flags.isDisjoint(with: [.eventInserted, .eventUpdated, .eventDeleted]) {
+            noteEvent(object, .eventRefreshed)
+        }
+        return change
     }
 
     /// Drops all unsaved changes, and the undo stack: values are as last fetched or saved, without a fetch.
     public func rollback() {
         assertCurrent(#function)
         if propagatesDeletesAtEndOfEvent { propagateDeletes() }
-        undoRecords = []
-        undoNoted.removeAll()
-        undoManager?.removeAllActions()
+        forgetUndo()
         let objects = changedList
         changedList = []
         for object in objects where object.context === self {
@@ -90,6 +110,9 @@ extension NSManagedObjectContext {
         conflictDetectionList = []
         mergedDeletions = []
         strangers = []
+        tellStoresOfAllGoing()
+        upward?.forgetAll()
+        downward.noteState()
         for table in tables {
             // Whoever holds an object may still ask for its ID.
             table?.forEachHeldElsewhere { _ = $0.objectID }
@@ -101,10 +124,10 @@ extension NSManagedObjectContext {
         registeredCount = 0
         sweepThreshold = 4096
         permanentKeys = KeyMap()
-        prefetchCommits = []
-        undoRecords = []
-        undoNoted.removeAll()
-        undoManager?.removeAllActions()
+        prefetches = []
+        batchedFetches = []
+        resetCount += 1
+        forgetUndo()
         guard hadObjects else { return }
         post(.NSManagedObjectContextObjectsDidChange, [NSInvalidatedAllObjectsKey: ids])
         observers.contextWasReset()

@@ -64,6 +64,7 @@ extension NSManagedObjectContext {
         while tables.count <= index { tables.append(nil) }
         let table = ObjectTable<NSManagedObject>()
         tables[index] = table
+        noteTable(storeSlot: storeSlot)
         return table
     }
 
@@ -81,7 +82,8 @@ extension NSManagedObjectContext {
         }
         if let object = temporaryObjects[key] { return object }
         guard let permanent = permanentKeys[key] else { return nil }
-        return registered(key: permanent, layout: layout, storeSlot: storeSlot)
+        let slot = storeSlot >= 0 ? storeSlot : Int32(coordinator?.storeForInsertion(of: layout)?.slot ?? 0)
+        return registered(key: permanent, layout: layout, storeSlot: slot)
     }
 
     /// The registered object that a relationship of `owner` names, if there is one.
@@ -98,11 +100,21 @@ extension NSManagedObjectContext {
     /// The object that a relationship of `owner` names: the registered one, else a fault.
     ///
     /// - Returns: `nil` for an unsaved object that is not there any more.
+    @inline(__always)
     final func object(for reference: ObjectReference, near owner: NSManagedObject) -> NSManagedObject? {
+        if reference.key > 0, owner.storeSlot >= 0 {
+            let index = tableIndex(storeSlot: owner.storeSlot, root: rootNumbers[reference.entity &- 1])
+            if index < tables.count, let found = tables[index]?[reference.key] { return found }
+        }
+        return findObject(for: reference, near: owner)
+    }
+
+    @inline(never)
+    private func findObject(for reference: ObjectReference, near owner: NSManagedObject) -> NSManagedObject? {
         let layout = layout(of: reference)
         let slot = owner.storeSlot >= 0 ? owner.storeSlot : storeSlotForInsertion(of: owner)
         if let found = registered(key: reference.key, layout: layout, storeSlot: slot) { return found }
-        guard reference.key > 0 else { return nil }
+        guard reference.key > 0 else { return foreignObject(for: reference, storeSlot: slot) }
         return makeFault(key: reference.key, layout: layout, storeSlot: slot)
     }
 
@@ -119,7 +131,9 @@ extension NSManagedObjectContext {
 
     /// The ID that a relationship of `owner` names, without making the object.
     final func id(of reference: ObjectReference, near owner: NSManagedObject) -> NSManagedObjectID {
-        if reference.key < 0 { return TemporaryIDs.id(key: reference.key, layout: layout(of: reference)) }
+        if reference.key < 0 {
+            return temporaryID(reference.key) ?? TemporaryIDs.id(key: reference.key, layout: layout(of: reference))
+        }
         guard let store = store(at: owner.storeSlot >= 0 ? owner.storeSlot : storeSlotForInsertion(of: owner)) else {
             return NSManagedObjectID.leadingNowhere(layout(of: reference))
         }
@@ -143,6 +157,7 @@ extension NSManagedObjectContext {
             layout: layout,
             storeSlot: storeSlot,
             type: type,
+            flags: .newFault,
             in: table(storeSlot: storeSlot, root: layout.rootNumber)
         )
     }
@@ -154,15 +169,14 @@ extension NSManagedObjectContext {
         layout: EntityLayout,
         storeSlot: Int32,
         type: NSManagedObject.Type,
+        flags: ObjectFlags,
         in table: ObjectTable<NSManagedObject>
     ) -> NSManagedObject {
-        let object = type.init(entity: layout.entity, insertInto: nil)
-        object.context = self
-        object.key = key
-        object.storeSlot = storeSlot
-        object.flags = ConfinementScope.isChecked ? [.fault, .checked] : .fault
+        let object = layout.unmanagedEntity._withUnsafeGuaranteedRef { type.init(entity: $0, insertInto: nil) }
+        object.becomeFault(key: key, storeSlot: storeSlot, context: self, flags: flags)
         table.insert(object)
         registeredCount &+= 1
+        if tellsStores { tellStore(of: object, isRegistered: true) }
         return object
     }
 
@@ -182,6 +196,7 @@ extension NSManagedObjectContext {
         object.storeSlot = storeSlot
         table(storeSlot: storeSlot, root: object.layout.rootNumber).insert(object)
         registeredCount &+= 1
+        if tellsStores { tellStore(of: object, isRegistered: true) }
     }
 
     /// Forgets an object.
@@ -194,7 +209,10 @@ extension NSManagedObjectContext {
             temporaryObjects.remove(object.key)
         } else {
             let index = tableIndex(storeSlot: object.storeSlot, root: object.layout.rootNumber)
-            if index < tables.count, tables[index]?.remove(object.key) != nil { registeredCount -= 1 }
+            if index < tables.count, tables[index]?.remove(object.key) != nil {
+                registeredCount -= 1
+                if tellsStores { tellStore(of: object, isRegistered: false) }
+            }
         }
         object.leaveContext()
     }
@@ -214,8 +232,14 @@ extension NSManagedObjectContext {
             object.extras?.forgetCollections()
         }
         for table in tables {
-            registeredCount -= table?.sweep { $0.isDisposable || $0.flags.contains(.gone) } ?? 0
+            registeredCount -=
+                table?.sweep { object in
+                    guard object.isToBeSwept else { return false }
+                    if tellsStores { tellStore(of: object, isRegistered: false) }
+                    return true
+                } ?? 0
         }
+        forgetUnusedBatches()
     }
 
     // MARK: - Looking up by ID
@@ -260,6 +284,7 @@ extension NSManagedObjectContext {
         if let found = lookUp(objectID) { return found }
         let (key, store) = objectID.current
         if let store { return makeFault(key: key, layout: objectID.layout, storeSlot: Int32(store.slot)) }
+        if upward != nil { return makeForeignFault(objectID) }
         // An unsaved object of another context: a fault that can be realised only once it was saved there.
         let type = objectID.layout.objectClass.type(of: objectID.layout.entity)
         let object = type.init(entity: objectID.layout.entity, insertInto: nil)
@@ -273,6 +298,7 @@ extension NSManagedObjectContext {
 
     /// Files the objects that other contexts have saved meanwhile under their permanent keys.
     final func settleStrangers() {
+        if upward != nil { settleForeign() }
         guard !strangers.isEmpty else { return }
         strangers.removeAll { object in
             guard object.context === self, object.key < 0, object.flags.isDisjoint(with: .changed) else { return true }
@@ -296,6 +322,7 @@ extension NSManagedObjectContext {
             guard known.flags.isDisjoint(with: [.inaccessible, .gone]) else { throw Self.missing(objectID) }
             return known
         }
+        if upward != nil { return try existingObjectInTree(objectID, known) }
         let (key, store) = objectID.current
         guard key > 0, let store else { throw Self.missing(objectID) }
         guard let row = try newestRow(key: key, layout: objectID.layout, store: store, prefetched: known?.current)
@@ -336,5 +363,16 @@ extension NSManagedObject {
     /// Whether nothing is lost when the object goes, provided that nobody holds it.
     final var isDisposable: Bool {
         flags.isDisjoint(with: [.inserted, .updated, .deleted, .conflictDetection, .gone])
+    }
+
+    /// Whether a sweep takes the object, which nobody holds.
+    ///
+    /// What was prefetched is about to be asked for, so it is spared once.
+    fileprivate final var isToBeSwept: Bool {
+        if flags.contains(.prefetched) {
+            flags.remove(.prefetched)
+            return flags.contains(.gone)
+        }
+        return isDisposable || flags.contains(.gone)
     }
 }

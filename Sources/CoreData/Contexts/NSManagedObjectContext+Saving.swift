@@ -9,13 +9,15 @@ import Foundation
 // Nothing in the context changes before the stores have committed, so a failed save leaves it as it was.
 
 extension NSManagedObjectContext {
-    /// Saves all changes to the stores, each store's in one transaction.
+    /// Saves all changes to the stores, each store's in one transaction; or, of a child, moves them into the parent.
     ///
-    /// When this returns, the changes survive the end of the process. When it throws, the context is as it was before, and
+    /// A child's save writes nothing: only the root's does, and makes temporary IDs permanent. It runs inside the parent's
+    /// scope, so it waits for what the parent is doing; its cost grows with the number of changes, not with what the
+    /// parent has registered. Of a context on the coordinator: when this returns, the changes survive the end of the process. When it throws, the context is as it was before, and
     /// the same save succeeds once the cause is gone. Without changes it does nothing.
     ///
     /// - Throws: Validation errors (1550–1699; several in 1560), `managedObjectMerge` (133020) and
-    ///   `managedObjectConstraintMerge` (133021) under the error policy, errors of the store (134000–134999), such as
+    ///   `managedObjectConstraintMerge` (133021) under the error policy (of a child: ``parentConflictPolicy``), errors of the store (134000–134999), such as
     ///   `persistentStoreTimeout` (134090) when others write for too long.
     public func save() throws {
         assertCurrent(#function)
@@ -32,6 +34,7 @@ extension NSManagedObjectContext {
             )
         }
         isSaving = true
+        saveCount += 1
         defer { isSaving = false }
         post(.NSManagedObjectContextWillSave)
         try sendWillSave()
@@ -39,7 +42,7 @@ extension NSManagedObjectContext {
         let saved = SavedChanges()
         let before = StateBeforeResolution(self)
         do {
-            try write(to: coordinator, before, saved)
+            if let upward { try push(upward, before, saved) } else { try write(to: coordinator, before, saved) }
         } catch {
             before.restore()
             guard !saved.isEmpty else { throw error }
@@ -106,14 +109,15 @@ extension NSManagedObjectContext {
     ) throws {
         // Each attempt after the first is owed to another writer that was faster; that cannot go on for ever unless a
         // policy resolves nothing.
-        for _ in 0..<100 {
+        for attempt in 1... {
+            try obtainPermanentIDsForStoresOfOnesOwn(coordinator)
             let plan = try SavePlan(self, coordinator)
             // Rows that conflicts bring to light are newer than what the cache may hold.
             let reads = plan.stores.map { ($0.store, $0.store.cache.beginRead()) }
             defer { for (store, read) in reads { store.cache.endRead(read) } }
             let conflicts: [SavePlan.Conflict]
             do {
-                conflicts = try coordinator.save(plan)
+                conflicts = try ConfinementScope.enter(self) { try coordinator.save(plan) }
             } catch {
                 takeOver(plan, saved, before)
                 throw error
@@ -123,67 +127,8 @@ extension NSManagedObjectContext {
             for conflict in conflicts {
                 if let read = reads.first(where: { $0.0 === conflict.store })?.1 { conflict.enterRow(read) }
             }
-            try resolve(conflicts, before)
+            try resolve(conflicts, before, isLast: attempt == 100)
         }
-        throw CocoaError(
-            .managedObjectMerge,
-            userInfo: [
-                NSLocalizedDescriptionKey:
-                    "The merge policy of \(describedName) resolved conflicts a hundred times, and there still were some."
-            ]
-        )
-    }
-
-    private func resolve(_ conflicts: [SavePlan.Conflict], _ before: StateBeforeResolution) throws {
-        var list: [NSObject] = []
-        var versions: [NSMergeConflict] = []
-        for conflict in conflicts {
-            switch conflict.kind {
-            case .version(let layout, let key, _, let persisted):
-                guard let object = registered(key: key, layout: layout, storeSlot: Int32(conflict.store.slot)),
-                    let base = object.baseRow
-                else { continue }
-                before.keep(object)
-                let cached = conflict.store.cache.row(key, root: layout.rootNumber)
-                let isKnown = persisted != nil && cached?.version == persisted?.version
-                let description = NSMergeConflict(
-                    source: object,
-                    base: base,
-                    newer: persisted,
-                    isKnownToCache: isKnown,
-                    cached: cached
-                )
-                versions.append(description)
-                list.append(description)
-            case .constraint(_, let attributes, let keys, let persisted):
-                let objects = keys.compactMap {
-                    registered(key: $0, layout: conflict.layout, storeSlot: Int32(conflict.store.slot))
-                }
-                objects.forEach { before.keep($0) }
-                let stored = persisted.map { row in
-                    registered(key: row.key, layout: row.layout, storeSlot: Int32(conflict.store.slot))
-                        ?? makeFault(key: row.key, layout: row.layout, storeSlot: Int32(conflict.store.slot))
-                }
-                if let stored { before.keep(stored) }
-                list.append(
-                    NSConstraintConflict(
-                        attributes,
-                        stored,
-                        persisted.flatMap { row in stored?.snapshot(of: row) },
-                        objects,
-                        objects.map { object in object.baseRow.map { object.snapshot(of: $0) } ?? [:] },
-                        persisted
-                    )
-                )
-            }
-        }
-        if policy.mergeType != .errorMergePolicyType || type(of: policy) != NSMergePolicy.self {
-            // What hangs on the objects in question may change with them.
-            changedList.forEach { before.keep($0) }
-        }
-        try policy.resolve(mergeConflicts: list)
-        for conflict in versions { acceptResolution(of: conflict) }
-        compactChanges()
     }
 
     // MARK: - Afterwards
@@ -209,10 +154,7 @@ extension NSManagedObjectContext {
             for object in saved.objects { object.replaceReferences(permanent) }
         }
         for (store, rows) in plan.reread {
-            for row in rows {
-                registered(key: row.key, layout: row.layout, storeSlot: Int32(store.slot))?
-                    .rebase(onto: row, reloadsRelationships: false)
-            }
+            for row in rows { saved.reread.append(takeReread(row, store)) }
         }
     }
 
@@ -261,7 +203,7 @@ extension NSManagedObjectContext {
     /// Forgets an object whose deletion is saved.
     ///
     /// It stays readable for those who hold it.
-    private func bury(_ object: NSManagedObject) {
+    final func bury(_ object: NSManagedObject) {
         object.leaveLooseRelationships()
         unregister(object)
         object.flags.remove([.deleted, .inserted, .updated, .deletePropagated, .ownsRow, .writable])
@@ -285,7 +227,8 @@ extension NSManagedObjectContext {
             sets.add(.updatedObjectIDs, idsOf: saved.updated)
             sets.add(.deletedObjectIDs, idsOf: saved.deleted)
         }
-        coordinator?.announce(saved, from: self)
+        if upward == nil { coordinator?.announce(saved, from: self) }
+        announceInTree(saved)
         processPendingChanges()
         sweepIfGrown()
     }
@@ -310,11 +253,33 @@ extension NSManagedObjectContext {
     /// - Throws: An error of the store; nothing has changed then.
     public func obtainPermanentIDs(for objects: [NSManagedObject]) throws {
         assertCurrent(#function)
-        let unsaved = objects.filter { $0.context === self && $0.key < 0 && $0.isInserted }
+        try ConfinementScope.enter(self) {
+            if upward != nil { try obtainPermanentIDsFromParent(for: objects) }
+            try makePermanent(objects)
+        }
+    }
+
+    /// Gives the new objects of stores that are told of objects their IDs.
+    private func obtainPermanentIDsForStoresOfOnesOwn(_ coordinator: NSPersistentStoreCoordinator) throws {
+        let slots = coordinator.openStores.filter { $0.store.isToldOfObjects && !$0.store.isReadOnly }.map { Int32($0.slot) }
+        guard !slots.isEmpty else { return }
+        let unsaved = changedList.filter { object in
+            object.flags.intersection([.inserted, .deleted, .gone]) == .inserted && object.key < 0
+                && slots.contains(storeSlotForInsertion(of: object))
+        }
+        if !unsaved.isEmpty { try obtainPermanentIDs(for: unsaved) }
+    }
+
+    private func makePermanent(_ objects: [NSManagedObject]) throws {
+        var seen: Set<ObjectIdentifier> = []
+        let unsaved = objects.filter { object in
+            object.context === self && object.key < 0 && object.isInserted
+                && seen.insert(ObjectIdentifier(object)).inserted
+        }
         guard !unsaved.isEmpty, let coordinator else { return }
         var byStore: [Int: [NSManagedObject]] = [:]
         for object in unsaved { byStore[Int(storeSlotForInsertion(of: object)), default: []].append(object) }
-        var reserved: [(store: OpenStore, objects: [NSManagedObject], keys: [Int: Range<Int64>])] = []
+        var reserved: [(store: OpenStore, objects: [NSManagedObject], keys: [Int64])] = []
         for (slot, objects) in byStore {
             guard let store = coordinator.openStore(at: slot), store.isOpen else {
                 throw CocoaError(
@@ -325,20 +290,22 @@ extension NSManagedObjectContext {
                     ]
                 )
             }
-            let counts = Dictionary(objects.map { ($0.layout.rootNumber, 1) }, uniquingKeysWith: +)
-            reserved.append((store, objects, try store.store.reserveKeys(counts)))
+            reserved.append((store, objects, try store.store.keys(for: objects)))
         }
         var permanent = KeyMap<Int64>(minimumCapacity: unsaved.count)
-        for (store, objects, ranges) in reserved {
-            var keys = ranges.mapValues { $0.makeIterator() }
-            for object in objects where object.key < 0 {
-                guard let key = keys[object.layout.rootNumber]?.next() else { continue }
-                let temporary = object.key
-                permanent.set(key, for: temporary)
-                permanentKeys.set(key, for: temporary)
-                if let id = TemporaryIDs.take(temporary) { store.ids.adopt(id, key: key, store: store) }
-                refile(object, key: key, storeSlot: Int32(store.slot))
-                object.current?.setKey(key)
+        (upward?.root ?? self).downward.promotions.promote {
+            for (store, objects, keys) in reserved {
+                for (object, key) in zip(objects, keys) {
+                    let temporary = object.key
+                    permanent.set(key, for: temporary)
+                    permanentKeys.set(key, for: temporary)
+                    if let id = TemporaryIDs.take(temporary) {
+                        object.adopt(store.ids.adopt(id, key: key, store: store))
+                    }
+                    refile(object, key: key, storeSlot: Int32(store.slot))
+                    object.unshareRow()
+                    object.current?.setKey(key)
+                }
             }
         }
         replaceKeys(permanent, of: unsaved)
@@ -374,9 +341,11 @@ extension NSManagedObjectContext {
 ///
 /// Confined to the context's queue.
 final class SavedChanges {
-    fileprivate(set) var inserted: [NSManagedObject] = []
-    fileprivate(set) var updated: [NSManagedObject] = []
-    fileprivate(set) var deleted: [NSManagedObject] = []
+    var inserted: [NSManagedObject] = []
+    var updated: [NSManagedObject] = []
+    var deleted: [NSManagedObject] = []
+    /// Rows that the stores have changed on their own meanwhile: derived attributes, rounded values.
+    fileprivate(set) var reread: [ChangeMessage.Change] = []
 
     var objects: [NSManagedObject] { inserted + updated + deleted }
     var isEmpty: Bool { inserted.isEmpty && updated.isEmpty && deleted.isEmpty }

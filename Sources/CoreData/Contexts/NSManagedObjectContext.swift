@@ -13,8 +13,8 @@ import Synchronization
 ///     }
 ///
 /// Confined to its queue: every member may be used only inside ``perform(_:)``, ``performAndWait(_:)`` or
-/// ``perform(schedule:_:)`` of this context, but for those three, and for ``concurrencyType``, ``name``, ``parent``,
-/// ``persistentStoreCoordinator`` and ``userInfo``. A context of the main queue may also be used directly on that queue.
+/// ``perform(schedule:_:)`` of this context, but for those three, ``fetch(_:progress:)`` and ``rows(for:batchSize:)``, and for
+/// ``concurrencyType``, ``name``, ``parent``, ``persistentStoreCoordinator``, ``userInfo`` and ``unownedExecutor``. A context of the main queue may also be used directly on that queue.
 /// Making and dropping a context costs some microseconds and no thread.
 open class NSManagedObjectContext: NSObject, @unchecked Sendable {
     // @unchecked Sendable: stored state is touched only inside the context's scope, which one thread at a time is in;
@@ -24,6 +24,8 @@ open class NSManagedObjectContext: NSObject, @unchecked Sendable {
     private struct Shared {
         var name: String?
         var coordinator: NSPersistentStoreCoordinator?
+        var executor: ContextExecutor?
+        var parent: NSManagedObjectContext?
     }
 
     private let shared: Mutex<Shared>
@@ -38,7 +40,9 @@ open class NSManagedObjectContext: NSObject, @unchecked Sendable {
     // MARK: - Registered objects
 
     /// Stored objects by key, a table for each store and hierarchy (see `tableIndex`).
-    final var tables: [ObjectTable<NSManagedObject>?] = []
+    // Unchecked, as is `prefetches`: asked for with every to-one that is read, or fault that is realised. It is confined
+    // to one thread at a time, and no access lasts while other code runs.
+    @exclusivity(unchecked) final var tables: [ObjectTable<NSManagedObject>?] = []
     /// Unsaved objects by their temporary key.
     final let temporaryObjects = ObjectTable<NSManagedObject>()
     /// The coordinator's stores by slot, as far as they were needed.
@@ -48,14 +52,31 @@ open class NSManagedObjectContext: NSObject, @unchecked Sendable {
     final var registeredCount = 0
     /// Keys that `obtainPermanentIDs` gave to unsaved objects, so that references to the temporary ones are understood.
     final var permanentKeys = KeyMap<Int64>()
-    /// The stores' commit counts when faults were given rows in advance, by store: while they stand, those rows are the
-    /// newest.
-    final var prefetchCommits: [UInt64] = []
+    /// When faults were given rows in advance, by store.
+    @exclusivity(unchecked) final var prefetches: [Prefetch] = []
+    /// The latest fetches whose faults get their rows batch by batch.
+    final var batchedFetches: [BatchedFetch] = []
+    /// Of the root of a tree: members that are being handed down.
+    final var foreseen: ForeseenMembers?
+    /// How often the context was reset.
+    final var resetCount = 0
+
+    /// Whether some object is of a store that is told which of its objects are registered.
+    final var tellsStores = false
 
     /// The coordinator's model, which is immortal: asked for with every object, so it is not counted.
     unowned(unsafe) final var knownModel: FrozenModel?
     /// How many tables one store may have.
     final var tableStride = 1
+    /// The numbers of the hierarchies' roots, by the entity's number less one.
+    final var rootNumbers: [Int] = []
+
+    // MARK: - Place in a tree
+
+    /// The way to the parent; `nil` for a context on the coordinator.
+    final var upward: ParentLink?
+    /// What children have to know on threads of their own.
+    final let downward = ChildrenLink()
 
     /// The class of the last object that was made, and its entity.
     final var lastInsertion: (type: NSManagedObject.Type, entity: NSEntityDescription)?
@@ -68,12 +89,18 @@ open class NSManagedObjectContext: NSObject, @unchecked Sendable {
     final var eventList: [NSManagedObject] = []
     /// Objects that `detectConflicts(for:)` named.
     final var conflictDetectionList: [NSManagedObject] = []
+    /// Whether an object was deleted whose delete rules may not have been applied yet.
+    final var hasFreshDeletions = false
     final var isProcessing = false
     final var isSaving = false
+    /// How many saves were tried, by which a fetch that is under way knows that there is more to read.
+    final var saveCount = 0
     /// Whether saves of other contexts on the coordinator are merged in by themselves.
     final var followsSaves = false
     /// Messages of saves that wait for the context's queue, to be merged together.
-    final let waitingMerges = Mutex<[ChangeMessage]>([])
+    final let waitingMerges = Mutex(WaitingMerges())
+    /// Gathers what is saved, for a save that lets other contexts merge it.
+    final var saveCollector: SaveCollector?
     /// Who follows the results of fetches in this context.
     final let observers = ContextObservers()
     /// Objects whose deletion elsewhere was merged in during this event.
@@ -104,6 +131,13 @@ open class NSManagedObjectContext: NSObject, @unchecked Sendable {
     }
     final var policy: NSMergePolicy = .error
 
+    /// What a save into ``parent`` does about objects that the parent has changed, or deleted, since this context read them.
+    ///
+    /// Default nil, as in Apple's framework: the last to save wins, property by property, and nobody is told. With a policy,
+    /// the objects of such conflicts are treated as ``mergePolicy`` treats conflicts with a store: an error policy makes
+    /// the save throw 133020 with the conflicts. Without a parent it has no effect.
+    public final var parentConflictPolicy: NSMergePolicy?
+
     /// Whether unchanged objects are kept as long as the context lives.
     ///
     /// Default false: they go when nobody holds them.
@@ -128,14 +162,17 @@ open class NSManagedObjectContext: NSObject, @unchecked Sendable {
     /// Default -1: for ever; 0: every fault reads the store.
     open var stalenessInterval: TimeInterval = -1
 
-    /// What registers changes for undo.
+    /// What registers changes for undo: all changes of one event are one step.
     ///
-    /// Default nil: none.
-    open var undoManager: UndoManager?
+    /// Default nil: none. A context with an undo manager loads a to-many relationship before it changes it.
+    open var undoManager: UndoManager? {
+        didSet { undoManager?.follow(self) }
+    }
     /// What the current event has done, for undo.
     final var undoRecords: [UndoRecord] = []
     final var undoNoted: Set<ObjectIdentifier> = []
     final var isUndoing = false
+    final var revivedKeys = RevivedKeys()
 
     /// Who saves, for the persistent history.
     ///
@@ -155,27 +192,51 @@ open class NSManagedObjectContext: NSObject, @unchecked Sendable {
         set { shared.withLock { $0.name = newValue } }
     }
 
-    /// The coordinator that the context fetches from and saves to.
+    /// The coordinator that the context fetches from and saves to: for a child, that of its root.
     ///
-    /// May be read on any thread.
-    ///
-    /// Set it once, before the context is used.
+    /// May be read on any thread. Set it once, before the context is used, and not for a child.
     open var persistentStoreCoordinator: NSPersistentStoreCoordinator? {
         get { shared.withLock { $0.coordinator } }
         set {
-            guard registeredCount == 0, changedList.isEmpty else {
-                fatalError("CoreData: \(describedName) has objects already, so its coordinator cannot be changed.")
-            }
-            shared.withLock { $0.coordinator = newValue }
+            guard newValue !== coordinator else { return }
+            checkCoordinator()
             coordinator?.follow(self, false)
-            coordinator = newValue
-            if followsSaves { newValue?.follow(self, true) }
-            lastInsertion = nil
-            knownModel = newValue?.frozenModel
-            tableStride = (knownModel?.entities.count ?? 0) + 1
-            knownStores = []
+            use(newValue, nil)
         }
     }
+
+    /// The context that this one fetches from and saves to; `nil`, the default, for a context on the coordinator.
+    ///
+    /// Fetches see what the parent has not saved yet, and a save moves changes one level up, into the parent; only a save of
+    /// the root writes to the stores. May be read on any thread. Set it once, before the context is used, to a context that
+    /// has a coordinator or a parent; anything else stops the program. The child keeps its parent alive.
+    open var parent: NSManagedObjectContext? {
+        get { shared.withLock { $0.parent } }
+        set {
+            guard newValue !== upward?.parent else { return }
+            checkParent(newValue)
+            upward?.parent.downward.follow(self, false)
+            use(newValue?.persistentStoreCoordinator, newValue)
+            newValue?.downward.noteChild()
+        }
+    }
+
+    private func use(_ newCoordinator: NSPersistentStoreCoordinator?, _ parent: NSManagedObjectContext?) {
+        shared.withLock { shared in
+            shared.coordinator = newCoordinator
+            shared.parent = parent
+        }
+        upward = parent.map { ParentLink($0) }
+        coordinator = newCoordinator
+        followParent(followsSaves)
+        lastInsertion = nil
+        knownModel = newCoordinator?.frozenModel
+        tableStride = (knownModel?.entities.count ?? 0) + 1
+        rootNumbers = knownModel?.rootNumbers ?? []
+        knownStores = []
+        prefetches = []
+    }
+
     /// The same, for code inside the scope, without the lock.
     final var coordinator: NSPersistentStoreCoordinator?
 
@@ -198,6 +259,7 @@ open class NSManagedObjectContext: NSObject, @unchecked Sendable {
     deinit {
         changedList = []
         eventList = []
+        tellStoresOfAllGoing()
         for table in tables {
             // Only an object that somebody still holds can be asked for its ID, which it cannot make without us.
             table?.forEachHeldElsewhere { _ = $0.objectID }
@@ -216,6 +278,16 @@ open class NSManagedObjectContext: NSObject, @unchecked Sendable {
         for oid: NSManagedObjectID,
         triggeredByProperty property: NSPropertyDescription?
     ) -> Bool { shouldDeleteInaccessibleFaults }
+
+    /// The executor of actors that live on the context, made at the first use.
+    final var executor: ContextExecutor {
+        shared.withLock { shared in
+            if let executor = shared.executor { return executor }
+            let executor = ContextExecutor(self)
+            shared.executor = executor
+            return executor
+        }
+    }
 
     /// What to call the context in messages.
     final var describedName: String {

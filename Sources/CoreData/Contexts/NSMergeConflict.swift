@@ -20,6 +20,8 @@ public final class NSMergeConflict: NSObject {
 
     /// The stored row that the changes collide with; `nil` if it was deleted, or the conflict was made by hand.
     let newerRow: Row?
+    /// What the context's changes are made upon; `nil` if the conflict was made by hand.
+    let baseRow: Row?
 
     /// Describes a conflict.
     ///
@@ -43,19 +45,39 @@ public final class NSMergeConflict: NSObject {
         cachedSnapshot = cachesnap
         persistedSnapshot = persnap
         newerRow = nil
+        baseRow = nil
     }
 
-    init(source: NSManagedObject, base: Row, newer: Row?, isKnownToCache: Bool, cached: Row?) {
+    /// Describes a conflict of a child with its parent, whose row is newer, or gone.
+    ///
+    /// Versions count saves to a store; what the parent has not saved counts as one version more.
+    init(inTree source: NSManagedObject, base: Row, newer: Row?) {
         sourceObject = source
         oldVersionNumber = Int(base.version)
-        newVersionNumber = Int(newer?.version ?? 0)
+        newVersionNumber = newer.map { Int(max($0.version, base.version + 1)) } ?? 0
         objectSnapshot = source.snapshot(of: base)
         newerRow = newer
-        if isKnownToCache {
-            cachedSnapshot = newer.map { source.snapshot(of: $0) }
+        baseRow = base
+        cachedSnapshot = newer.map { source.snapshot(of: $0) }
+        persistedSnapshot = nil
+    }
+
+    /// Describes what a store has refused.
+    ///
+    /// `base`: What the context last read; `nil` for a row that it only has relationships to. `newer`: What the store has;
+    /// `nil` if it was deleted. `cached`: What the row cache had before.
+    init(source: NSManagedObject, base: Row?, newer: Row?, cached: Row?) {
+        sourceObject = source
+        oldVersionNumber = Int(base?.version ?? cached?.version ?? 0)
+        newVersionNumber = Int(newer?.version ?? 0)
+        objectSnapshot = base.map { source.snapshot(of: $0) }
+        newerRow = newer
+        baseRow = base
+        if let newer, let cached, cached.version >= newer.version {
+            cachedSnapshot = source.snapshot(of: newer)
             persistedSnapshot = nil
         } else {
-            cachedSnapshot = source.snapshot(of: cached ?? base)
+            cachedSnapshot = (cached ?? base).map { source.snapshot(of: $0) }
             persistedSnapshot = newer.map { source.snapshot(of: $0) }
         }
     }
@@ -63,8 +85,8 @@ public final class NSMergeConflict: NSObject {
     /// The object, the versions and the properties that differ.
     public override var description: String {
         let newer = persistedSnapshot ?? cachedSnapshot
-        let names = (newer ?? [:]).keys.filter { key in
-            (newer?[key] as? NSObject) != (objectSnapshot?[key] as? NSObject)
+        let names = (newVersionNumber == 0 ? [:] : newer ?? [:]).keys.filter { key in
+            (newer?[key] as? AnyHashable) != (objectSnapshot?[key] as? AnyHashable)
         }
         return
             "NSMergeConflict for \(sourceObject.objectID): the context read version \(oldVersionNumber), stored is \(newVersionNumber == 0 ? "nothing any more" : "version \(newVersionNumber)")\(names.isEmpty ? "" : ", which differs in \(names.sorted().joined(separator: ", "))")"

@@ -52,32 +52,38 @@ struct NotificationSets {
     private let coordinator: NSPersistentStoreCoordinator?
     private(set) var userInfo: [AnyHashable: Any] = [:]
 
-    init(_ interest: NotificationInterest, _ coordinator: NSPersistentStoreCoordinator?) {
+    /// Whether the sets have to be made at once.
+    ///
+    /// The objects of a child get other keys at any time in its scope, so they cannot be asked later.
+    private let isEager: Bool
+
+    init(_ interest: NotificationInterest, _ coordinator: NSPersistentStoreCoordinator?, isChild: Bool = false) {
         self.interest = interest
         self.coordinator = coordinator
+        isEager = isChild || interest.isWatched
     }
 
     /// Adds a set of objects.
     mutating func add(_ key: NSManagedObjectContext.NotificationKey, _ objects: [NSManagedObject]) {
         userInfo[key.rawValue] =
-            interest.isWatched ? Set(objects) : LazyNotificationSet(objects: objects, coordinator)
+            isEager ? Set(objects) : LazyNotificationSet(objects: objects, coordinator)
     }
 
     /// Adds a set of the IDs of stored objects.
     mutating func add(_ key: NSManagedObjectContext.NotificationKey, idsOf objects: [NSManagedObject]) {
         userInfo[key.rawValue] =
-            interest.isWatched ? Set(objects.map(\.objectID)) : LazyNotificationSet(idsOf: objects, coordinator)
+            isEager ? Set(objects.map(\.objectID)) : LazyNotificationSet(idsOf: objects, coordinator)
     }
 
     /// Adds a set of the IDs of rows.
     mutating func add(_ key: NSManagedObjectContext.NotificationKey, idsOf changes: [ChangeMessage.Change]) {
         let set = LazyNotificationSet(idsOf: changes)
-        userInfo[key.rawValue] = interest.isWatched ? set.ids : set
+        userInfo[key.rawValue] = isEager ? set.ids : set
     }
 
     /// Adds what was saved in a form that other contexts may read on any thread, unlike the objects.
     mutating func add(_ message: @autoclosure () -> ChangeMessage) {
-        if interest.isWatched { userInfo[ChangeMessage.key] = UncheckedBox(message()) }
+        if isEager { userInfo[ChangeMessage.key] = UncheckedBox(message()) }
     }
 }
 
@@ -89,7 +95,7 @@ extension NSManagedObjectContext {
 
     /// Posts a notification with the sets that `fill` adds.
     final func post(_ interest: NotificationInterest, _ fill: (inout NotificationSets) -> Void) {
-        var sets = NotificationSets(interest, coordinator)
+        var sets = NotificationSets(interest, coordinator, isChild: upward != nil)
         fill(&sets)
         NotificationCenter.default.post(name: interest.name, object: self, userInfo: sets.userInfo)
     }

@@ -9,31 +9,53 @@ struct PendingOverlay {
     private let context: NSManagedObjectContext
     /// New and changed objects of the entity, deleted ones excluded.
     private var present: [NSManagedObject] = []
-    /// The changed, deleted and inserted objects: what the store says of them does not count.
-    private var hidden: Set<ObjectIdentifier> = []
-    /// Whether a change in another entity may change what matches: then everything is looked at in memory.
-    let mustEvaluateAll: Bool
-
+    /// The keys of the changed and deleted objects, by the slot of their store: what the store says of them does not count.
+    private var hidden: [KeySet] = []
+    /// Those of objects that only the parent has so far.
+    private var hiddenUnsaved = KeySet()
     /// How many stored objects may be missing from the store's answer.
-    var changedCount: Int { hidden.count }
+    private(set) var changedCount = 0
+    /// Whether a change in another entity may change what matches: then everything is looked at in memory.
+    private(set) var mustEvaluateAll = false
 
     /// Makes the overlay; `nil` if no pending change can matter, or the request wants none.
-    init?(_ context: NSManagedObjectContext, _ plan: FetchPlan, _ specification: FetchSpecification) {
+    ///
+    /// `affected`: The stores that are asked; `nil` for all.
+    init?(
+        _ context: NSManagedObjectContext,
+        _ plan: FetchPlan,
+        _ specification: FetchSpecification,
+        affected: [OpenStore]? = nil
+    ) {
         guard specification.includesPendingChanges, !context.changedList.isEmpty else { return nil }
         self.context = context
         self.plan = plan
-        let numbers = Set(plan.entityNumbers)
-        var mayChangeOthers = false
         let related = plan.relatedRootNumbers
+        var mayChangeOthers = false
+        var isMine: (number: Int, answer: Bool) = (0, false)
         for object in context.changedList where object.hasChanges {
-            if numbers.contains(object.layout.number) {
-                hidden.insert(ObjectIdentifier(object))
+            let number = object.layout.number
+            if number != isMine.number { isMine = (number, plan.entityNumbers.contains(number)) }
+            if isMine.answer, affected?.hold(object, of: context) ?? true {
                 if object.flags.isDisjoint(with: .deleted) { present.append(object) }
+                if context.isStored(object) || object.key > 0 { hide(object) }
             }
-            if related.contains(object.layout.rootNumber) { mayChangeOthers = true }
+            if !related.isEmpty, related.contains(object.layout.rootNumber) { mayChangeOthers = true }
         }
         mustEvaluateAll = mayChangeOthers
-        guard !hidden.isEmpty || mustEvaluateAll else { return nil }
+        guard !present.isEmpty || changedCount > 0 || mustEvaluateAll else { return nil }
+    }
+
+    private mutating func hide(_ object: NSManagedObject) {
+        changedCount += 1
+        guard object.key > 0 else {
+            hiddenUnsaved.insert(object.key)
+            return
+        }
+        // An object that has only got its permanent ID so far has a key, but no store knows it.
+        let slot = Int(max(0, object.storeSlot))
+        while hidden.count <= slot { hidden.append(KeySet()) }
+        hidden[slot].insert(object.key)
     }
 
     /// How many of the new and changed objects match.
@@ -42,31 +64,94 @@ struct PendingOverlay {
     }
 
     /// Whether what a store says of a row does not count.
-    func hides(_ reference: ObjectReference, _ store: OpenStore) -> Bool {
-        guard
-            let object = context.registered(
-                key: reference.key,
-                layout: plan.layout,
-                storeSlot: Int32(store.slot)
-            )
-        else { return false }
-        return hidden.contains(ObjectIdentifier(object))
+    func hides(_ reference: ObjectReference, _ store: OpenStore) -> Bool { hides(reference.key, store.slot) }
+
+    /// Whether what the parent says of an object does not count.
+    func hides(_ id: NSManagedObjectID) -> Bool {
+        let (key, store) = id.current
+        return hides(key, store?.slot ?? -1) || (id.temporaryKey != 0 && hiddenUnsaved.contains(id.temporaryKey))
+    }
+
+    private func hides(_ key: Int64, _ slot: Int) -> Bool {
+        if key < 0 { return hiddenUnsaved.contains(key) }
+        return slot >= 0 && slot < hidden.count && hidden[slot].contains(key)
+    }
+
+    /// The plan for what a store has to contribute: as many more rows as there may be to put aside, and none of the
+    /// changed ones where the store can leave them out itself.
+    ///
+    /// `store`: The store, if it is the only one.
+    func widened(_ store: OpenStore?) -> FetchPlan {
+        var wide = plan.widened(by: changedCount)
+        if let store, store.slot < hidden.count, !hidden[store.slot].isEmpty {
+            wide.skipped = SkippedRows(keys: hidden[store.slot], wanted: plan.limit > 0 ? plan.end : .max)
+        }
+        return wide
     }
 
     /// Folds the changes into the store's answer, which was asked for widely enough.
     func fold(into stored: [NSManagedObject]) throws -> [NSManagedObject] {
-        let unchanged = stored.filter { !hidden.contains(ObjectIdentifier($0)) }
-        let matching = try plan.matching(present)
-        return plan.window(
-            plan.sort == nil ? unchanged + matching : try plan.merged(unchanged, plan.sorted(matching))
+        let unchanged = changedCount == 0 ? stored : stored.filter { !hides($0.key, Int($0.storeSlot)) }
+        let matching = try matching(before: plan.limit > 0 && unchanged.count >= plan.end ? unchanged[plan.end - 1] : nil)
+        return plan.window(try plan.merged(unchanged, matching, as: { $0 }, object: { unchanged[$0] }))
+    }
+
+    /// Folds the changes into the references that a store has answered with.
+    ///
+    /// Of the stored objects only those are read that the changed ones have to be compared with, batch by batch.
+    ///
+    /// What is passed:
+    ///   - stored: What the store, or the parent, has found.
+    ///   - store: The store.
+    ///   - unsaved: Those of the objects found that only the parent has so far.
+    ///   - batchSize: How many rows are read at a time.
+    /// - Returns: The references, and those of the changed objects that are not stored yet.
+    func fold(
+        into stored: [ObjectReference],
+        of store: OpenStore,
+        unsaved: [NSManagedObject],
+        batchSize: Int
+    ) throws -> (references: [ObjectReference], unsaved: [NSManagedObject]) {
+        let unchanged = stored.filter { !hides($0, store) }
+        let matching = try matching(before: nil)
+        let batches = BatchedFetch(
+            unchanged,
+            of: plan.layout,
+            storeSlot: Int32(store.slot),
+            unsaved: unsaved,
+            batchSize: batchSize,
+            BatchedFetch.Options()
         )
+        let merged = try plan.merged(unchanged, matching, as: \.reference) { position in
+            let object = batches.object(at: position, in: context)
+            if object.isFault, object.current == nil { batches.read(batches.batch(of: position), in: context) }
+            return object
+        }
+        return (plan.window(merged), matching.filter { $0.key < 0 })
+    }
+
+    /// The new and changed objects that match, in order; without those that come after the last object that can be shown.
+    private func matching(before last: NSManagedObject?) throws -> [NSManagedObject] {
+        let matching = try plan.matching(present)
+        guard let sort = plan.sort, let last, matching.count > 1 else { return try plan.sorted(matching) }
+        let end = try sort.keys(of: last, reader: ObjectReader())
+        let cut = try sort.preceding(end, among: matching, reader: ObjectReader())
+        return try plan.sorted(cut)
     }
 
     /// The answer by looking at every object in memory.
     func evaluateAll(_ stored: [NSManagedObject]) throws -> [NSManagedObject] {
-        let candidates = stored.filter { !hidden.contains(ObjectIdentifier($0)) } + present
+        let candidates = stored.filter { !hides($0.key, Int($0.storeSlot)) } + present
         return try plan.sorted(try plan.matching(candidates))
     }
 
     func window(_ objects: [NSManagedObject]) -> [NSManagedObject] { plan.window(objects) }
+}
+
+extension [OpenStore] {
+    /// Whether an object lies, or will lie once it is saved, in one of the stores.
+    fileprivate func hold(_ object: NSManagedObject, of context: NSManagedObjectContext) -> Bool {
+        let slot = context.storeSlotForInsertion(of: object)
+        return contains { $0.slot == Int(slot) }
+    }
 }

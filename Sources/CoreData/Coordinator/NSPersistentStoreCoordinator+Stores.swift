@@ -36,7 +36,9 @@ extension NSPersistentStoreCoordinator {
         at storeURL: URL?,
         options: [AnyHashable: Any]? = nil
     ) throws -> NSPersistentStore {
-        guard let url = storeURL ?? (storeType == NSInMemoryStoreType ? URL(fileURLWithPath: "/dev/null") : nil) else {
+        // A store of one's own may lie nowhere, as one in memory does.
+        let needsURL = storeType == NSSQLiteStoreType && StoreTypes.storeClass(storeType) == SQLiteStore.self
+        guard let url = storeURL ?? (needsURL ? nil : URL(fileURLWithPath: "/dev/null")) else {
             throw CocoaError(
                 .persistentStoreOpen,
                 userInfo: [NSLocalizedDescriptionKey: "A store of type \(storeType) needs a URL."]
@@ -95,14 +97,19 @@ extension NSPersistentStoreCoordinator {
                 userInfo: [NSLocalizedDescriptionKey: "Stores of class \(storeClass) cannot be added."]
             )
         }
+        var entry: OpenStore?
         do {
             try rows.loadMetadata()
+            let made = makeEntry(rows, entityNumbers: Set(entities.map(\.entityNumber)))
+            entry = made
+            try rows.open(as: made)
         } catch {
+            entry?.noteRemoval()
             rows.close()
             throw error
         }
         post(.NSPersistentStoreCoordinatorStoresWillChange, [NSAddedPersistentStoresKey: [store]])
-        _ = enter(rows, entityNumbers: Set(entities.map(\.entityNumber)))
+        if let entry { enter(entry) }
         store.didAdd(to: self)
         post(.NSPersistentStoreCoordinatorStoresDidChange, [NSAddedPersistentStoresKey: [store]])
         return store

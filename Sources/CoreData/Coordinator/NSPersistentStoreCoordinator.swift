@@ -83,13 +83,17 @@ open class NSPersistentStoreCoordinator: NSObject, @unchecked Sendable {
 
     // MARK: - Adding and removing entries
 
-    func enter(_ store: any RowStore, entityNumbers: Set<Int>) -> OpenStore {
+    /// Gives a store its place, before anybody can use it.
+    func makeEntry(_ store: any RowStore, entityNumbers: Set<Int>) -> OpenStore {
         state.withLock { state in
             let entry = OpenStore(store: store, owner: self, slot: state.slots.count, entityNumbers: entityNumbers)
             state.slots.append(entry)
-            state.open.append(entry)
             return entry
         }
+    }
+
+    func enter(_ entry: OpenStore) {
+        state.withLock { state in state.open.append(entry) }
     }
 
     func take(_ entry: OpenStore) {
@@ -107,11 +111,14 @@ open class NSPersistentStoreCoordinator: NSObject, @unchecked Sendable {
     /// - Throws: The store's error.
     func save(_ plan: SavePlan) throws -> [SavePlan.Conflict] {
         for (store, changes) in plan.stores {
-            let conflicts = try store.store.save(changes) { plan.didCommit($0, to: store, changes) }
+            let conflicts = try store.store.save(changes, of: plan.context) { plan.didCommit($0, to: store, changes) }
             guard conflicts.isEmpty else { return conflicts.map { SavePlan.Conflict(kind: $0, store: store) } }
         }
         return []
     }
+
+    /// The reads of asynchronous fetches.
+    let asynchronousReads = ReadQueue()
 
     // MARK: - Following saves
 
@@ -132,10 +139,16 @@ open class NSPersistentStoreCoordinator: NSObject, @unchecked Sendable {
 
     /// Tells the contexts that follow what one has saved.
     func announce(_ saved: SavedChanges, from context: NSManagedObjectContext) {
-        let followers = state.withLock { $0.followers.compactMap(\.context) }.filter { $0 !== context }
-        guard !followers.isEmpty || commits.hasSubscribers else { return }
+        let collector = context.saveCollector
+        let followers = state.withLock { $0.followers.compactMap(\.context) }
+            .filter { $0 !== context && collector?.serves($0) != true }
+        guard !followers.isEmpty || collector != nil || commits.hasSubscribers || context.observers.hasFeeds else {
+            return
+        }
         let message = ChangeMessage(saved, self)
+        collector?.add(message)
         commits.publish(message)
+        context.observers.committed(message)
         for follower in followers { follower.enqueueMerge(message) }
     }
 
@@ -193,7 +206,9 @@ open class NSPersistentStoreCoordinator: NSObject, @unchecked Sendable {
         if ConfinementScope.contains(self) { return try block() }
         return try MainQueue.keepingTrack {
             let stack = ConfinementScope.stack
-            return try queue.sync { try ConfinementScope.enter(self, within: stack, block) }
+            return try WaitGraph.sync(queue, of: self, stack) {
+                try ConfinementScope.enter(self, within: stack, block)
+            }
         }
     }
 
@@ -205,6 +220,18 @@ open class NSPersistentStoreCoordinator: NSObject, @unchecked Sendable {
     ///   process. A row need not exist.
     open func managedObjectID(forURIRepresentation url: URL) -> NSManagedObjectID? {
         managedObjectID(for: url.absoluteString)
+    }
+
+    /// The ID that a URI in UTF-8 names, from a buffer that need not end with a zero.
+    ///
+    /// - Parameters:
+    ///   - uri: The text of the URI; not read for a length of 0.
+    ///   - len: The number of bytes.
+    /// - Returns: As ``managedObjectID(forURIRepresentation:)``; `nil` for bytes that are no UTF-8.
+    open func managedObjectID(fromUTF8String uri: UnsafePointer<CChar>, length len: Int) -> NSManagedObjectID? {
+        guard len > 0 else { return nil }
+        let bytes = UnsafeRawBufferPointer(start: uri, count: len)
+        return String(validating: bytes, as: UTF8.self).flatMap { managedObjectID(for: $0) }
     }
 
     /// The ID that a URI's text names; cheaper than by way of a URL.
@@ -220,9 +247,9 @@ open class NSPersistentStoreCoordinator: NSObject, @unchecked Sendable {
             guard let uuid = UUID(uuidString: String(parts[2].dropFirst())) else { return nil }
             return TemporaryIDs.id(uuid: uuid)
         }
-        guard kind == "p", let key = Int64(parts[2].dropFirst()), key > 0,
-            let store = openStores.first(where: { $0.store.identifier == parts[0] }),
-            store.entityNumbers.contains(entity.entityNumber)
+        guard kind == "p", let store = openStores.first(where: { $0.store.identifier == parts[0] }),
+            store.entityNumbers.contains(entity.entityNumber),
+            let key = store.store.key(fromURIText: parts[2].dropFirst(), of: entity.layout)
         else { return nil }
         return store.ids.id(key: key, layout: entity.layout, store: store)
     }

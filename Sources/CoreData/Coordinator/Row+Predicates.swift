@@ -4,6 +4,7 @@ import StrataPredicates
 extension Row {
     /// The value of an attribute, as predicates compare it.
     func predicateValue(of attribute: PredicateAttribute) -> PredicateValue {
+        guard attribute.slot >= 0 else { return .entity(layout.number) }
         let slot = layout.slots[attribute.slot]
         guard !isNull(slot.index) else { return .null }
         switch slot.kind {

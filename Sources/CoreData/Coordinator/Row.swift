@@ -2,8 +2,8 @@ import Foundation
 
 /// What lies before a row's words.
 struct RowHeader {
-    /// Alive for the life of the process (see ``EntityLayout``).
-    unowned(unsafe) var layout: EntityLayout
+    /// Alive for the life of the process (see ``EntityLayout``), so nobody has to count it.
+    let layout: Unmanaged<EntityLayout>
     /// The primary key; negative while the object has never been saved.
     var key: Int64
     /// The optimistic-lock version, `Z_OPT` in SQLite; 0 while the object has never been saved.
@@ -18,8 +18,8 @@ struct RowHeader {
 final class RowBuffer: ManagedBuffer<RowHeader, UInt64> {
     deinit {
         let row = UnsafeRow(self)
-        for slot in header.layout.countedSlots where !row.isNull(slot.index) {
-            row.release(slot)
+        for place in header.layout._withUnsafeGuaranteedRef({ $0.countedPlaces }) where !row.isNull(place.slot) {
+            row.release(place)
         }
     }
 }
@@ -37,13 +37,19 @@ struct Row: @unchecked Sendable {
 
     /// Makes a row of nulls.
     init(layout: EntityLayout, key: Int64, version: Int64 = 0, stamp: UInt32 = 0) {
-        let raw = RowBuffer.create(minimumCapacity: layout.wordCount) { _ in
-            RowHeader(layout: layout, key: key, version: version, stamp: stamp, nulls: .max)
+        self.init(shape: layout.rowShape, key: key, version: version, stamp: stamp)
+    }
+
+    /// Makes a row of nulls, for runs of rows: nothing is counted.
+    @inline(__always)
+    init(shape: UnsafeRowShape, key: Int64, version: Int64, stamp: UInt32) {
+        let raw = RowBuffer.create(minimumCapacity: shape.wordCount) { _ in
+            RowHeader(layout: shape.layout, key: key, version: version, stamp: stamp, nulls: .max)
         }
         // The buffer was made by `RowBuffer.create`, so it is one.
         buffer = unsafeDowncast(raw, to: RowBuffer.self)
-        if layout.nullWords > 0 {
-            buffer.withUnsafeMutablePointerToElements { $0.update(repeating: .max, count: layout.nullWords) }
+        if shape.nullWords > 0 {
+            buffer.withUnsafeMutablePointerToElements { $0.update(repeating: .max, count: shape.nullWords) }
         }
     }
 
@@ -53,16 +59,22 @@ struct Row: @unchecked Sendable {
     }
 
     var layout: EntityLayout {
-        @inline(__always) get { buffer.header.layout }
+        @inline(__always) get { withHeader { $0.layout.takeUnretainedValue() } }
     }
     var key: Int64 {
-        @inline(__always) get { buffer.header.key }
+        @inline(__always) get { withHeader { $0.key } }
     }
     var version: Int64 {
-        @inline(__always) get { buffer.header.version }
+        @inline(__always) get { withHeader { $0.version } }
     }
     var stamp: UInt32 {
-        @inline(__always) get { buffer.header.stamp }
+        @inline(__always) get { withHeader { $0.stamp } }
+    }
+
+    /// Reads the header where it lies: `ManagedBuffer.header` would check for exclusive access each time.
+    @inline(__always)
+    private func withHeader<T>(_ read: (RowHeader) -> T) -> T {
+        withExtendedLifetime(buffer) { read(unsafe.header.pointee) }
     }
 
     /// The same memory without reference counting, for runs of reads or writes.
@@ -80,8 +92,26 @@ struct Row: @unchecked Sendable {
         }
         let target = UnsafeRow(copy)
         let source = unsafe
-        for slot in layout.countedSlots where !target.isNull(slot.index) { target.retain(slot, from: source) }
+        for place in layout.countedPlaces where !target.isNull(place.slot) { target.retain(place, from: source) }
         return Row(shared: copy)
+    }
+
+    /// The rows without reference counting, for a walk over many: `rows` must be held meanwhile.
+    static func unmanaged(_ rows: [Row]) -> [Unmanaged<RowBuffer>] {
+        // A row is one reference, and an unmanaged one lies in memory as a counted one does.
+        unsafeBitCast(rows, to: [Unmanaged<RowBuffer>].self)
+    }
+
+    /// Hands out the rows without reference counting; whoever puts another one into a place moves the counts himself.
+    @inline(__always)
+    static func withUnmanaged(
+        _ rows: inout [Row],
+        _ body: (UnsafeMutableBufferPointer<Unmanaged<RowBuffer>>) -> Void
+    ) {
+        rows.withUnsafeMutableBufferPointer { rows in
+            // As in `unmanaged(_:)`.
+            rows.withMemoryRebound(to: Unmanaged<RowBuffer>.self, body)
+        }
     }
 
     static func === (left: Row, right: Row) -> Bool { left.buffer === right.buffer }
@@ -131,7 +161,7 @@ struct Row: @unchecked Sendable {
     func setNull(_ slot: Slot) {
         let row = unsafe
         guard !row.isNull(slot.index) else { return }
-        if slot.kind.isCounted { row.release(slot) }
+        if let place = CountedPlace(slot) { row.release(place) }
         row.markNull(slot.index)
     }
 
@@ -235,6 +265,11 @@ struct UnsafeRow {
     }
 
     @inline(__always)
+    init(_ held: Unmanaged<RowBuffer>) {
+        self = held._withUnsafeGuaranteedRef { UnsafeRow($0) }
+    }
+
+    @inline(__always)
     func isNull(_ slot: Int) -> Bool {
         if slot < 32 { return header.pointee.nulls & (1 << UInt32(truncatingIfNeeded: slot)) != 0 }
         let bit = slot - 32
@@ -279,21 +314,23 @@ struct UnsafeRow {
         }
     }
 
-    /// Lets go of the counted value in `slot`, which must be present.
-    func release(_ slot: Slot) {
-        if slot.kind == .string {
-            pointer(String.self, slot.word).deinitialize(count: 1)
+    /// Lets go of the counted value at `place`, which must be present.
+    @inline(__always)
+    func release(_ place: CountedPlace) {
+        if place.isString {
+            pointer(String.self, place.word).deinitialize(count: 1)
         } else {
-            pointer(Data.self, slot.word).deinitialize(count: 1)
+            pointer(Data.self, place.word).deinitialize(count: 1)
         }
     }
 
-    /// Counts the value in `slot` once more, after its words were copied from `source`.
-    func retain(_ slot: Slot, from source: UnsafeRow) {
-        if slot.kind == .string {
-            pointer(String.self, slot.word).initialize(to: source.load(String.self, slot.word))
+    /// Counts the value at `place` once more, after its words were copied from `source`.
+    @inline(__always)
+    func retain(_ place: CountedPlace, from source: UnsafeRow) {
+        if place.isString {
+            pointer(String.self, place.word).initialize(to: source.load(String.self, place.word))
         } else {
-            pointer(Data.self, slot.word).initialize(to: source.load(Data.self, slot.word))
+            pointer(Data.self, place.word).initialize(to: source.load(Data.self, place.word))
         }
     }
 }

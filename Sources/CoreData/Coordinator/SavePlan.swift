@@ -8,11 +8,16 @@ final class SavePlan {
     struct Conflict {
         let kind: StoreConflict
         let store: OpenStore
-        /// A layout of the hierarchy that the conflict's keys belong to.
-        var layout: EntityLayout {
+        /// What the row cache held of the row that was changed or deleted elsewhere, when that came to light.
+        let cached: Row?
+
+        init(kind: StoreConflict, store: OpenStore) {
+            self.kind = kind
+            self.store = store
             switch kind {
-            case .version(let layout, _, _, _): layout
-            case .constraint(let entity, _, _, _): entity
+            case .version(let layout, let key, _, _): cached = store.cache.row(key, root: layout.rootNumber)
+            case .missing(let target, let root): cached = store.cache.row(target.key, root: root)
+            case .constraint: cached = nil
             }
         }
 
@@ -21,6 +26,8 @@ final class SavePlan {
             switch kind {
             case .version(let layout, let key, _, nil):
                 store.cache.invalidate(CollectionOfOne(key), root: layout.rootNumber)
+            case .missing(let target, let root):
+                store.cache.invalidate(CollectionOfOne(target.key), root: root)
             case .version(_, _, _, let row?), .constraint(_, _, _, let row?):
                 var rows = [row]
                 store.cache.offer(&rows, root: row.layout.rootNumber, read: read)
@@ -36,6 +43,8 @@ final class SavePlan {
     private var insertionSlots: [Int: Int] = [:]
     private let coordinator: NSPersistentStoreCoordinator
     private let hasSeveralStores: Bool
+    /// Objects of `detectConflicts(for:)` whose versions are checked because they are written.
+    private var checked: Set<ObjectIdentifier> = []
 
     // MARK: - Results
 
@@ -54,8 +63,10 @@ final class SavePlan {
         self.coordinator = coordinator
         hasSeveralStores = coordinator.hasSeveralStores
         for object in context.changedList { try add(object) }
-        for object in context.conflictDetectionList where !object.hasChanges && object.context === context {
-            guard let row = object.current else { continue }
+        for object in context.conflictDetectionList where object.context === context {
+            guard object.flags.isDisjoint(with: [.inserted, .deleted, .gone]), let row = object.baseRow,
+                !checked.contains(ObjectIdentifier(object))
+            else { continue }
             let lock = RowDeletion(layout: object.layout, key: object.key, baseVersion: row.version)
             try change(Int(object.storeSlot), object) { $0.locked.append(lock) }
         }
@@ -77,6 +88,8 @@ final class SavePlan {
             return
         }
         let slot = flags.contains(.inserted) ? try insertionSlot(of: object) : Int(object.storeSlot)
+        // The store writes keys and versions into the row in place.
+        object.unshareRow()
         if flags.contains(.inserted), let row = object.current {
             resolveReferences(of: row)
             try change(slot, object) { $0.inserted.append(row) }
@@ -96,6 +109,7 @@ final class SavePlan {
                 }
                 guard let row = object.current, let base = object.extras?.base else { return }
                 resolveReferences(of: row)
+                if flags.contains(.conflictDetection) { checked.insert(ObjectIdentifier(object)) }
                 let update = RowUpdate(row: row, baseVersion: base.version, changed: changed)
                 try change(slot, object) { $0.updated.append(update) }
             }
@@ -224,8 +238,10 @@ final class SavePlan {
         committed.insert(store.slot)
         let temporaryKeys = changes.inserted.map(\.key)
         let keys = changes.settle(result)
-        for (row, temporary) in zip(changes.inserted, temporaryKeys) where temporary < 0 {
-            if let id = TemporaryIDs.take(temporary) { store.ids.adopt(id, key: row.key, store: store) }
+        context.downward.promotions.promote {
+            for (row, temporary) in zip(changes.inserted, temporaryKeys) where temporary < 0 {
+                if let id = TemporaryIDs.take(temporary) { store.ids.adopt(id, key: row.key, store: store) }
+            }
         }
         var written = changes.inserted
         written.append(contentsOf: changes.updated.map(\.row))

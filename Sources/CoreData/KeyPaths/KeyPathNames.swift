@@ -51,6 +51,8 @@ extension NSManagedObject: KeyPathNaming {
     package static func predicateName(of keyPath: AnyKeyPath) throws -> String {
         try KeyPathNames.name(of: keyPath, in: self)
     }
+
+    package static var castName: String { String(describing: self) }
 }
 
 /// What came of applying a key path once.

@@ -28,6 +28,20 @@ extension EntityLayout: PredicateSchema {
         }
     }
 
+    package var predicateEntityNumber: Int { number }
+
+    package func predicateSchema(named name: String) -> (any PredicateSchema)? {
+        let model = entity.frozen.model
+        if let entity = model.entitiesByName[name] { return entity.layout }
+        return model.entities.first { $0.isNamed(name) }?.layout
+    }
+
+    package func isKind(of other: any PredicateSchema) -> Bool {
+        if self === other { return true }
+        guard let other = other as? EntityLayout else { return false }
+        return entity.isKindOf(entity: other.entity)
+    }
+
     fileprivate func property(_ slot: Slot) -> PredicateProperty? {
         guard slot.kind == .reference else {
             return .attribute(
@@ -38,6 +52,17 @@ extension EntityLayout: PredicateSchema {
         return .toOne(
             PredicateRelationship(name: slot.name, slot: slot.index, isToMany: false, destination: destination.layout)
         )
+    }
+}
+
+extension NSEntityDescription: PredicateEntityReference {
+    package final var predicateEntityName: String { name ?? "" }
+
+    /// Whether the entity or its class has this name; that of the class may lack its module.
+    final func isNamed(_ name: String) -> Bool {
+        if self.name == name { return true }
+        guard let className = managedObjectClassName else { return false }
+        return className == name || className.hasSuffix("." + name)
     }
 }
 

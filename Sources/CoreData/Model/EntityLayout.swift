@@ -94,6 +94,29 @@ struct CompositeSlot: Sendable {
     unowned(unsafe) let property: NSCompositeAttributeDescription
 }
 
+/// A slot whose words are a counted reference, in a form that can be walked without counting anything.
+struct CountedPlace {
+    let slot: Int
+    let word: Int
+    /// Whether the value is a `String`, else `Data`.
+    let isString: Bool
+
+    /// The place of a slot; `nil` if its words are no counted reference.
+    init?(_ slot: Slot) {
+        guard slot.kind.isCounted else { return nil }
+        self.slot = slot.index
+        word = slot.word
+        isString = slot.kind == .string
+    }
+}
+
+/// What making a row needs to know of its layout, in a form that can be passed on without counting anything.
+struct UnsafeRowShape {
+    let layout: Unmanaged<EntityLayout>
+    let wordCount: Int
+    let nullWords: Int
+}
+
 /// Where each property of one entity lies: computed once, when the entity's model is frozen.
 ///
 /// A sub-entity's layout starts with its super-entity's, so code that knows a property's place in an entity finds it
@@ -127,8 +150,9 @@ final class EntityLayout: Sendable {
     let nullWords: Int
     /// The number of words behind the row's header.
     let wordCount: Int
-    /// The slots whose words are counted references.
-    let countedSlots: [Slot]
+    /// The slots whose words are counted references, in memory of its own: each row that goes asks for it.
+    // Written by the initialiser alone.
+    nonisolated(unsafe) let countedPlaces: UnsafeBufferPointer<CountedPlace>
     /// The slots that hold to-one relationships.
     let referenceSlots: [Slot]
     /// How far below the root each property is declared, by name.
@@ -175,7 +199,10 @@ final class EntityLayout: Sendable {
         composites = draft.composites
         places = draft.places
         wordCount = nullWords + draft.wordCount
-        countedSlots = slots.filter(\.kind.isCounted)
+        let counted = slots.compactMap(CountedPlace.init)
+        let memory = UnsafeMutableBufferPointer<CountedPlace>.allocate(capacity: counted.count)
+        _ = memory.initialize(from: counted)
+        countedPlaces = UnsafeBufferPointer(memory)
         referenceSlots = slots.filter { $0.kind == .reference }
         declarationDepths = draft.declarationDepths
         hasDerivedSlots = slots.contains { $0.property is NSDerivedAttributeDescription }
@@ -186,6 +213,16 @@ final class EntityLayout: Sendable {
             try? defaults.setAny(value, slot)
         }
         defaultRow = defaults
+    }
+
+    /// The entity, for a call that shall not count it.
+    var unmanagedEntity: Unmanaged<NSEntityDescription> {
+        @inline(__always) get { Unmanaged.passUnretained(entity) }
+    }
+
+    /// How a row of this layout is made.
+    var rowShape: UnsafeRowShape {
+        UnsafeRowShape(layout: Unmanaged.passUnretained(self), wordCount: wordCount, nullWords: nullWords)
     }
 
     /// The slot of that name, if the property is stored in the row.

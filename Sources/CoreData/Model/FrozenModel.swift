@@ -17,6 +17,9 @@ package final class FrozenModel: Sendable {
     /// Where each entity keeps its properties; that of the entity with number n is at index n - 1.
     let layouts: [EntityLayout]
 
+    /// The number of the root of each entity's hierarchy; that of the entity with number n is at index n - 1.
+    let rootNumbers: [Int]
+
     /// The entities of classes that were asked for, by the identity of the class.
     let entitiesByClass = Mutex<[ObjectIdentifier: NSEntityDescription]>([:])
 
@@ -29,6 +32,7 @@ package final class FrozenModel: Sendable {
     init(entities: [NSEntityDescription]) {
         self.entities = entities
         layouts = entities.map(\.layout)
+        rootNumbers = layouts.map(\.rootNumber)
         hasOneWayToMany = entities.contains { entity in
             entity.relationshipsByName.values.contains { $0.isToMany && $0.inverseRelationship == nil }
         }

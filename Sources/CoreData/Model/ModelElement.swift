@@ -28,23 +28,44 @@ extension ModelElement {
     }
 }
 
+/// A part of a model that others may link to.
+protocol LinkTarget: AnyObject {
+    /// Lives exactly as long as the part itself.
+    var anchor: LinkAnchor { get }
+}
+
+/// What weak references to a part of a model point at in its place.
+///
+/// A weak reference moves the counts of what it points at to a place where counting is slow, for good; and each object
+/// that is made of an entity counts the entity.
+final class LinkAnchor {
+    /// The part whose anchor this is, once somebody has linked to it.
+    unowned(unsafe) fileprivate(set) var part: AnyObject?
+}
+
 /// A link from one part of a model to another part that does not own it.
 ///
 /// Weak while the model is being built, so that a model can be dropped. Strong once it is frozen: frozen models are
 /// immortal, so the cycle costs nothing, and a reader saves the weak reference's bookkeeping.
-final class ModelLink<Target: AnyObject> {
-    private weak var loose: Target?
+final class ModelLink<Target: LinkTarget> {
+    private weak var loose: LinkAnchor?
     private let fixed = AtomicLazyReference<Target>()
 
     /// What the link points at; `nil` when unset, and when the target is gone before the model was frozen.
     var target: Target? {
-        get { fixed.load() ?? loose }
-        set { loose = newValue }
+        get { fixed.load() ?? looseTarget }
+        set {
+            newValue?.anchor.part = newValue
+            loose = newValue?.anchor
+        }
     }
+
+    // The anchor of a `Target` names that alone.
+    private var looseTarget: Target? { loose?.part.map { unsafeDowncast($0, to: Target.self) } }
 
     /// Makes the link permanent.
     func freeze() {
-        guard let loose else { return }
-        _ = fixed.storeIfNil(loose)
+        guard let looseTarget else { return }
+        _ = fixed.storeIfNil(looseTarget)
     }
 }

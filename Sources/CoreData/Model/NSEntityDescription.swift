@@ -5,9 +5,10 @@ import Synchronization
 ///
 /// A description can be changed until a coordinator uses its model. After that every setter stops the program, and
 /// any thread may read it; change a copy of the model instead.
-open class NSEntityDescription: NSObject, NSCopying, ModelElement, @unchecked Sendable {
+open class NSEntityDescription: NSObject, NSCopying, ModelElement, LinkTarget, @unchecked Sendable {
     // @unchecked Sendable: mutable only until `isFrozen`, while one thread builds the model; immutable afterwards.
 
+    let anchor = LinkAnchor()
     let modelLink = ModelLink<NSManagedObjectModel>()
     let superentityLink = ModelLink<NSEntityDescription>()
 
@@ -290,9 +291,13 @@ open class NSEntityDescription: NSObject, NSCopying, ModelElement, @unchecked Se
 
     /// The layout, if the model is frozen.
     @inline(__always)
-    var layoutIfInUse: EntityLayout? {
+    var layoutIfInUse: EntityLayout? { unmanagedLayout?.takeUnretainedValue() }
+
+    /// The layout, if the model is frozen, for code that shall not count it.
+    @inline(__always)
+    var unmanagedLayout: Unmanaged<EntityLayout>? {
         guard let address = layoutAddress.load(ordering: .acquiring) else { return nil }
-        return Unmanaged<EntityLayout>.fromOpaque(address).takeUnretainedValue()
+        return Unmanaged.fromOpaque(address)
     }
 
     /// Takes the layout, as the last step of freezing, and makes it immortal.

@@ -11,10 +11,11 @@ public enum NSFetchIndexElementType: UInt, Sendable {
 }
 
 /// An index that the store keeps to speed up fetches of one entity.
-open class NSFetchIndexDescription: NSObject, NSCopying, ModelElement, @unchecked Sendable {
+open class NSFetchIndexDescription: NSObject, NSCopying, ModelElement, LinkTarget, @unchecked Sendable {
     // @unchecked Sendable: mutable only until `isFrozen`, while one thread builds the model; immutable afterwards.
 
     private let frozen = Atomic<Bool>(false)
+    let anchor = LinkAnchor()
     let entityLink = ModelLink<NSEntityDescription>()
 
     /// Creates an index.

@@ -6,12 +6,13 @@ import Synchronization
 /// Build one in code, or read the one that Xcode edits with ``init(contentsOf:)``. A model can be changed until the
 /// first coordinator takes it. Then it is checked and frozen: every setter stops the program, any thread may read it,
 /// and it stays in memory for the life of the process. `copy()` gives a copy that can be changed.
-open class NSManagedObjectModel: NSObject, NSCopying, ModelElement, @unchecked Sendable {
+open class NSManagedObjectModel: NSObject, NSCopying, ModelElement, LinkTarget, @unchecked Sendable {
     // @unchecked Sendable: mutable only until `isFrozen`, while one thread builds the model; immutable afterwards.
 
     /// The name of the configuration that holds all entities.
     package static let defaultConfigurationName = "PF_DEFAULT_CONFIGURATION_NAME"
 
+    let anchor = LinkAnchor()
     /// What freezing worked out, and the mark that the model is frozen.
     private let frozenModel = AtomicLazyReference<FrozenModel>()
 

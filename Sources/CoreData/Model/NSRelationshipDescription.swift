@@ -16,10 +16,11 @@ public enum NSDeleteRule: UInt, Sendable, CaseIterable {
 }
 
 /// A relationship from objects of one entity to objects of another, or of the same.
-open class NSRelationshipDescription: NSPropertyDescription, @unchecked Sendable {
+open class NSRelationshipDescription: NSPropertyDescription, LinkTarget, @unchecked Sendable {
     // @unchecked Sendable: as the superclass; every stored property is guarded by `assertMutable`, and the two links
     // are safe to read from any thread.
 
+    let anchor = LinkAnchor()
     private let destination = ModelLink<NSEntityDescription>()
     private let inverse = ModelLink<NSRelationshipDescription>()
 

@@ -142,12 +142,19 @@ final class EntityOfClass: Sendable {
     }
 }
 
+extension EntityLayout {
+    /// The class that the entity's objects are made of.
+    var objectType: NSManagedObject.Type { objectClass.type(of: entity) }
+}
+
 extension NSEntityDescription {
     /// The layout for making an object with or without a context; stops the program for a model that is not in use.
+    ///
+    /// Layouts in use are immortal, so nothing is counted for an object that is made.
     @inline(__always)
-    func layoutInUse(_ context: NSManagedObjectContext?) -> EntityLayout {
-        if let layout = layoutIfInUse, !layout.isAbstract { return layout }
-        return putToUse()
+    func layoutInUse(_ context: NSManagedObjectContext?) -> Unmanaged<EntityLayout> {
+        if let layout = unmanagedLayout, !layout._withUnsafeGuaranteedRef({ $0.isAbstract }) { return layout }
+        return Unmanaged.passUnretained(putToUse())
     }
 
     @inline(never)

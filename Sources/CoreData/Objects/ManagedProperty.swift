@@ -29,12 +29,12 @@ public class AnyManagedProperty: @unchecked Sendable {
 
     /// Where objects of `layout` keep the property, if it is a slot; checked when it was last looked up.
     @inline(__always)
-    final func slot(in layout: EntityLayout, _ kinds: @autoclosure () -> ManagedValueKind) -> UnsafeSlot {
+    final func slot(in layout: Unmanaged<EntityLayout>, _ kinds: @autoclosure () -> ManagedValueKind) -> UnsafeSlot {
         let packed = known.load(ordering: .relaxed)
-        if layout.isIn(scope: UInt32(truncatingIfNeeded: packed >> 32)) {
+        if layout._withUnsafeGuaranteedRef({ $0.isIn(scope: UInt32(truncatingIfNeeded: packed >> 32)) }) {
             return UnsafeSlot(packed: UInt32(truncatingIfNeeded: packed))
         }
-        return find(in: layout, kinds())
+        return find(in: layout.takeUnretainedValue(), kinds())
     }
 
     @inline(never)

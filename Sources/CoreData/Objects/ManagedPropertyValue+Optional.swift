@@ -71,14 +71,14 @@ extension NSManagedObject {
     /// Reads a transformable, composite or transient property of a type that has no slot of its own.
     @_disfavoredOverload
     public final func managedValue<Value>(_ property: ManagedProperty<Value?>) -> Value? {
-        _ = property.slot(in: layout, .object)
+        _ = property.slot(in: unmanagedLayout, .object)
         return anyValue(forKey: property.name) as? Value
     }
 
     /// Writes a transformable, composite or transient property of a type that has no slot of its own.
     @_disfavoredOverload
     public final func setManagedValue<Value>(_ value: Value?, _ property: ManagedProperty<Value?>) {
-        _ = property.slot(in: layout, .object)
+        _ = property.slot(in: unmanagedLayout, .object)
         setAnyValue(value, forKey: property.name)
     }
 }

@@ -10,7 +10,7 @@ extension NSManagedObject: ManagedScalar {
     ///
     /// Stops the program if there is none: declare the property optional.
     public static func managedRead(_ object: NSManagedObject, _ property: AnyManagedProperty) -> Self {
-        guard let value = destination(object, property.slot(in: object.layout, managedKind), property.name) else {
+        guard let value = destination(object, property.slot(in: object.unmanagedLayout, managedKind), property.name) else {
             fatalError(
                 "CoreData: relationship \"\(property.name)\" of \(object.entity.name ?? "") is nil, but its property is not optional. Declare it as \(Self.self)?."
             )
@@ -21,12 +21,12 @@ extension NSManagedObject: ManagedScalar {
     /// Sets the destination, and the inverse relationship on both sides.
     public static func managedWrite(_ value: NSManagedObject, _ object: NSManagedObject, _ property: AnyManagedProperty)
     {
-        setDestination(value, object, property.slot(in: object.layout, managedKind), property.name)
+        setDestination(value, object, property.slot(in: object.unmanagedLayout, managedKind), property.name)
     }
 
     /// The destination, or nil.
     public static func managedReadOptional(_ object: NSManagedObject, _ property: AnyManagedProperty) -> Self? {
-        destination(object, property.slot(in: object.layout, managedKind), property.name)
+        destination(object, property.slot(in: object.unmanagedLayout, managedKind), property.name)
     }
 
     /// Sets or removes the destination, and the inverse relationship on both sides.
@@ -35,20 +35,23 @@ extension NSManagedObject: ManagedScalar {
         _ object: NSManagedObject,
         _ property: AnyManagedProperty
     ) {
-        setDestination(value, object, property.slot(in: object.layout, managedKind), property.name)
+        setDestination(value, object, property.slot(in: object.unmanagedLayout, managedKind), property.name)
     }
 
     @inline(__always)
     private static func destination(_ object: NSManagedObject, _ place: UnsafeSlot, _ name: String) -> Self? {
         guard place != .elsewhere else { return object.anyValue(forKey: name) as? Self }
-        let row = object.readableRow(place.index)
+        let row = object.readableWords(place.index)
         guard !row.isNull(place.index) else { return nil }
-        let words = row.unsafe.words
         let reference = ObjectReference(
-            key: Int64(bitPattern: words[place.word]),
-            entity: Int(truncatingIfNeeded: words[place.word + 1])
+            key: Int64(bitPattern: row.words[place.word]),
+            entity: Int(truncatingIfNeeded: row.words[place.word + 1])
         )
-        guard let found = object.context?.object(for: reference, near: object) else { return nil }
+        guard let context = object.unmanagedContext,
+            let found = context._withUnsafeGuaranteedRef({ $0.object(for: reference, near: object) })
+        else { return nil }
+        // Mostly it is of this very class, which costs one comparison to see.
+        if Swift.type(of: found) == Self.self { return unsafeDowncast(found, to: Self.self) }
         guard let value = found as? Self else {
             fatalError(
                 "CoreData: relationship \"\(name)\" of \(object.entity.name ?? "") is declared as \(Self.self), but its destination is of class \(Swift.type(of: found)). Check the class names in the model."
@@ -110,7 +113,7 @@ extension ManagedCollection {
         kind property: AnyManagedProperty
     ) -> ToManySlot? {
         // The look-up stops the program unless the entity has such a to-many relationship.
-        _ = property.slot(in: object.layout, managedKind)
+        _ = property.slot(in: object.unmanagedLayout, managedKind)
         guard let slot = object.layout.toMany(named: name) else {
             if KeyPathRecording.current != nil { return nil }
             fatalError("CoreData: \"\(name)\" of \(object.entity.name ?? "") is no to-many relationship.")
@@ -162,7 +165,7 @@ extension Array: ManagedCollection where Element: NSManagedObject {
 extension NSManagedObject {
     /// Reads an unordered to-many relationship as Objective-C code knows it.
     public final func managedValue(_ property: ManagedProperty<NSSet?>) -> NSSet? {
-        _ = property.slot(in: layout, .toMany(isOrdered: false))
+        _ = property.slot(in: unmanagedLayout, .toMany(isOrdered: false))
         return anyValue(forKey: property.name) as? NSSet
     }
 
@@ -173,7 +176,7 @@ extension NSManagedObject {
 
     /// Reads an ordered to-many relationship as Objective-C code knows it.
     public final func managedValue(_ property: ManagedProperty<NSOrderedSet?>) -> NSOrderedSet? {
-        _ = property.slot(in: layout, .toMany(isOrdered: true))
+        _ = property.slot(in: unmanagedLayout, .toMany(isOrdered: true))
         return anyValue(forKey: property.name) as? NSOrderedSet
     }
 

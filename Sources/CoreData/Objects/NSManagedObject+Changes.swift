@@ -6,9 +6,14 @@ extension NSManagedObject {
     /// The values to write to: the object's own, and the object marked as changed.
     @inline(__always)
     final func writableRow() -> Row {
+        isWritable ? current.unsafelyUnwrapped : prepareToWrite()
+    }
+
+    /// Whether a write may go straight to the row.
+    @inline(__always)
+    final var isWritable: Bool {
         let gate: ObjectFlags = [.fault, .checked, .detached, .writable]
-        if flags.intersection(gate) == .writable { return current.unsafelyUnwrapped }
-        return prepareToWrite()
+        return flags.intersection(gate) == .writable
     }
 
     /// The slow part of a write: fault, confinement, the private copy of the row, and the marks.
@@ -40,9 +45,22 @@ extension NSManagedObject {
         }
         if extras?.eventBase == nil, flags.isDisjoint(with: [.eventInserted, .detached]) {
             writableExtras.eventBase = before
-            return replaceRow(before.copy(), before)
+            if flags.isDisjoint(with: .rowShared) { return replaceRow(before.copy(), before) }
         }
-        return before
+        unshareRow()
+        return current.unsafelyUnwrapped
+    }
+
+    /// Makes the object's own row one that nobody else sees, before it is written to in place.
+    final func unshareRow() {
+        guard flags.contains(.rowShared) else { return }
+        flags.remove(.rowShared)
+        guard flags.contains(.ownsRow), let before = current else { return }
+        let copy = replaceRow(before.copy(), before)
+        // The header of a row that came from a child may be of another time.
+        copy.setKey(key)
+        copy.setVersion(extras?.base?.version ?? copy.version)
+        context?.downward.noteState()
     }
 
     private func replaceRow(_ copy: Row, _ before: Row) -> Row {
@@ -238,13 +256,14 @@ extension NSManagedObject {
 
     /// Replaces references to objects that have got their permanent keys.
     final func replaceReferences(_ permanent: KeyMap<Int64>) {
-        if flags.contains(.ownsRow), let current {
+        if flags.contains(.ownsRow) {
             for slot in layout.referenceSlots {
-                guard let reference = current.reference(slot), reference.key < 0, let key = permanent[reference.key]
+                guard let reference = current?.reference(slot), reference.key < 0, let key = permanent[reference.key]
                 else {
                     continue
                 }
-                current.setReference(ObjectReference(key: key, entity: reference.entity), slot)
+                unshareRow()
+                current?.setReference(ObjectReference(key: key, entity: reference.entity), slot)
             }
         }
         guard let extras else { return }
@@ -255,7 +274,7 @@ extension NSManagedObject {
 
 extension String {
     /// For the name of a composite attribute's leaf, the name of the composite.
-    fileprivate var compositeName: String? {
+    var compositeName: String? {
         utf8.firstIndex(of: UInt8(ascii: ".")).map { String(self[..<$0]) }
     }
 }

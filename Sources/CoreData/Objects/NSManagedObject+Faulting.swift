@@ -6,8 +6,20 @@ extension NSManagedObject {
     /// `slot`: The slot that is wanted, to tell who asks where the row has gone; -1 for none in particular.
     @inline(__always)
     final func readableRow(_ slot: Int = -1) -> Row {
-        if !flags.isDisjoint(with: .slowRead) { prepareToRead(slot) }
-        // `prepareToRead` leaves a row behind, and outside a fault there always is one.
+        if !flags.isDisjoint(with: .slowRead) { return slowlyReadableRow(slot) }
+        // Outside a fault there always is a row.
+        return current.unsafelyUnwrapped
+    }
+
+    /// The slow part of a read: what a fetch of some properties has brought, else the values of the whole object.
+    @inline(never)
+    final func slowlyReadableRow(_ slot: Int) -> Row {
+        if slot >= 0, current == nil, flags.contains(.fault), let partial = extras?.partial, partial.slots.contains(slot) {
+            assertConfined(#function)
+            return partial.row
+        }
+        prepareToRead(slot)
+        // `prepareToRead` leaves a row behind.
         return current.unsafelyUnwrapped
     }
 
@@ -16,9 +28,7 @@ extension NSManagedObject {
     final func prepareToRead(_ slot: Int = -1) {
         if flags.contains(.detached) { return prepareDetached() }
         assertConfined(#function)
-        if flags.contains(.fault) {
-            fireFault(triggeredBy: layout.slots.indices.contains(slot) ? layout.slots[slot].property : nil)
-        }
+        if flags.contains(.fault) { fireFault(triggeredBy: slot) }
     }
 
     /// Gives an object outside any context something to read.
@@ -42,11 +52,19 @@ extension NSManagedObject {
     }
 
     /// Loads the values of a fault.
-    final func fireFault(triggeredBy property: NSPropertyDescription? = nil) {
-        guard flags.contains(.fault), let context else { return }
+    ///
+    /// `slot`: The slot whose value is wanted; -1 for none in particular.
+    final func fireFault(triggeredBy slot: Int = -1) {
+        guard flags.contains(.fault), let unmanagedContext else { return }
+        if let heldRow, unmanagedContext._withUnsafeGuaranteedRef({ $0.isNewest(heldRow, storeSlot: storeSlot) }) {
+            return realise()
+        }
+        let context = unmanagedContext.takeUnretainedValue()
         switch context.rowForFault(self) {
         case .found(let row): realise(row)
-        case .missing: becomeInaccessible(in: context, triggeredBy: property)
+        case .missing:
+            let property = layout.slots.indices.contains(slot) ? layout.slots[slot].property : nil
+            becomeInaccessible(in: context, triggeredBy: property)
         case .unreadable:
             // Still a fault, so the next access tries again. Until then there have to be values, of no version that a save
             // would take for the stored one.
@@ -54,9 +72,26 @@ extension NSManagedObject {
         }
     }
 
+    /// Makes a new object the fault of a stored row.
+    ///
+    /// The caller files it.
+    @inline(__always)
+    final func becomeFault(key: Int64, storeSlot: Int32, context: NSManagedObjectContext, flags: ObjectFlags) {
+        self.context = context
+        self.key = key
+        self.storeSlot = storeSlot
+        self.flags = flags
+    }
+
     /// Takes `row` for the object's values, which ends its being a fault.
     final func realise(_ row: Row) {
         current = row
+        realise()
+    }
+
+    /// Takes the row that is there for the object's values.
+    final func realise() {
+        extras?.partial = nil
         flags.remove([.fault, .inaccessible])
         flags.insert(.awaking)
         awakeFromFetch()
@@ -86,7 +121,12 @@ extension NSManagedObject {
     ///
     /// Pending changes, if any, are lost.
     final func turnIntoFault() {
-        guard !flags.contains(.fault) else { return }
+        guard !flags.contains(.fault) else {
+            // What fetches have brought in advance goes too.
+            extras?.partial = nil
+            extras?.reloadRelationships()
+            return
+        }
         willTurnIntoFault()
         current = nil
         extras = nil
@@ -112,10 +152,11 @@ extension NSManagedObject {
 
     /// Leaves a context that goes away: there are no changes any more, since nobody can save them.
     final func outliveContext() {
+        let isNew = key < 0 && flags.contains(.inserted)
         leaveContext()
         flags = flags.intersection([.fault, .ownsRow, .inaccessible, .gone, .detached])
-        // A stored object cannot be inserted anew: its row is there already.
-        if key > 0 { flags.insert(.gone) }
+        // A stored object cannot be inserted anew: its row is there already, or in the parent.
+        if !isNew { flags.insert(.gone) }
     }
 
     /// The extras, made at the first need.

@@ -27,6 +27,7 @@ extension NSManagedObject {
         case nil:
             switch key {
             case "objectID": return objectID
+            case "entity": return entity
             case "self": return self
             default:
                 if let recording = KeyPathRecording.current, KeyPathRecording.isRecorder(layout) {

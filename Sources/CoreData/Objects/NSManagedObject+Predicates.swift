@@ -10,6 +10,44 @@ extension NSManagedObject: PredicateObjectReference {
     }
 }
 
+/// Whether a key that a predicate asks for is undefined, which is an error there and not the end of the program.
+///
+/// A subclass may answer for such keys by overriding ``NSManagedObject/value(forUndefinedKey:)``, so that has to be asked.
+final class UndefinedKeyQuestion: @unchecked Sendable {
+    // @unchecked Sendable: asked and answered on one thread, within one call.
+
+    @TaskLocal static var current: UndefinedKeyQuestion?
+
+    private(set) var isUndefined = false
+
+    /// What the framework's own method says.
+    func answer() -> Any? {
+        isUndefined = true
+        return nil
+    }
+}
+
+extension NSManagedObject: PredicateEntityMember {
+    package final func predicateValue(forKey key: String) throws -> Any? {
+        guard layout.places[key] == nil, key != "objectID", key != "entity", key != "self" else {
+            return value(forKey: key)
+        }
+        let question = UndefinedKeyQuestion()
+        let answer = UndefinedKeyQuestion.$current.withValue(question) { value(forKey: key) }
+        guard question.isUndefined else { return answer }
+        throw PredicateEvaluationError("the entity \(entity.name ?? "") has no property \"\(key)\"")
+    }
+
+    package final func isKind(ofEntityNamed name: String) -> Bool {
+        var current: NSEntityDescription? = entity
+        while let entity = current {
+            if entity.isNamed(name) { return true }
+            current = entity.superentity
+        }
+        return false
+    }
+}
+
 extension NSManagedObjectID: PredicateObjectReference {
     package var predicateIdentity: PredicateIdentity {
         let (key, store) = current
@@ -53,6 +91,10 @@ final class ObjectReader: PredicateReader {
         let object = object(subject)
         let slot = object.layout.toMany[relationship.slot]
         return object.members(slot).filter { isThere($0, slot.relationship) }
+    }
+
+    func isKind(_ subject: AnyObject, of schema: any PredicateSchema) -> Bool {
+        object(subject).layout.isKind(of: schema)
     }
 
     func count(of relationship: PredicateRelationship, in subject: AnyObject) -> Int {

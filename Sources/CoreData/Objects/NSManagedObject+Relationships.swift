@@ -5,7 +5,7 @@ extension NSManagedObject {
 
     /// The destination of a to-one relationship, as an object of the same context.
     final func toOne(_ slot: Slot) -> NSManagedObject? {
-        guard let reference = readableRow().reference(slot) else { return nil }
+        guard let reference = readableRow(slot.index).reference(slot) else { return nil }
         return context?.object(for: reference, near: self)
     }
 
@@ -167,7 +167,8 @@ extension NSManagedObject {
     final func changeToMany(_ slot: ToManySlot, _ change: (inout ToManyState) -> Bool) -> Bool {
         assertConfined(slot.name)
         let isAwaking = flags.contains(.awaking)
-        if isAwaking { _ = loadedMembers(slot) }
+        // Undo has to know who was a member.
+        if isAwaking || context?.undoManager != nil { _ = loadedMembers(slot) }
         let extras = writableExtras
         var state = extras.toMany[slot.index] ?? newToManyState(slot)
         // A copy is needed where the event or undo wants the state of before; else the members are changed in place,

@@ -18,14 +18,39 @@ import StrataPredicates
 /// used only inside a `perform` of that context. Debug builds stop at a violation; release builds do with
 /// `com.apple.CoreData.ConcurrencyDebug=1` in the environment.
 open class NSManagedObject: NSObject {
-    /// Alive for the life of the process.
-    unowned(unsafe) final let layout: EntityLayout
+    /// Alive for the life of the process, so nobody has to count it.
+    final let unmanagedLayout: Unmanaged<EntityLayout>
+    final var layout: EntityLayout {
+        @inline(__always) get { unmanagedLayout.takeUnretainedValue() }
+    }
     /// The context that registered the object.
     ///
     /// The context clears this before it goes away.
-    unowned(unsafe) final var context: NSManagedObjectContext?
+    final var context: NSManagedObjectContext? {
+        @inline(__always) get { unmanagedContext?.takeUnretainedValue() }
+        @inline(__always) set { unmanagedContext = newValue.map { Unmanaged.passUnretained($0) } }
+    }
+    /// As `context`, for code that shall not count it: whoever reads an object is in its context's scope, and holds it.
+    private(set) final var unmanagedContext: Unmanaged<NSManagedObjectContext>?
     /// What reads see; the object's own if `flags` has `ownsRow`, else shared; `nil` while nothing is known.
-    final var current: Row?
+    final var current: Row? {
+        @inline(__always) get { heldRow.map { Row(shared: $0.takeUnretainedValue()) } }
+        @inline(__always) set {
+            let former = heldRow
+            heldRow = newValue.map { Unmanaged.passRetained($0.buffer) }
+            former?.release()
+        }
+    }
+    /// The row of `current`, which the object holds: counted there and in `deinit`, so that no read of a value counts it.
+    private(set) final var heldRow: Unmanaged<RowBuffer>?
+
+    /// Takes a row for `current`.
+    @inline(__always)
+    final func hold(_ row: Unmanaged<RowBuffer>) {
+        let former = heldRow
+        heldRow = row.retain()
+        former?.release()
+    }
     final var extras: ObjectExtras?
     /// The ID, once somebody has asked for it.
     private final var knownID: NSManagedObjectID?
@@ -43,12 +68,18 @@ open class NSManagedObject: NSObject {
     ///   - entity: An entity of a model that is in use, and not abstract.
     ///   - context: The context to insert into; the call must be made inside its scope.
     public required init(entity: NSEntityDescription, insertInto context: NSManagedObjectContext?) {
-        layout = entity.layoutInUse(context)
+        unmanagedLayout = entity.layoutInUse(context)
+        unmanagedContext = nil
+        heldRow = nil
         key = 0
         storeSlot = -1
         flags = .detached
         super.init()
         context?.insert(self)
+    }
+
+    deinit {
+        heldRow?.release()
     }
 
     /// Makes an object of the entity that this class stands for in the context's model, and inserts it.
@@ -251,6 +282,7 @@ open class NSManagedObject: NSObject {
     ///
     /// Stops the program; an override may answer instead.
     open func value(forUndefinedKey key: String) -> Any? {
+        if let question = UndefinedKeyQuestion.current { return question.answer() }
         fatalError(
             "CoreData: entity \(entity.name ?? "") has no property \"\(key)\" (read through value(forKey:) on \(Swift.type(of: self)))"
         )

@@ -79,7 +79,7 @@ public final class NSManagedObjectID: NSObject, NSCopying, @unchecked Sendable {
         let (key, store) = current
         let name = entity.name ?? ""
         guard let store else { return "x-coredata:///\(name)/t\(TemporaryIDs.uuid(of: key).uuidString)" }
-        return "x-coredata://\(store.store.identifier ?? "")/\(name)/p\(key)"
+        return "x-coredata://\(store.store.identifier ?? "")/\(name)/p\(store.store.uriText(ofKey: key, in: layout))"
     }
 
     /// The ID of an object whose store was removed before anybody asked for it.
@@ -140,10 +140,19 @@ final class ObjectIDTable: Sendable {
     }
 
     /// Files an ID that was temporary until now.
-    func adopt(_ id: NSManagedObjectID, key: Int64, store: OpenStore) {
+    ///
+    /// Gives: The ID that the row goes by: another one, if somebody holds one that the store has made before, which only stores
+    /// of one's own do. Both name the row then.
+    @discardableResult
+    func adopt(_ id: NSManagedObjectID, key: Int64, store: OpenStore) -> NSManagedObjectID {
         state.withLock { state in
+            if let table = state.tables[id.layout.rootNumber], table.isHeldElsewhere(key), let known = table[key] {
+                id.becomePermanent(key: key, store: store)
+                return known
+            }
             id.becomePermanent(key: key, store: store)
             state.file(id)
+            return id
         }
     }
 }

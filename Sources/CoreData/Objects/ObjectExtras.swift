@@ -19,6 +19,8 @@ final class ObjectExtras {
     var refused: [Int: Any] = [:]
     /// Values of transformable attributes, decoded from `decodedRow`, by slot.
     private var decoded: [Int: Any] = [:]
+    /// What a fetch of some properties has brought of an object that is a fault.
+    var partial: PartialRow?
     /// The row that `decoded` belongs to: whoever gives the object another row need not know of it.
     private var decodedRow: RowBuffer?
 

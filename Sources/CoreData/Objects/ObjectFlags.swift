@@ -37,6 +37,14 @@ struct ObjectFlags: OptionSet {
     /// The row is the object's own and this event's change is noted: a write goes straight to the row.
     static let writable = ObjectFlags(rawValue: 1 << 18)
 
+    /// A child context has been shown the object's own row: whoever writes next copies it first.
+    static let rowShared = ObjectFlags(rawValue: 1 << 19)
+    /// A fetch has read the object for the sake of another one that leads to it.
+    static let prefetched = ObjectFlags(rawValue: 1 << 20)
+
+    /// What a fault of a stored row starts with.
+    static var newFault: ObjectFlags { ConfinementScope.isChecked ? [.fault, .checked] : .fault }
+
     /// What keeps a read from going straight to the row.
     static let slowRead: ObjectFlags = [.fault, .checked, .detached]
     /// The object has unsaved changes.

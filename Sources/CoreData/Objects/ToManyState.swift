@@ -21,6 +21,8 @@ struct ToManyState {
     private var positions: [Int64: Int]?
     /// The order that was made here, kept while the relationship is a fault: it is put back on top of what is loaded.
     private var wantedOrder: [ObjectReference]?
+    /// The order that was stored when the members were first changed here.
+    private var storedOrder: [ObjectReference]?
     /// The collection last handed out, until something changes.
     var cached: Any?
     /// The context's count of lost objects when `content` was last known to name none of them.
@@ -29,6 +31,16 @@ struct ToManyState {
     init(isOrdered: Bool) { self.isOrdered = isOrdered }
 
     var isFault: Bool { content == nil }
+    /// Whether a member is named by the key of an object that is not in a store.
+    var namesUnsaved: Bool {
+        content?.contains { $0.key < 0 } ?? false || added.contains { $0.key < 0 }
+    }
+    /// Whether a member that was added is named by the key of an object that is not in a store.
+    var addsUnsaved: Bool { added.contains { $0.key < 0 } }
+    /// The members that were added: in the order of making (temporary keys count down), then of storing.
+    var addedInOrder: [ObjectReference] {
+        added.sorted { $0.key < 0 && $1.key < 0 ? $0.key > $1.key : $0.key < $1.key }
+    }
     var hasChanges: Bool { !added.isEmpty || !removed.isEmpty || isReordered }
 
     /// Takes what the store (or the parent) holds, and puts the pending changes on top.
@@ -42,8 +54,8 @@ struct ToManyState {
             removed.formIntersection(known)
         }
         var result = removed.isEmpty ? stored : stored.filter { !removed.contains($0) }
-        // In the order of making (temporary keys count down), then of storing, so that a new list is stable.
-        result.append(contentsOf: added.sorted { $0.key < 0 && $1.key < 0 ? $0.key > $1.key : $0.key < $1.key })
+        // In one order, so that a new list is stable.
+        result.append(contentsOf: addedInOrder)
         content = result
         guard let order = wantedOrder else { return }
         wantedOrder = nil
@@ -65,9 +77,31 @@ struct ToManyState {
         guard hasChanges else { return }
         added.removeAll()
         removed.removeAll()
+        forgetOrder()
+    }
+
+    /// Forgets the members and what was changed about their order, but not who was added or removed.
+    mutating func forgetOrder() {
+        turnIntoFault()
         isReordered = false
         wantedOrder = nil
+        storedOrder = nil
+    }
+
+    /// Loads an ordered relationship of which somebody else has stored changes: if the order is not the one that the changes
+    /// here were made upon, it wins, with what was added here at the end.
+    mutating func yieldOrder(to stored: [ObjectReference]) {
         turnIntoFault()
+        if let old = storedOrder {
+            let (before, now) = (Set(old), Set(stored))
+            if old.filter(now.contains) != stored.filter(before.contains) { forgetOrder() }
+        }
+        load(stored)
+    }
+
+    /// Keeps the stored order before the first change.
+    private mutating func noteStoredOrder() {
+        if isOrdered, !hasChanges { storedOrder = content }
     }
 
     /// The changes are what the store holds now.
@@ -76,6 +110,7 @@ struct ToManyState {
         removed.removeAll()
         isReordered = false
         wantedOrder = nil
+        storedOrder = nil
     }
 
     mutating func contains(_ member: ObjectReference) -> Bool {
@@ -100,6 +135,7 @@ struct ToManyState {
     mutating func add(_ member: ObjectReference, at index: Int? = nil) -> Bool {
         if content != nil {
             guard position(of: member) == nil else { return false }
+            noteStoredOrder()
             if let index, let count = content?.count, index < count {
                 content?.insert(member, at: index)
                 positions = nil
@@ -128,6 +164,7 @@ struct ToManyState {
     mutating func remove(_ member: ObjectReference) -> Bool {
         if content != nil {
             guard let index = position(of: member), let last = content?.indices.last else { return false }
+            noteStoredOrder()
             if index == last {
                 content?.removeLast()
                 positions?[member.key] = nil
@@ -155,6 +192,7 @@ struct ToManyState {
     mutating func remove(_ members: Set<ObjectReference>) -> Bool {
         let gone = content?.filter(members.contains) ?? []
         guard !gone.isEmpty else { return false }
+        noteStoredOrder()
         content?.removeAll(where: members.contains)
         positions = nil
         cached = nil
@@ -164,10 +202,10 @@ struct ToManyState {
 
     /// Drops members whose rows are gone: that is no change of this object's.
     mutating func forget(where isLost: (ObjectReference) -> Bool) {
+        if added.contains(where: isLost) { added = added.filter { !isLost($0) } }
+        if removed.contains(where: isLost) { removed = removed.filter { !isLost($0) } }
         guard let old = content, old.contains(where: isLost) else { return }
         content = old.filter { !isLost($0) }
-        added = added.filter { !isLost($0) }
-        removed = removed.filter { !isLost($0) }
         positions = nil
         cached = nil
     }
@@ -178,6 +216,7 @@ struct ToManyState {
     @discardableResult
     mutating func reorder(_ members: [ObjectReference]) -> Bool {
         guard content != members else { return false }
+        noteStoredOrder()
         content = members
         positions = nil
         cached = nil

@@ -14,7 +14,7 @@ extension WordValue {
     /// Reads a property: a comparison, a look at the null bit, and a load.
     @inline(__always)
     static func read(_ object: NSManagedObject, _ property: AnyManagedProperty) -> Self {
-        let place = property.slot(in: object.layout, managedKind)
+        let place = property.slot(in: object.unmanagedLayout, managedKind)
         guard place != .elsewhere else { return object.anyValue(forKey: property.name) as? Self ?? absent }
         let row = object.readableWords(place.index)
         return row.isNull(place.index) ? absent : load(row, place.word)
@@ -23,7 +23,7 @@ extension WordValue {
     /// As `read`, with nil for no value.
     @inline(__always)
     static func readOptional(_ object: NSManagedObject, _ property: AnyManagedProperty) -> Self? {
-        let place = property.slot(in: object.layout, managedKind)
+        let place = property.slot(in: object.unmanagedLayout, managedKind)
         guard place != .elsewhere else { return object.anyValue(forKey: property.name) as? Self }
         let row = object.readableWords(place.index)
         return row.isNull(place.index) ? nil : load(row, place.word)
@@ -32,19 +32,18 @@ extension WordValue {
     /// Writes a property.
     @inline(__always)
     static func write(_ value: Self, _ object: NSManagedObject, _ property: AnyManagedProperty) {
-        let place = property.slot(in: object.layout, managedKind)
+        let place = property.slot(in: object.unmanagedLayout, managedKind)
         guard place != .elsewhere else { return object.setAnyValue(value, forKey: property.name) }
-        store(value, object.writableRow().unsafe, place, object)
+        store(value, object.writableWords(), place, object)
     }
 
     /// As `write`, with nil for no value.
     @inline(__always)
     static func writeOptional(_ value: Self?, _ object: NSManagedObject, _ property: AnyManagedProperty) {
-        let place = property.slot(in: object.layout, managedKind)
+        let place = property.slot(in: object.unmanagedLayout, managedKind)
         guard place != .elsewhere else { return object.setAnyValue(value, forKey: property.name) }
-        let row = object.writableRow()
-        guard let value else { return row.setNull(object.layout.slots[place.index]) }
-        store(value, row.unsafe, place, object)
+        guard let value else { return object.writableRow().setNull(object.layout.slots[place.index]) }
+        store(value, object.writableWords(), place, object)
     }
 }
 
@@ -54,9 +53,17 @@ extension NSManagedObject {
     /// Valid until the object is next written to, or let go of.
     @inline(__always)
     final func readableWords(_ slot: Int) -> UnsafeRow {
-        if !flags.isDisjoint(with: .slowRead) { prepareToRead(slot) }
-        // As in `readableRow`.
-        return current.unsafelyUnwrapped.unsafe
+        if !flags.isDisjoint(with: .slowRead) { return slowlyReadableRow(slot).unsafe }
+        // As in `readableRow`. Nothing runs between this and the load that could let go of the row.
+        return UnsafeRow(heldRow.unsafelyUnwrapped)
+    }
+
+    /// The words to write to, as `writableRow` gives them, and as long as `readableWords`.
+    @inline(__always)
+    final func writableWords() -> UnsafeRow {
+        if !isWritable { _ = prepareToWrite() }
+        // As above.
+        return UnsafeRow(heldRow.unsafelyUnwrapped)
     }
 }
 

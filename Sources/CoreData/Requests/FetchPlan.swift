@@ -18,6 +18,15 @@ struct FetchPlan {
     let offset: Int
     /// The number by which the predicate tells the objects of the store that is asked; 0 where there can be none.
     var storeNumber = 0
+    /// What the plan was made of: stores of one's own are asked with a request. Its window is that of the plan, and where the
+    /// plan has no predicate or order it has none either. `nil` for a plan that no request asked for.
+    var specification: FetchSpecification?
+    /// Stops and follows the reading; `nil` for a fetch that its caller waits for.
+    var control: FetchControl?
+    /// The slots to read, for rows that shall not be whole; `nil` for all.
+    var wantedSlots: SlotSet?
+    /// Rows that do not count; a store may leave them out, but need not.
+    var skipped: SkippedRows?
 
     /// The plan as a store is to answer it.
     func asked(of store: OpenStore) -> FetchPlan {
@@ -36,12 +45,12 @@ extension FetchPlan {
 
     /// The plan for what one of several stores may have to contribute.
     var firstPart: FetchPlan {
-        with(predicate: predicate, sort: sort, limit: limit > 0 ? limit + offset : 0, offset: 0)
+        with(predicate: predicate, sort: sort, limit: limit > 0 ? end : 0, offset: 0)
     }
 
     /// The plan for an answer of which up to `count` rows will be put aside.
     func widened(by count: Int) -> FetchPlan {
-        with(predicate: predicate, sort: sort, limit: limit > 0 ? limit + offset + count : 0, offset: 0)
+        with(predicate: predicate, sort: sort, limit: limit > 0 ? end.addingWithoutOverflow(count) : 0, offset: 0)
     }
 
     /// The plan for rows of the same entities by another predicate, in another order and window.
@@ -54,8 +63,17 @@ extension FetchPlan {
             sort: sort,
             limit: limit,
             offset: offset,
-            storeNumber: storeNumber
+            storeNumber: storeNumber,
+            specification: specification,
+            wantedSlots: wantedSlots,
+            skipped: skipped
         )
+    }
+
+    /// Where the plan's window ends in the whole answer, if it has a limit.
+    var end: Int {
+        let (end, overflow) = limit.addingReportingOverflow(offset)
+        return overflow ? .max : end
     }
 
     /// Applies offset and limit to the size of a whole answer.
@@ -78,8 +96,20 @@ extension FetchPlan {
     /// The objects that match, with their unsaved changes.
     func matching(_ objects: [NSManagedObject]) throws -> [NSManagedObject] {
         guard let predicate else { return objects }
+        if let filter = RowFilter(predicate, layout: layout) {
+            return objects.filter { filter.matches($0.readableRow().unsafe) }
+        }
         var evaluator = ResolvedEvaluator(predicate, reader: ObjectReader())
-        return try objects.filter { try evaluator.evaluate($0) }
+        return try evaluating { try objects.filter { try evaluator.evaluate($0) } }
+    }
+
+    /// Evaluates in memory; what a predicate cannot tell of some row is the fetch's error.
+    func evaluating<Result>(_ body: () throws -> Result) throws -> Result {
+        do {
+            return try body()
+        } catch let error as PredicateEvaluationError {
+            throw FetchPlanner.refused("A fetch of \(layout.entity.name ?? "") cannot be answered: \(error)", error)
+        }
     }
 
     /// The objects in the plan's order.
@@ -89,23 +119,35 @@ extension FetchPlan {
     }
 
     /// Two sorted lists as one; of equal objects those of the first come first.
-    func merged(_ first: [NSManagedObject], _ second: [NSManagedObject]) throws -> [NSManagedObject] {
-        guard let sort, !first.isEmpty, !second.isEmpty else { return first + second }
-        var result: [NSManagedObject] = []
+    ///
+    /// The second list is the short one: each of its objects is put in its place by bisection.
+    ///
+    /// What is passed:
+    ///   - first: The long list, of what stands for objects.
+    ///   - second: Objects in order.
+    ///   - element: What stands for an object of the second list.
+    ///   - object: The object at a position of the first list.
+    func merged<Element>(
+        _ first: [Element],
+        _ second: [NSManagedObject],
+        as element: (NSManagedObject) -> Element,
+        object: (Int) -> NSManagedObject
+    ) throws -> [Element] {
+        guard let sort, !first.isEmpty, !second.isEmpty else { return first + second.map(element) }
+        var result: [Element] = []
         result.reserveCapacity(first.count + second.count)
         var position = 0
         let reader = ObjectReader()
-        // The second list is the short one: each of its objects is put in its place by bisection.
-        for object in second {
-            let keys = try sort.keys(of: object, reader: reader)
+        for added in second {
+            let keys = try sort.keys(of: added, reader: reader)
             var (low, high) = (position, first.count)
             while low < high {
                 let middle = (low + high) / 2
-                let order = sort.compare(keys, try sort.keys(of: first[middle], reader: reader))
+                let order = sort.compare(keys, try sort.keys(of: object(middle), reader: reader))
                 if order == .orderedAscending { high = middle } else { low = middle + 1 }
             }
             result.append(contentsOf: first[position..<low])
-            result.append(object)
+            result.append(element(added))
             position = low
         }
         result.append(contentsOf: first[position...])
@@ -118,5 +160,20 @@ extension FetchPlan {
         if let predicate { RelatedEntities.collect(predicate.condition, into: &roots) }
         for term in sort?.terms ?? [] { RelatedEntities.collect(term.expression, into: &roots) }
         return roots
+    }
+}
+
+/// Rows that an answer may lack, since what a context knows of them counts instead.
+struct SkippedRows {
+    let keys: KeySet
+    /// How many of the other rows are wanted at most.
+    let wanted: Int
+}
+
+extension Int {
+    /// The sum, or the largest number.
+    fileprivate func addingWithoutOverflow(_ other: Int) -> Int {
+        let (sum, overflow) = addingReportingOverflow(other)
+        return overflow ? .max : sum
     }
 }

@@ -176,6 +176,12 @@ private struct DictionaryPlanBuilder {
         do {
             let (expression, count) = try PredicateResolver.resolve(source, schema: layout, allowsRowAggregates: true)
             variableCount = max(variableCount, count)
+            if expression.type == .entity {
+                throw refused("cannot give \"\(name)\": an entity is no value of a dictionary.")
+            }
+            if case .object(let path) = expression, path.steps.last?.isCast == true {
+                throw refused("cannot give \"\(name)\": an object that is cast to an entity; ask for its properties.")
+            }
             return expression
         } catch let error as PredicateResolutionError {
             throw refused("cannot give \"\(name)\": \(error)", error)

@@ -16,6 +16,9 @@ struct FetchPlanner {
         guard specification.fetchLimit >= 0, specification.fetchOffset >= 0 else {
             throw Self.refused("fetchLimit and fetchOffset of a fetch of \(entity.name ?? "") may not be negative.")
         }
+        guard specification.fetchBatchSize >= 0 else {
+            throw Self.refused("fetchBatchSize of a fetch of \(entity.name ?? "") may not be negative; 0 is no batches.")
+        }
         try requireDictionaries(specification, entity)
         let subtree = entity.frozen.subtree
         let numbers = specification.includesSubentities ? Array(subtree) : [entity.entityNumber]
@@ -26,7 +29,8 @@ struct FetchPlanner {
             predicate: try resolvedPredicate(specification.predicate, entity),
             sort: try resolvedSort(specification.sortDescriptors ?? [], entity),
             limit: specification.fetchLimit,
-            offset: specification.fetchOffset
+            offset: specification.fetchOffset,
+            specification: specification
         )
     }
 

@@ -74,7 +74,7 @@ open class NSFetchRequest<ResultType>: NSPersistentStoreRequest, AnyFetchRequest
 
     /// The most results to give.
     ///
-    /// Default 0, for no limit.
+    /// Default 0, for no limit. A negative one makes the fetch throw 134070.
     open var fetchLimit: Int {
         get { specification.fetchLimit }
         set { change { $0.fetchLimit = newValue } }
@@ -82,7 +82,7 @@ open class NSFetchRequest<ResultType>: NSPersistentStoreRequest, AnyFetchRequest
 
     /// How many results to leave out at the start.
     ///
-    /// Default 0.
+    /// Default 0. A negative one makes the fetch throw 134070.
     open var fetchOffset: Int {
         get { specification.fetchOffset }
         set { change { $0.fetchOffset = newValue } }
@@ -116,7 +116,14 @@ open class NSFetchRequest<ResultType>: NSPersistentStoreRequest, AnyFetchRequest
 
     /// How many objects to read at a time.
     ///
-    /// Default 0, for all at once; otherwise the array of results fills as it is read.
+    /// Default 0, for all at once. Otherwise the fetch finds identities only, and the rows of a whole batch come with one
+    /// query when the first of its objects is realised:
+    ///
+    /// - ``NSManagedObjectContext/fetch(_:)`` gives an array, which has all objects from the start, as faults.
+    /// - ``NSManagedObjectContext/batchedResults(for:)`` gives a collection that makes objects as they are used.
+    ///
+    /// An array is read at once where batches would save nothing: if the limit is no larger than a batch, if the objects
+    /// come from several stores, or are to be refreshed. A negative size makes the fetch throw 134070.
     open var fetchBatchSize: Int {
         get { specification.fetchBatchSize }
         set { change { $0.fetchBatchSize = newValue } }
@@ -124,7 +131,8 @@ open class NSFetchRequest<ResultType>: NSPersistentStoreRequest, AnyFetchRequest
 
     /// Whether the rows are read, and not only their IDs.
     ///
-    /// Default `true`.
+    /// Default `true`. With `false` the objects are faults each of which goes to the row cache, then to the store, when it is
+    /// realised.
     open var includesPropertyValues: Bool {
         get { specification.includesPropertyValues }
         set { change { $0.includesPropertyValues = newValue } }
@@ -132,7 +140,8 @@ open class NSFetchRequest<ResultType>: NSPersistentStoreRequest, AnyFetchRequest
 
     /// Whether objects come as faults, to be filled when a property is first read.
     ///
-    /// Default `true`.
+    /// Default `true`. Their rows are read all the same, so that filling them does not go to the store. With `false` they are
+    /// realised at once; those of a batch, when the batch is read.
     open var returnsObjectsAsFaults: Bool {
         get { specification.returnsObjectsAsFaults }
         set { change { $0.returnsObjectsAsFaults = newValue } }
@@ -140,7 +149,7 @@ open class NSFetchRequest<ResultType>: NSPersistentStoreRequest, AnyFetchRequest
 
     /// Whether objects that the context has already are brought up to date with the store.
     ///
-    /// Default `false`.
+    /// Default `false`. Unsaved changes stay on top. With `true` rows are read whatever ``includesPropertyValues`` says.
     open var shouldRefreshRefetchedObjects: Bool {
         get { specification.shouldRefreshRefetchedObjects }
         set { change { $0.shouldRefreshRefetchedObjects = newValue } }
@@ -148,7 +157,9 @@ open class NSFetchRequest<ResultType>: NSPersistentStoreRequest, AnyFetchRequest
 
     /// The relationships, as key paths, whose objects are read along with the results.
     ///
-    /// Default `nil`.
+    /// Default `nil`. Each relationship on a path takes one query, to-one or to-many, whatever the number of objects; none for
+    /// what is known already. Relationships and objects that are loaded or changed stay as they are. A path that leads
+    /// through something else than stored relationships makes the fetch throw 134070.
     open var relationshipKeyPathsForPrefetching: [String]? {
         get { specification.relationshipKeyPathsForPrefetching }
         set { change { $0.relationshipKeyPathsForPrefetching = newValue } }
@@ -158,7 +169,10 @@ open class NSFetchRequest<ResultType>: NSPersistentStoreRequest, AnyFetchRequest
 
     /// What to fetch, as names or property descriptions.
     ///
-    /// Default `nil`, for all attributes.
+    /// Default `nil`, for all attributes. A fetch of objects gives faults that know the attributes and to-one relationships that
+    /// are named here; to read another property, or to change one, fills the object. Whole rows are read where they are
+    /// needed anyhow: for objects that are no faults, with unsaved changes, in batches, and from several stores. What is no
+    /// stored property makes the fetch throw 134070.
     open var propertiesToFetch: [Any]? {
         get { specification.propertiesToFetch }
         set { change { $0.propertiesToFetch = newValue } }

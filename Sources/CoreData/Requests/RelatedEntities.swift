@@ -30,8 +30,8 @@ enum RelatedEntities {
         switch expression {
         case .constant: break
         // The last step's object is only named, not looked into.
-        case .object(let path): for step in path.steps.dropLast() { roots.insert(step.rootNumber) }
-        case .attribute(let path, _): for step in path.steps { roots.insert(step.rootNumber) }
+        case .object(let path): collect(path.steps.dropLast(), into: &roots)
+        case .attribute(let path, _): collect(path.steps[...], into: &roots)
         case .function(_, let operands, _): for operand in operands { collect(operand, into: &roots) }
         case .aggregate(let aggregate):
             collect(aggregate.collection, into: &roots)
@@ -47,9 +47,14 @@ enum RelatedEntities {
         }
     }
 
+    /// A cast stays at its object.
+    private static func collect(_ steps: ArraySlice<PredicateRelationship>, into roots: inout Set<Int>) {
+        for step in steps where !step.isCast { roots.insert(step.rootNumber) }
+    }
+
     private static func collect(_ collection: ResolvedCollection, into roots: inout Set<Int>) {
-        for step in collection.owner.steps { roots.insert(step.rootNumber) }
-        if collection.owner.variable != 0 || !collection.owner.steps.isEmpty {
+        collect(collection.owner.steps[...], into: &roots)
+        if collection.owner.variable != 0 || collection.owner.steps.contains(where: { !$0.isCast }) {
             // The membership is of another object than the fetched one.
             roots.insert(collection.relationship.rootNumber)
         }

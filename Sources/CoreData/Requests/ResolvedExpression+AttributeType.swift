@@ -7,7 +7,7 @@ extension ResolvedExpression {
     /// - Returns: `.undefinedAttributeType` for the nil constant.
     func attributeType(in layout: EntityLayout) -> (type: NSAttributeType, attribute: NSAttributeDescription?) {
         switch self {
-        case .attribute(let path, let attribute):
+        case .attribute(let path, let attribute) where attribute.type != .entity:
             // Every schema of the framework's own is a layout.
             let owner = path.steps.last.map { $0.destination as? EntityLayout } ?? layout
             guard let slot = owner?.slots[attribute.slot] else { break }
@@ -43,7 +43,7 @@ extension NSAttributeType {
     /// The widest type of attribute for a type of expressions.
     init(_ type: ResolvedType) {
         switch type {
-        case .null: self = .undefinedAttributeType
+        case .null, .entity: self = .undefinedAttributeType
         case .bool: self = .booleanAttributeType
         case .integer: self = .integer64AttributeType
         case .double: self = .doubleAttributeType

@@ -16,6 +16,11 @@ protocol RowStore: NSPersistentStore {
     /// Counts what a fetch would return, limit and offset applied.
     func count(for plan: FetchPlan) throws -> Int
 
+    /// Answers a fetch with whole rows of one moment, as many at a time as the caller takes.
+    ///
+    /// Holds no more of them in memory than that, where the store can.
+    func cursor(for plan: FetchPlan) throws -> any RowCursor
+
     /// Answers a fetch of dictionaries, in the order asked for.
     ///
     /// A store that computes nothing itself leaves it to the default, which reads whole rows.
@@ -35,6 +40,11 @@ protocol RowStore: NSPersistentStore {
 
     /// Reads the destinations of a to-many relationship, in their order if it is ordered.
     func members(of relationship: ToManySlot, ownedBy owner: ObjectReference) throws -> [ObjectReference]
+
+    /// Reads the destinations of a to-many relationship of many owners, with one query where the store has queries.
+    ///
+    /// A store need not implement it: the extension asks for each owner.
+    func memberships(of relationship: ToManySlot, ownedBy owners: [ObjectReference]) throws -> Memberships
 
     /// Reserves keys that no other row has had or will have.
     ///
@@ -57,6 +67,52 @@ protocol RowStore: NSPersistentStore {
 
     /// Lets go of everything, after the last request. No other member is called afterwards.
     func close()
+
+    // MARK: - What only stores of one's own do in another way
+
+    /// Whether a fetch brings rows; otherwise each is asked for when its object's fault fires.
+    var fetchesRows: Bool { get }
+
+    /// Whether a save is told in objects, which must have their permanent IDs by then.
+    var isToldOfObjects: Bool { get }
+
+    /// Gets ready for requests, after the metadata was loaded and before anybody else knows the store.
+    func open(as entry: OpenStore) throws
+
+    /// Reserves keys for new objects, in their order.
+    func keys(for objects: [NSManagedObject]) throws -> [Int64]
+
+    /// As ``save(_:didCommit:)``, on behalf of a context.
+    func save(_ changes: StoreChanges, of context: NSManagedObjectContext, didCommit: (StoreSaveResult) -> Void) throws
+        -> [StoreConflict]
+
+    /// What stands for a key in a URI, after the `p`.
+    func uriText(ofKey key: Int64, in layout: EntityLayout) -> String
+
+    /// The key that a URI means.
+    func key(fromURIText text: Substring, of layout: EntityLayout) -> Int64?
+}
+
+extension RowStore {
+    var fetchesRows: Bool { true }
+
+    var isToldOfObjects: Bool { false }
+
+    func open(as entry: OpenStore) throws {}
+
+    func keys(for objects: [NSManagedObject]) throws -> [Int64] {
+        let counts = Dictionary(objects.map { ($0.layout.rootNumber, 1) }, uniquingKeysWith: +)
+        var keys = try reserveKeys(counts).mapValues { $0.makeIterator() }
+        return objects.compactMap { keys[$0.layout.rootNumber]?.next() }
+    }
+
+    func save(_ changes: StoreChanges, of context: NSManagedObjectContext, didCommit: (StoreSaveResult) -> Void) throws
+        -> [StoreConflict]
+    { try save(changes, didCommit: didCommit) }
+
+    func uriText(ofKey key: Int64, in layout: EntityLayout) -> String { "\(key)" }
+
+    func key(fromURIText text: Substring, of layout: EntityLayout) -> Int64? { Int64(text).flatMap { $0 > 0 ? $0 : nil } }
 }
 
 /// The unsaved work of one context on one store, with no reference to a live object.
@@ -126,6 +182,8 @@ enum StoreConflict {
     /// Rows that break a uniqueness constraint: the keys of the save's own rows (as handed over), and the stored row
     /// that they collide with, if the collision is not among themselves only.
     case constraint(entity: EntityLayout, attributes: [String], keys: [Int64], persisted: Row?)
+    /// A changed relationship leads to a row that somebody else has deleted. `root`: The number of its root entity.
+    case missing(ObjectReference, root: Int)
 }
 
 /// A set of slot positions, without allocation for entities of up to 64 slots.

@@ -62,6 +62,10 @@ final class StoreRowReader: RowFinder {
         try members(of: relationship, in: subject).compactMap { try row($0, relationship)?.buffer }
     }
 
+    func isKind(_ subject: AnyObject, of schema: any PredicateSchema) -> Bool {
+        row(subject).layout.isKind(of: schema)
+    }
+
     func count(of relationship: PredicateRelationship, in subject: AnyObject) throws -> Int {
         try members(of: relationship, in: subject).count
     }

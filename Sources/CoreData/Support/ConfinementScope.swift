@@ -13,6 +13,8 @@ enum ConfinementScope {
     fileprivate struct Frame {
         unowned(unsafe) let owner: AnyObject
         let outer: UnsafeMutablePointer<Frame>?
+        /// Where the work of the operation that the scope belongs to is counted.
+        let tally: UnsafeMutablePointer<OperationTally>?
     }
 
     private static let key: pthread_key_t = {
@@ -34,6 +36,19 @@ enum ConfinementScope {
     struct Stack: @unchecked Sendable {
         // @unchecked Sendable: the frames are constant, and the thread they belong to waits while they are used.
         fileprivate let top: UnsafeMutablePointer<Frame>?
+
+        var isEmpty: Bool { top == nil }
+
+        /// Whose scopes they are, from the innermost out; one may occur more than once.
+        var owners: [AnyObject] {
+            var result: [AnyObject] = []
+            var frame = top
+            while let current = frame {
+                result.append(current.pointee.owner)
+                frame = current.pointee.outer
+            }
+            return result
+        }
     }
 
     /// The scopes of the current thread.
@@ -51,9 +66,16 @@ enum ConfinementScope {
     ///
     /// Blocks of the main queue run on the main thread whoever waits for them, so the scopes of the waiting thread have to
     /// be handed over.
-    static func enter<T>(_ owner: AnyObject, within stack: Stack, _ body: () throws -> T) rethrows -> T {
+    ///
+    /// What is counted goes to `tally`, or where the enclosing scope's goes.
+    static func enter<T>(
+        _ owner: AnyObject,
+        within stack: Stack,
+        tally: UnsafeMutablePointer<OperationTally>? = nil,
+        _ body: () throws -> T
+    ) rethrows -> T {
         let before = top
-        var frame = Frame(owner: owner, outer: stack.top)
+        var frame = Frame(owner: owner, outer: stack.top, tally: tally ?? stack.top?.pointee.tally)
         return try withUnsafeMutablePointer(to: &frame) { pointer in
             pthread_setspecific(key, pointer)
             defer { pthread_setspecific(key, before) }
@@ -71,6 +93,10 @@ enum ConfinementScope {
         }
         return false
     }
+
+    /// Where the work of the current operation is counted; `nil` if nobody wants to know.
+    @inline(__always)
+    static var tally: UnsafeMutablePointer<OperationTally>? { top?.pointee.tally }
 
     /// The innermost scope of the current thread.
     static var innermost: AnyObject? { top?.pointee.owner }
@@ -94,8 +120,9 @@ enum ConfinementScope {
 enum MainQueue {
     private final class Token: Sendable {}
 
-    /// Stands for the main queue in the stack of scopes, while a block on another queue is waited for from there.
-    private static let token = Token()
+    /// Stands for the main queue in the stack of scopes, while a block on another queue is waited for from there, and among
+    /// those who wait for each other.
+    static let token: AnyObject & Sendable = Token()
 
     private static let key: DispatchSpecificKey<Bool> = {
         let key = DispatchSpecificKey<Bool>()

@@ -3,156 +3,214 @@ protocol TableElement: AnyObject {
     var tableKey: Int64 { get }
 }
 
-/// A hash table of strongly held objects that carry their own 64-bit key.
+/// A table of strongly held objects that carry their own 64-bit key.
 ///
-/// A slot is one pointer; the key is read through it. An insertion costs a few nanoseconds where a `Dictionary` of IDs
-/// costs hundreds, and an entry takes 8 bytes at a load of at most one half. Removal shifts later entries back, so there
-/// are no tombstones and a table that empties and fills does not slow down.
+/// An entry is the key and one pointer, so that looking for a key, growing and closing gaps touch no element.
+///
+/// As long as the keys lie close together, as primary keys mostly do, the table is direct: an entry lies at its key
+/// modulo the capacity, where no two can meet, and a scan in the order of the keys goes through the memory from one end
+/// to the other, while a hash would wait for a distant line at each key. Other keys are hashed, and at most four fifths
+/// of the entries are taken; removal shifts later entries back, so there are no tombstones and a table that empties and
+/// fills does not slow down.
 ///
 /// Not thread-safe: the owner's lock or queue guards it. An element's key may not change while it is in the table.
 final class ObjectTable<Element: TableElement> {
-    private var slots: UnsafeMutablePointer<Unmanaged<Element>?>
-    private var capacity: Int
-    private(set) var count = 0
-
-    init() {
-        capacity = 0
-        slots = UnsafeMutablePointer.allocate(capacity: 0)
+    private struct Entry {
+        var key: Int64
+        /// `nil` in an entry that is free.
+        var element: Unmanaged<Element>?
     }
+
+    private var entries = UnsafeMutablePointer<Entry>.allocate(capacity: 0)
+    private var capacity = 0
+    private(set) var count = 0
+    /// Whether an entry lies at its key modulo the capacity.
+    ///
+    /// Then from `low` to `high`, between which all keys are, it is less than the capacity.
+    private var isDirect = true
+    private var low = Int64.max
+    private var high = Int64.min
 
     deinit {
         releaseAll()
-        slots.deallocate()
+        entries.deallocate()
     }
 
     private func releaseAll() {
         guard count > 0 else { return }
-        for index in 0..<capacity {
-            slots[index]?.release()
-        }
+        for index in 0..<capacity { entries[index].element?.release() }
     }
 
+    // MARK: - Finding
+
     @inline(__always)
-    private func home(_ key: Int64) -> Int {
-        Int(truncatingIfNeeded: hashedKey(key)) & (capacity &- 1)
+    private func directIndex(of key: Int64) -> Int { Int(truncatingIfNeeded: key) & (capacity &- 1) }
+
+    @inline(__always)
+    private func home(of key: Int64) -> Int { Int(truncatingIfNeeded: hashedKey(key)) & (capacity &- 1) }
+
+    /// Where a hashed table has the key, or the free entry where it would be.
+    @inline(__always)
+    private func hashedIndex(of key: Int64) -> Int {
+        var index = home(of: key)
+        while entries[index].element != nil, entries[index].key != key { index = (index &+ 1) & (capacity &- 1) }
+        return index
+    }
+
+    /// Where the key is; `nil` if it is not in the table.
+    @inline(__always)
+    private func index(of key: Int64) -> Int? {
+        guard count > 0 else { return nil }
+        if isDirect, key < low || key > high { return nil }
+        let index = isDirect ? directIndex(of: key) : hashedIndex(of: key)
+        return entries[index].element == nil ? nil : index
     }
 
     /// The element filed under `key`.
     @inline(__always)
     subscript(key: Int64) -> Element? {
-        guard capacity > 0 else { return nil }
-        var index = home(key)
-        while let entry = slots[index] {
-            if entry._withUnsafeGuaranteedRef({ $0.tableKey == key }) { return entry.takeUnretainedValue() }
-            index = (index &+ 1) & (capacity &- 1)
-        }
-        return nil
-    }
-
-    /// Files an element, in place of any other of the same key.
-    @inline(__always)
-    func insert(_ element: Element) {
-        if count &* 2 >= capacity { grow(for: count + 1) }
-        let key = element.tableKey
-        var index = home(key)
-        while let entry = slots[index] {
-            if entry._withUnsafeGuaranteedRef({ $0.tableKey == key }) {
-                slots[index] = Unmanaged.passRetained(element)
-                entry.release()
-                return
-            }
-            index = (index &+ 1) & (capacity &- 1)
-        }
-        slots[index] = Unmanaged.passRetained(element)
-        count &+= 1
+        guard let index = index(of: key) else { return nil }
+        return entries[index].element?.takeUnretainedValue()
     }
 
     /// Whether somebody besides the table holds the element filed under `key`.
     ///
     /// False if there is none.
     func isHeldElsewhere(_ key: Int64) -> Bool {
-        guard capacity > 0 else { return false }
-        var index = home(key)
-        while let entry = slots[index] {
-            if entry._withUnsafeGuaranteedRef({ $0.tableKey == key }) {
-                // As in `sweep(where:)`: the table's own count is moved into a local for the question.
-                var element: Element? = entry.takeRetainedValue()
-                let isHeld = !isKnownUniquelyReferenced(&element)
-                _ = element.map { Unmanaged.passRetained($0) }
-                return isHeld
-            }
-            index = (index &+ 1) & (capacity &- 1)
+        index(of: key).map { !isHeldHereOnly($0) } ?? false
+    }
+
+    /// Whether the table's is the only count of the element at `index`, which must be taken.
+    @inline(__always)
+    private func isHeldHereOnly(_ index: Int) -> Bool {
+        withUnsafeMutablePointer(to: &entries[index].element) { pointer in
+            // An unmanaged reference lies in memory as a counted one does. Asked where it lies, nothing is counted.
+            pointer.withMemoryRebound(to: Element?.self, capacity: 1) { isKnownUniquelyReferenced(&$0.pointee) }
         }
-        return false
+    }
+
+    // MARK: - Filing
+
+    /// The entry for a key that is to be filed: its own, or a free one.
+    @inline(__always)
+    private func entry(for key: Int64) -> UnsafeMutablePointer<Entry> {
+        let (lowest, highest) = (min(low, key), max(high, key))
+        if isDirect ? Self.spans(lowest, highest, lessThan: capacity) : Self.holds(count &+ 1, in: capacity) {
+            (low, high) = (lowest, highest)
+        } else {
+            rebuild(for: count + 1, including: key)
+        }
+        return entries + (isDirect ? directIndex(of: key) : hashedIndex(of: key))
+    }
+
+    /// Files an element, in place of any other of the same key.
+    @inline(__always)
+    func insert(_ element: Element) {
+        let key = element.tableKey
+        let entry = entry(for: key)
+        let former = entry.pointee.element
+        entry.pointee = Entry(key: key, element: Unmanaged.passRetained(element))
+        if let former { former.release() } else { count &+= 1 }
+    }
+
+    /// Files an element unless there is one of the same key, and counts nothing but that.
+    ///
+    /// - Returns: The one that is there; `nil` if `element` was filed.
+    @inline(__always)
+    func insertUnlessKnown(_ element: Unmanaged<Element>) -> Unmanaged<Element>? {
+        let key = element._withUnsafeGuaranteedRef { $0.tableKey }
+        let entry = entry(for: key)
+        if let known = entry.pointee.element { return known }
+        entry.pointee = Entry(key: key, element: element.retain())
+        count &+= 1
+        return nil
+    }
+
+    // MARK: - Growing
+
+    /// Whether a hashed table of a capacity has room for `count` elements.
+    @inline(__always)
+    private static func holds(_ count: Int, in capacity: Int) -> Bool { count &* 5 <= capacity &* 4 }
+
+    /// Whether `high` is above `low` by less than `limit`.
+    @inline(__always)
+    private static func spans(_ low: Int64, _ high: Int64, lessThan limit: Int) -> Bool {
+        UInt64(bitPattern: high &- low) < UInt64(truncatingIfNeeded: limit)
     }
 
     /// Makes room for `additional` more elements at once.
     func reserve(_ additional: Int) {
-        if (count + additional) * 2 > capacity { grow(for: count + additional) }
+        if !Self.holds(count + additional, in: capacity) { rebuild(for: count + additional, including: nil) }
     }
+
+    /// Moves all entries into memory for `wanted` elements, `key` among them.
+    @inline(never)
+    private func rebuild(for wanted: Int, including key: Int64?) {
+        // Anew, since those at the ends may have been removed.
+        (low, high) = (key ?? .max, key ?? .min)
+        for index in 0..<capacity where entries[index].element != nil {
+            (low, high) = (min(low, entries[index].key), max(high, entries[index].key))
+        }
+        var size = 16
+        while !Self.holds(wanted, in: size) { size <<= 1 }
+        isDirect = low > high || Self.spans(low, high, lessThan: size * 2)
+        if isDirect, low <= high {
+            // With some room at the ends: keys that move on in one direction shall not bring the next rebuild at once.
+            while !Self.spans(low, high, lessThan: size - size / 8) { size <<= 1 }
+        }
+        let (old, oldCapacity) = (entries, capacity)
+        entries = UnsafeMutablePointer.allocate(capacity: size)
+        entries.initialize(repeating: Entry(key: 0, element: nil), count: size)
+        capacity = size
+        for index in 0..<oldCapacity where old[index].element != nil {
+            let key = old[index].key
+            entries[isDirect ? directIndex(of: key) : hashedIndex(of: key)] = old[index]
+        }
+        old.deallocate()
+    }
+
+    // MARK: - Removing
 
     /// Takes out the element filed under `key`.
     @discardableResult
     func remove(_ key: Int64) -> Element? {
-        guard capacity > 0 else { return nil }
-        var index = home(key)
-        while let entry = slots[index] {
-            if entry._withUnsafeGuaranteedRef({ $0.tableKey == key }) {
-                closeGap(at: index)
-                count &-= 1
-                return entry.takeRetainedValue()
-            }
-            index = (index &+ 1) & (capacity &- 1)
-        }
-        return nil
+        guard let index = index(of: key), let element = entries[index].element else { return nil }
+        if isDirect { entries[index].element = nil } else { closeGap(at: index) }
+        count &-= 1
+        return element.takeRetainedValue()
     }
 
     private func closeGap(at start: Int) {
         var gap = start
         var index = (start &+ 1) & (capacity &- 1)
-        while let entry = slots[index] {
-            let wanted = home(entry._withUnsafeGuaranteedRef { $0.tableKey })
+        while entries[index].element != nil {
+            let wanted = home(of: entries[index].key)
             // The entry may move into the gap unless its home lies between the gap and itself.
             if (index &- wanted) & (capacity &- 1) >= (index &- gap) & (capacity &- 1) {
-                slots[gap] = entry
+                entries[gap] = entries[index]
                 gap = index
             }
             index = (index &+ 1) & (capacity &- 1)
         }
-        slots[gap] = nil
-    }
-
-    private func grow(for wanted: Int) {
-        var size = 16
-        while size < wanted &* 2 { size <<= 1 }
-        let old = slots
-        let oldCapacity = capacity
-        slots = UnsafeMutablePointer.allocate(capacity: size)
-        slots.initialize(repeating: nil, count: size)
-        capacity = size
-        for position in 0..<oldCapacity {
-            guard let entry = old[position] else { continue }
-            var index = home(entry._withUnsafeGuaranteedRef { $0.tableKey })
-            while slots[index] != nil { index = (index &+ 1) & (capacity &- 1) }
-            slots[index] = entry
-        }
-        old.deallocate()
+        entries[gap].element = nil
     }
 
     func removeAll() {
         releaseAll()
-        slots.deallocate()
-        capacity = 0
-        count = 0
-        slots = UnsafeMutablePointer.allocate(capacity: 0)
+        entries.deallocate()
+        entries = UnsafeMutablePointer.allocate(capacity: 0)
+        (capacity, count) = (0, 0)
+        (isDirect, low, high) = (true, .max, .min)
     }
+
+    // MARK: - Walking
 
     /// Calls `body` with each element, in no order.
     ///
     /// `body` may not change the table.
     func forEach(_ body: (Element) throws -> Void) rethrows {
         for index in 0..<capacity {
-            if let entry = slots[index] { try body(entry.takeUnretainedValue()) }
+            if let element = entries[index].element { try body(element.takeUnretainedValue()) }
         }
     }
 
@@ -161,10 +219,8 @@ final class ObjectTable<Element: TableElement> {
     /// `body` may not change the table.
     func forEachHeldElsewhere(_ body: (Element) -> Void) {
         for index in 0..<capacity {
-            guard let entry = slots[index] else { continue }
-            var element: Element? = entry.takeRetainedValue()
-            if !isKnownUniquelyReferenced(&element), let element { body(element) }
-            _ = element.map { Unmanaged.passRetained($0) }
+            guard let element = entries[index].element, !isHeldHereOnly(index) else { continue }
+            body(element.takeUnretainedValue())
         }
     }
 
@@ -175,13 +231,10 @@ final class ObjectTable<Element: TableElement> {
     func sweep(where isDisposable: (Element) -> Bool) -> Int {
         var disposable: [Int64] = []
         for index in 0..<capacity {
-            guard let entry = slots[index] else { continue }
-            // The table's count is the only one: moving it into a local for the question leaves it at one.
-            var element: Element? = entry.takeRetainedValue()
-            if isKnownUniquelyReferenced(&element), let element, isDisposable(element) {
-                disposable.append(element.tableKey)
-            }
-            _ = element.map { Unmanaged.passRetained($0) }
+            guard let element = entries[index].element, isHeldHereOnly(index),
+                element._withUnsafeGuaranteedRef(isDisposable)
+            else { continue }
+            disposable.append(entries[index].key)
         }
         for key in disposable { remove(key) }
         return disposable.count

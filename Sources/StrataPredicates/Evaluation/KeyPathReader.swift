@@ -13,26 +13,43 @@ enum KeyPathReader {
         return try value(of: object, keys: path.split(separator: ".", omittingEmptySubsequences: false)[...])
     }
 
-    private static func value(of object: Any?, keys: ArraySlice<Substring>) throws -> Any? {
-        guard let key = keys.first else { return object }
-        let rest = keys.dropFirst()
-        if key.first == "@" {
-            return try CollectionOperator.value(named: key, of: object) { try value(of: $0, keys: rest) }
-        }
-        guard let object = nullToNil(object) else {
-            // A count further on is a number all the same: nothing has no members.
-            guard let position = rest.firstIndex(where: { $0.first == "@" }) else { return nil }
-            return try value(of: nil, keys: rest[position...])
-        }
-        if key.lowercased() == "self" { return try value(of: object, keys: rest) }
-        if !(object is any KeyedValues), let members = collectionMembers(of: object) {
-            guard let position = keys.firstIndex(where: { $0.first == "@" }) else {
-                return try members.map { try value(of: $0, keys: keys) as Any? ?? NSNull() }
+    /// Goes deeper only at collections, so that a path from outside cannot exhaust the stack by its length.
+    private static func value(of start: Any?, keys path: ArraySlice<Substring>, depth: Int = 0) throws -> Any? {
+        guard depth < 100 else { throw PredicateEvaluationError("the key path leads through too many collections") }
+        var keys = path
+        var current = start
+        while let key = keys.first {
+            let rest = keys.dropFirst()
+            if key.first == "@" {
+                return try CollectionOperator.value(named: key, of: current) {
+                    try value(of: $0, keys: rest, depth: depth + 1)
+                }
             }
-            let values = try members.map { try value(of: $0, keys: keys[..<position]) }
-            return try value(of: values.map { $0 ?? NSNull() }, keys: keys[position...])
+            guard let object = nullToNil(current) else {
+                // A count further on is a number all the same: nothing has no members.
+                guard let position = rest.firstIndex(where: { $0.first == "@" }) else { return nil }
+                current = nil
+                keys = rest[position...]
+                continue
+            }
+            if key.lowercased() == "self" {
+                keys = rest
+                continue
+            }
+            if !(object is any KeyedValues), let members = collectionMembers(of: object) {
+                let position = keys.firstIndex(where: { $0.first == "@" }) ?? keys.endIndex
+                let values = try members.map {
+                    try value(of: $0, keys: keys[..<position], depth: depth + 1) ?? NSNull()
+                }
+                if position == keys.endIndex { return values }
+                current = values
+                keys = keys[position...]
+                continue
+            }
+            current = try value(of: object, key: String(key))
+            keys = rest
         }
-        return try value(of: try value(of: object, key: String(key)), keys: rest)
+        return current
     }
 
     /// The value of one key.
@@ -40,6 +57,7 @@ enum KeyPathReader {
         guard let object = nullToNil(object) else { return nil }
         if key.lowercased() == "self" { return object }
         switch object {
+        case let member as any PredicateEntityMember: return nullToNil(try member.predicateValue(forKey: key))
         case let coding as any KeyValueCoding: return nullToNil(coding.value(forKey: key))
         case let dictionary as any KeyedValues: return nullToNil(dictionary.keyedValue(key))
         case let expression as NSExpression: throw PredicateEvaluationError("\(expression) has no key \(key)")

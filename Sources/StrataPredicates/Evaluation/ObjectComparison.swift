@@ -42,6 +42,9 @@ struct ObjectComparison {
         if let left = collectionMembers(of: lhs), let right = collectionMembers(of: rhs) {
             return collectionsAreEqual(left, right, areOrdered: isOrdered(lhs) && isOrdered(rhs))
         }
+        if let left = lhs as? any PredicateEntityReference, let right = rhs as? any PredicateEntityReference {
+            return left.predicateEntityName == right.predicateEntityName
+        }
         guard let left = MemberKey(lhs), let right = MemberKey(rhs) else { return false }
         return left == right
     }

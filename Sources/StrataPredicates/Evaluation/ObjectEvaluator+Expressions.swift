@@ -59,7 +59,7 @@ extension ObjectEvaluator {
         switch function {
         case .noIndex: return values.first ?? nil
         case .index: return try element(of: values[0], at: values[1])
-        case .cast: return cast(values[0], to: values[1])
+        case .cast: return try cast(values[0], to: values[1])
         case _ where function.isCollectionFunction && values.count == 1:
             let members = values[0] == nil ? [] : flattenedMembers(of: values[0])
             return function.aggregate(members.map { PredicateValue(any: $0) }).anyValue
@@ -67,12 +67,21 @@ extension ObjectEvaluator {
         }
     }
 
-    private func cast(_ value: Any?, to type: Any?) -> Any? {
-        guard let name = PredicateValue(scalar: type)?.stringValue, let target = CastTarget(rawValue: name) else {
-            return nil
-        }
+    private func cast(_ value: Any?, to type: Any?) throws -> Any? {
+        guard let name = PredicateValue(scalar: type)?.stringValue else { return nil }
+        guard let target = CastTarget(rawValue: name) else { return try cast(value, toEntity: name) }
         if let value, let constant = target.constant(from: value) { return constant }
         return target.apply(PredicateValue(any: value)).anyValue
+    }
+
+    /// An object that is of an entity, and nil for one that is not; of a collection, all its members so.
+    private func cast(_ value: Any?, toEntity name: String) throws -> Any? {
+        guard let value else { return nil }
+        if let object = value as? any PredicateEntityMember { return object.isKind(ofEntityNamed: name) ? value : nil }
+        guard let members = collectionMembers(of: value) else {
+            throw PredicateEvaluationError("a value of type \(type(of: value)) cannot be cast to \(name)")
+        }
+        return try members.map { try cast($0, toEntity: name) ?? NSNull() }
     }
 
     private func element(of collection: Any?, at index: Any?) throws -> Any? {

@@ -29,11 +29,27 @@ open class NSExpression: NSObject, NSCopying {
         case custom(ExpressionType)
     }
 
-    package let kind: Kind
+    /// Never changes but while the expression goes away.
+    package private(set) var kind: Kind
+    /// How many levels of expressions and predicates there are, this one included.
+    package let depth: Int
 
     package init(kind: Kind) {
         self.kind = kind
+        depth = kind.depth
         super.init()
+    }
+
+    /// Takes a deep tree apart level by level: if each level freed the next, the stack would not hold them all.
+    deinit {
+        guard depth > TreeDepth.limit else { return }
+        var rest = kind.children
+        kind = .evaluatedObject
+        while var expression = rest.popLast() {
+            guard isKnownUniquelyReferenced(&expression) else { continue }
+            rest += expression.kind.children
+            expression.kind = .evaluatedObject
+        }
     }
 
     // MARK: - Making expressions
@@ -41,6 +57,7 @@ open class NSExpression: NSObject, NSCopying {
     /// The initialiser for subclasses, which override ``expressionValue(with:context:)`` and the accessors of their kind.
     public init(expressionType type: ExpressionType) {
         kind = .custom(type)
+        depth = 1
         super.init()
     }
 
@@ -163,7 +180,8 @@ open class NSExpression: NSObject, NSCopying {
     ///   - context: The values of variables, by name without the dollar sign. Subqueries do not write into it.
     /// - Returns: The value, `nil` for none.
     open func expressionValue(with object: Any?, context: NSMutableDictionary?) -> Any? {
-        ObjectEvaluator(object: object, context: context).publicValue(of: self)
+        guard depth <= TreeDepth.limit else { return nil }
+        return ObjectEvaluator(object: object, context: context).publicValue(of: self)
     }
 
     // MARK: - NSObject

@@ -182,8 +182,13 @@ enum FormatPrimary {
     private static func cast(_ parser: inout FormatParser, at position: Int) throws -> Node {
         let (arguments, depth) = try list(&parser, "(", ")")
         guard arguments.count == 2, case .constant(let type) = arguments[1].kind,
-            let target = PredicateValue(scalar: type)?.stringValue.flatMap(CastTarget.init(rawValue:))
-        else {
+            let name = PredicateValue(scalar: type)?.stringValue
+        else { throw parser.failure("CAST(value, type)") }
+        // What is no literal may be an object, which is cast to an entity; the model knows their names.
+        if CastTarget(rawValue: name) == nil, !isConstant(arguments[0]) {
+            return try parser.node(.expression(call(.cast, arguments)), depth: depth + 1, at: position)
+        }
+        guard let target = CastTarget(rawValue: name) else {
             let names = CastTarget.allCases.map(\.rawValue).joined(separator: ", ")
             throw parser.failure("CAST(value, type) with one of the types \(names)")
         }
@@ -192,6 +197,11 @@ enum FormatPrimary {
             return try parser.node(.expression(NSExpression(forConstantValue: constant)), depth: 1, at: position)
         }
         return try parser.node(.expression(call(.cast, arguments)), depth: depth + 1, at: position)
+    }
+
+    private static func isConstant(_ expression: NSExpression) -> Bool {
+        if case .constant = expression.kind { return true }
+        return false
     }
 
     private static func aggregate(_ parser: inout FormatParser) throws -> Node {
@@ -236,12 +246,15 @@ enum FormatPrimary {
     private static func postfix(_ parser: inout FormatParser, _ node: Node) throws -> Node {
         var node = node
         while true {
-            if try parser.accept(symbol: ".") {
-                var step = ""
-                if try parser.accept(symbol: "@") { step = "@" }
-                step += try pathComponent(&parser)
-                try parser.advance()
-                let expression = appending(step, to: try parser.expression(node))
+            if parser.token.isSymbol(".") {
+                // All steps at once: to lengthen a path by one copies it.
+                var steps: [String] = []
+                while try parser.accept(symbol: ".") {
+                    let mark = try parser.accept(symbol: "@") ? "@" : ""
+                    steps.append(try mark + pathComponent(&parser))
+                    try parser.advance()
+                }
+                let expression = appending(steps.joined(separator: "."), to: try parser.expression(node))
                 node = try parser.node(.expression(expression), depth: node.depth, at: node.position)
             } else if parser.token.isSymbol("[") {
                 node = try index(&parser, node)

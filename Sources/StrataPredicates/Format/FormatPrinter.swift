@@ -1,17 +1,20 @@
 /// Writes predicates and expressions in the format language, so that the text parses back to an equal tree.
 ///
 /// What has no text form is written for reading only: blocks, custom selectors, objects of unknown classes, names in a key
-/// path that are no words.
+/// path that are no words. A tree deeper than ``TreeDepth/limit`` is only named.
 struct FormatPrinter {
     private var text = ""
 
     static func text(of predicate: NSPredicate) -> String {
+        let depth = TreeDepth.of(predicate)
+        guard depth <= TreeDepth.limit else { return "<a predicate \(depth) levels deep>" }
         var printer = FormatPrinter()
         printer.write(predicate)
         return printer.text
     }
 
     static func text(of expression: NSExpression) -> String {
+        guard expression.depth <= TreeDepth.limit else { return "<an expression \(expression.depth) levels deep>" }
         var printer = FormatPrinter()
         printer.write(expression, floor: 0)
         return printer.text
@@ -222,7 +225,7 @@ struct FormatPrinter {
             text += "CAST(\(Double(fixed) == seconds ? fixed : String(seconds)), \"NSDate\")"
         case .uuid(let value)?: write(cast: value.uuidString, .uuid)
         case .data(let value)?: write(cast: value.base64EncodedString(), .data)
-        case .reference?, .collection?, nil:
+        case .reference?, .entity?, .collection?, nil:
             guard let members = collectionMembers(of: value) else {
                 text += value.map { String(describing: $0) } ?? "nil"
                 return

@@ -6,6 +6,9 @@ package protocol KeyPathNaming: AnyObject {
     ///
     /// - Throws: ``PredicateTranslationError`` if the key path leads anywhere but to a property that has a name.
     static func predicateName(of keyPath: AnyKeyPath) throws -> String
+
+    /// The name by which a cast finds the entity of the type: that of the entity or of the class.
+    static var castName: String { get }
 }
 
 extension AnyKeyPath {

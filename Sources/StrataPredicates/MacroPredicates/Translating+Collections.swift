@@ -48,10 +48,7 @@ extension PredicateExpressions.SequenceAllSatisfy: PredicateTranslating {
 extension PredicateExpressions.Filter: PredicateTranslating {
     func translate(_ translator: inout PredicateTranslator) throws -> Translation {
         switch try Members(sequence, variable.key, filter, &translator) {
-        case .constants:
-            throw PredicateTranslationError(
-                "A collection of the program cannot be filtered by an object's values; use contains(where:) or allSatisfy(_:)."
-            )
+        case .constants(let conditions): return Translation(.filtered(conditions))
         case .collection(let collection, let presence, let name, let condition):
             let subquery = NSExpression(forSubquery: collection, usingIteratorVariable: name, predicate: condition)
             return Translation(.value(subquery), presence: presence)
@@ -66,6 +63,30 @@ extension PredicateExpressions.CollectionIndexSubscript: PredicateTranslating {
             forFunction: PredefinedFunction.index.rawValue,
             arguments: [try source.plainExpression(), try translator.value(index)]
         )
+        return Translation(.value(expression), presence: source.presence)
+    }
+}
+
+extension PredicateExpressions.SequenceMinimum: PredicateTranslating {
+    func translate(_ translator: inout PredicateTranslator) throws -> Translation {
+        try translator.extreme(.min, of: elements)
+    }
+}
+
+extension PredicateExpressions.SequenceMaximum: PredicateTranslating {
+    func translate(_ translator: inout PredicateTranslator) throws -> Translation {
+        try translator.extreme(.max, of: elements)
+    }
+}
+
+extension PredicateTranslator {
+    /// The smallest or largest member; nil of an empty collection.
+    fileprivate mutating func extreme(
+        _ function: PredefinedFunction,
+        of elements: some PredicateExpression
+    ) throws -> Translation {
+        let source = try translate(elements)
+        let expression = NSExpression(forFunction: function.rawValue, arguments: [try source.plainExpression()])
         return Translation(.value(expression), presence: source.presence)
     }
 }

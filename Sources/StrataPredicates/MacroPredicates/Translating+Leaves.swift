@@ -45,6 +45,7 @@ extension PredicateExpressions.KeyPath: PredicateTranslating {
         of owner: Translation,
         _ translator: PredicateTranslator
     ) throws -> Translation {
+        if case .filtered(let conditions) = owner.form, let answer = try filtered(kind, conditions) { return answer }
         let collection = try owner.plainExpression()
         let isText = Root.Output.self is any StringProtocol.Type
         let count =
@@ -66,6 +67,26 @@ extension PredicateExpressions.KeyPath: PredicateTranslating {
             throw PredicateTranslationError(
                 "The property \(keyPath) of \(Root.Output.self) has no counterpart in an NSPredicate."
             )
+        }
+    }
+
+    /// How many members of a filtered collection of the program there are, or whether there are none.
+    private func filtered(_ kind: CommonKeyPathKind, _ conditions: [NSPredicate]) throws -> Translation? {
+        switch kind {
+        case .collectionIsEmpty: return .condition(Conditions.not(Conditions.any(conditions)))
+        case .collectionCount:
+            guard conditions.count <= 100 else {
+                throw PredicateTranslationError(
+                    "A collection of \(conditions.count) members is too large to be counted in an NSPredicate; 100 are allowed."
+                )
+            }
+            let ones = try conditions.map { try Translation.condition($0).expression() }
+            let sum = NSExpression(
+                forFunction: PredefinedFunction.sum.rawValue,
+                arguments: [NSExpression(forAggregate: ones)]
+            )
+            return .value(sum)
+        default: return nil
         }
     }
 

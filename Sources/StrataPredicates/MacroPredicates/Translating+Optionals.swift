@@ -85,16 +85,25 @@ extension Translation {
 }
 
 extension PredicateTranslator {
-    /// A cast that changes nothing; the format language has no others.
+    /// A cast that changes nothing, or one to a sub-entity, which is nil for other objects.
     fileprivate mutating func cast<Input: PredicateExpression, Desired>(
         _ input: Input,
         to type: Desired.Type
     ) throws -> Translation {
         let from = unwrapped(Input.Output.self)
         let to = unwrapped(Desired.self)
+        if from != to, isSubclass(to, of: from), let target = to as? any KeyPathNaming.Type {
+            let source = try translate(input)
+            let name = NSExpression(forConstantValue: target.castName)
+            let cast = NSExpression(
+                forFunction: PredefinedFunction.cast.rawValue,
+                arguments: [try source.plainExpression(), name]
+            )
+            return Translation(.value(cast), presence: source.presence)
+        }
         guard from == to || isSubclass(from, of: to) else {
             throw PredicateTranslationError(
-                "A cast from \(Input.Output.self) to \(Desired.self) cannot be translated into an NSPredicate; fetch the sub-entity itself instead."
+                "A cast from \(Input.Output.self) to \(Desired.self) cannot be translated into an NSPredicate; objects can be cast to sub-entities only."
             )
         }
         return try translate(input)

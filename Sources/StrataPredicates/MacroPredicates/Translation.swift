@@ -15,6 +15,8 @@ struct Translation {
         case interval(Interval)
         /// The order of two strings.
         case order(StringOrder)
+        /// A collection of the program, filtered: for each member the condition under which it is still there.
+        case filtered([NSPredicate])
     }
 
     var form: Form
@@ -75,6 +77,10 @@ struct Translation {
                 falseExpression: NSExpression(forConstantValue: fallback)
             )
         case .interval: throw PredicateTranslationError("A range can only be asked whether it contains a value.")
+        case .filtered:
+            throw PredicateTranslationError(
+                "A collection of the program that is filtered by an object's values can only be asked for count and isEmpty; use contains(where:) or allSatisfy(_:) in its place."
+            )
         case .order:
             throw PredicateTranslationError(
                 "The result of comparing two strings can only be tested for equality with a ComparisonResult."

@@ -18,6 +18,9 @@ open class NSComparisonPredicate: NSPredicate {
     /// The method of a custom comparison, `nil` for every other operator.
     public let customSelector: Selector?
 
+    /// How many levels of expressions and predicates there are, this one included.
+    package let depth: Int
+
     private let membership = Mutex<PredicateValueSet??>(nil)
 
     /// A comparison of two expressions.
@@ -41,6 +44,7 @@ open class NSComparisonPredicate: NSPredicate {
         predicateOperatorType = type
         self.options = options
         customSelector = nil
+        depth = 1 + max(lhs.depth, rhs.depth)
         super.init(value: false)
     }
 
@@ -56,6 +60,7 @@ open class NSComparisonPredicate: NSPredicate {
         predicateOperatorType = .customSelector
         options = []
         customSelector = selector
+        depth = 1 + max(lhs.depth, rhs.depth)
         super.init(value: false)
     }
 
@@ -85,7 +90,7 @@ open class NSComparisonPredicate: NSPredicate {
     ///
     /// A comparison that cannot be made is false.
     open override func evaluate(with object: Any?, substitutionVariables bindings: [String: Any]?) -> Bool {
-        (try? ObjectEvaluator(object: object, bindings: bindings).evaluate(self)) ?? false
+        (try? evaluateOrThrow(with: object, substitutionVariables: bindings)) ?? false
     }
 
     /// The comparison in the format language.

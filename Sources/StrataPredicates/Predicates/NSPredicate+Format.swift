@@ -66,6 +66,7 @@ extension NSPredicate {
     public func withSubstitutionVariables(_ variables: [String: Any]) -> Self {
         do {
             // Substitution keeps the class of each predicate.
+            try TreeDepth.check(self)
             return try Substitution(variables: variables).apply(to: self) as! Self
         } catch {
             preconditionFailure("\(error)")
@@ -77,7 +78,8 @@ extension NSPredicate {
     /// - Throws: ``PredicateEvaluationError`` where the question makes no sense for the object.
     package func evaluateOrThrow(with object: Any?, substitutionVariables bindings: [String: Any]? = nil) throws -> Bool
     {
-        try ObjectEvaluator(object: object, bindings: bindings).evaluate(self)
+        try TreeDepth.check(self)
+        return try ObjectEvaluator(object: object, bindings: bindings).evaluate(self)
     }
 
     /// Does nothing: predicates are never decoded here in a state that forbids evaluation.

@@ -14,7 +14,9 @@ package enum PredicateForm {
         if let comparison = predicate as? NSComparisonPredicate {
             self = .comparison(comparison)
         } else if let compound = predicate as? NSCompoundPredicate {
-            self = Self.junction(compound)
+            let meant = Self.unwrapped(compound)
+            // Another kind of predicate, so this goes no deeper.
+            self = (meant as? NSCompoundPredicate).map(Self.junction) ?? PredicateForm(meant)
         } else if Self.plain(predicate, equals: Self.truth) {
             self = .constant(true)
         } else if Self.plain(predicate, equals: Self.falsehood) {
@@ -32,8 +34,21 @@ package enum PredicateForm {
         case .or where members.isEmpty: return .constant(false)
         case .and where members.count > 1: return .and(members)
         case .or where members.count > 1: return .or(members)
-        default: return PredicateForm(members[0])
+        // Taken away by `unwrapped` before.
+        default: return .block(members[0])
         }
+    }
+
+    /// What is inside of junctions of one member, however many there are around each other.
+    private static func unwrapped(_ compound: NSCompoundPredicate) -> NSPredicate {
+        var current = compound
+        while current.compoundPredicateType != .not, current.subpredicates.count == 1 {
+            guard let inner = current.subpredicates[0] as? NSCompoundPredicate else {
+                return current.subpredicates[0]
+            }
+            current = inner
+        }
+        return current
     }
 
     // nonisolated(unsafe): predicates with a constant value are immutable; Foundation does not declare them Sendable.

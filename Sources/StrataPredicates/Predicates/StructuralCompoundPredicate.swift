@@ -2,7 +2,11 @@
 ///
 /// Foundation's own has no text, and equals every other compound.
 package final class StructuralCompoundPredicate: NSCompoundPredicate {
+    /// How many levels of expressions and predicates there are, this one included.
+    package let depth: Int
+
     package override init(type: LogicalType, subpredicates: [NSPredicate]) {
+        depth = 1 + subpredicates.reduce(0) { max($0, TreeDepth.of($1)) }
         super.init(type: type, subpredicates: subpredicates)
     }
 
@@ -16,7 +20,7 @@ package final class StructuralCompoundPredicate: NSCompoundPredicate {
     }
 
     package override func evaluate(with object: Any?, substitutionVariables bindings: [String: Any]?) -> Bool {
-        (try? ObjectEvaluator(object: object, bindings: bindings).evaluate(self)) ?? false
+        (try? evaluateOrThrow(with: object, substitutionVariables: bindings)) ?? false
     }
 
     package override var predicateFormat: String {

@@ -53,7 +53,8 @@ extension PredicateValue {
         case .uuid: 4
         case .data: 5
         case .reference: 6
-        case .collection: 7
+        case .entity: 7
+        case .collection: 8
         }
     }
 }

@@ -261,7 +261,7 @@ private struct OperandPair {
         }
         do {
             let matcher = try StringMatcher(test, pattern: constant, folding: folding)
-            if case .string(let text)? = text.constantValue { return .constant(matcher.matches(text)) }
+            if case .string(let text)? = text.constantValue { return .constant(try matcher.matches(text)) }
             return .string(
                 ResolvedStringTest(text: text, test: test, pattern: pattern, folding: folding, matcher: matcher)
             )
@@ -290,7 +290,7 @@ private struct OperandPair {
     }
 
     private func checkOrder(_ operand: ResolvedExpression) throws {
-        guard operand.type == .reference || operand.type == .transformable else { return }
+        guard operand.type == .reference || operand.type == .transformable || operand.type == .entity else { return }
         throw resolver.failure(
             .incompatibleTypes,
             "There is no order between values of type \(operand.type), in \(comparison).",

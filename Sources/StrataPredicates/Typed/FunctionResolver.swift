@@ -10,6 +10,7 @@ enum FunctionResolver {
         }
         if function.isCollectionFunction { return .scalar(try collectionFunction(function, arguments, &resolver)) }
         if function == .index { return .scalar(try index(arguments, &resolver)) }
+        if function == .cast, let cast = try entityCast(arguments, &resolver) { return cast }
         let operands = try arguments.map { try resolver.scalar(resolver.operand($0), $0) }
         let type = try type(of: function, operands, resolver)
         let constants = operands.compactMap(\.constantValue)
@@ -91,6 +92,40 @@ enum FunctionResolver {
         }
     }
 
+    /// The objects of an expression as objects of another entity, nil where they are not; `nil` for a cast to a type.
+    private static func entityCast(
+        _ arguments: [NSExpression],
+        _ resolver: inout PredicateResolver
+    ) throws -> ResolvedOperand? {
+        guard case .constant(let constant) = arguments[1].kind,
+            let name = PredicateValue(scalar: constant)?.stringValue, CastTarget(rawValue: name) == nil
+        else { return nil }
+        guard let target = resolver.root.predicateSchema(named: name) else {
+            throw resolver.failure(.invalidConstant, "There is no type and no entity \(name.prefix(80)) to cast to.")
+        }
+        func cast(_ path: ResolvedPath) throws -> ResolvedExpression {
+            let schema = resolver.schema(of: path)
+            if schema.isKind(of: target) { return .object(path) }
+            guard target.isKind(of: schema) else {
+                throw resolver.failure(
+                    .incompatibleTypes,
+                    "An object of \(schema.predicateEntityName) is never one of \(target.predicateEntityName)."
+                )
+            }
+            return .object(ResolvedPath(variable: path.variable, steps: path.steps + [.cast(to: target)]))
+        }
+        switch try resolver.operand(arguments[0]) {
+        case .scalar(.object(let path)): return .scalar(try cast(path))
+        case .scalar(let operand) where operand.type == .null: return .scalar(operand)
+        case .members(var members):
+            guard case .object(let path) = members.element else { break }
+            members.element = try cast(path)
+            return .members(members)
+        default: break
+        }
+        throw resolver.failure(.incompatibleTypes, "Only objects can be cast to the entity \(name), not \(arguments[0]).")
+    }
+
     private static func require(
         _ types: [ResolvedType],
         _ function: PredefinedFunction,
@@ -132,7 +167,7 @@ enum FunctionResolver {
         let isFit =
             switch function {
             case .count: true
-            case .min, .max: type != .reference && type != .transformable
+            case .min, .max: type != .reference && type != .transformable && type != .entity
             default: type.isNumeric || type == .null
             }
         guard isFit else {

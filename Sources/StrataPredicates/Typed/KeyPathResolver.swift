@@ -7,6 +7,13 @@ enum KeyPathResolver {
     ) throws -> ResolvedOperand {
         var current = start
         var keys = path.split(separator: ".", omittingEmptySubsequences: false)[...]
+        guard keys.count <= longestPath else {
+            throw resolver.failure(
+                .unsupported,
+                "A key path may have \(longestPath) steps at most, not \(keys.count).",
+                keyPath: String(path.prefix(80)) + "…"
+            )
+        }
         while let key = keys.popFirst() {
             if key.first == "@" { return try aggregate(String(key), of: current, rest: keys, path, &resolver) }
             switch key {
@@ -16,6 +23,9 @@ enum KeyPathResolver {
         }
         return current
     }
+
+    /// More than any model needs; SQLite joins 64 tables at most.
+    private static let longestPath = 200
 
     // MARK: - Steps
 
@@ -28,6 +38,9 @@ enum KeyPathResolver {
     ) throws -> ResolvedOperand {
         let object = try objectPath(current, key, path, resolver)
         let schema = resolver.schema(of: object)
+        if key == "entity", schema.predicateEntityNumber > 0, schema.predicateProperty(named: key) == nil {
+            return replacing(current, .attribute(object, .entity))
+        }
         guard var property = schema.predicateProperty(named: key) else {
             throw resolver.failure(
                 .unknownKey,

@@ -23,11 +23,18 @@ package protocol PredicateReader: AnyObject {
     /// The objects that a to-many relationship holds, in any order.
     func subjects(of relationship: PredicateRelationship, in subject: AnyObject) throws -> [AnyObject]
 
+    /// Whether a subject is of an entity, or of one that inherits from it.
+    func isKind(_ subject: AnyObject, of schema: any PredicateSchema) throws -> Bool
+
     /// How many objects a to-many relationship holds.
     func count(of relationship: PredicateRelationship, in subject: AnyObject) throws -> Int
 }
 
 extension PredicateReader {
+    package func isKind(_ subject: AnyObject, of schema: any PredicateSchema) throws -> Bool {
+        throw PredicateEvaluationError("Casts to an entity such as \(schema.predicateEntityName) are not known here.")
+    }
+
     package func count(of relationship: PredicateRelationship, in subject: AnyObject) throws -> Int {
         try subjects(of: relationship, in: subject).count
     }

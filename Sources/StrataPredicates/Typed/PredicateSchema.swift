@@ -7,6 +7,39 @@ package protocol PredicateSchema: AnyObject, Sendable {
 
     /// The property with a name, its own or inherited; `nil` if there is none.
     func predicateProperty(named name: String) -> PredicateProperty?
+
+    /// The number by which values tell the model's entities apart; 0 where there is no inheritance to tell.
+    var predicateEntityNumber: Int { get }
+
+    /// Another entity of the same model, by its name or that of its class; `nil` if there is none.
+    func predicateSchema(named name: String) -> (any PredicateSchema)?
+
+    /// Whether this is the other entity, or inherits from it.
+    func isKind(of other: any PredicateSchema) -> Bool
+}
+
+extension PredicateSchema {
+    package var predicateEntityNumber: Int { 0 }
+
+    package func predicateSchema(named name: String) -> (any PredicateSchema)? { nil }
+
+    package func isKind(of other: any PredicateSchema) -> Bool { self === other }
+}
+
+/// An entity that stands in a predicate as a value: `entity == %@`.
+package protocol PredicateEntityReference {
+    var predicateEntityName: String { get }
+}
+
+/// A live object of an entity, which has the properties of that entity and no others.
+package protocol PredicateEntityMember {
+    /// The value of a property.
+    ///
+    /// - Throws: ``PredicateEvaluationError`` where the object has no such property.
+    func predicateValue(forKey key: String) throws -> Any?
+
+    /// Whether the object is of the entity with this name, or with a class of this name, or of one that inherits from it.
+    func isKind(ofEntityNamed name: String) -> Bool
 }
 
 /// A property of an entity, or of a composite attribute, as a predicate sees it.
@@ -37,6 +70,8 @@ package enum PredicateAttributeType: String, Hashable, Sendable {
     case uuid
     case data
     case transformable
+    /// The entity that an object is of, which every object has beside its attributes.
+    case entity
 }
 
 /// The token by which subjects are asked for an attribute's value, and by which a store finds its column.
@@ -51,6 +86,9 @@ package struct PredicateAttribute: Hashable, Sendable {
         self.type = type
         self.slot = slot
     }
+
+    /// What `entity` in a key path stands for; a schema gives no number to it.
+    package static let entity = PredicateAttribute(name: "entity", type: .entity, slot: -1)
 }
 
 /// The token by which subjects are asked for related objects, and by which a store finds the column or table.
@@ -69,4 +107,16 @@ package struct PredicateRelationship: Sendable {
         self.isOrdered = isOrdered
         self.destination = destination
     }
+}
+
+extension PredicateRelationship {
+    private static let castSlot = -1
+
+    /// The step from an object to itself if it is of an entity, or of one that inherits from it, and else to nothing.
+    package static func cast(to schema: any PredicateSchema) -> PredicateRelationship {
+        PredicateRelationship(name: "CAST", slot: castSlot, isToMany: false, destination: schema)
+    }
+
+    /// Whether the step is a cast, of which readers know nothing.
+    package var isCast: Bool { slot == Self.castSlot }
 }

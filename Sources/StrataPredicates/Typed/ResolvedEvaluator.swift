@@ -68,10 +68,10 @@ package struct ResolvedEvaluator {
 
     private mutating func matches(_ test: ResolvedStringTest) throws -> Bool {
         guard case .string(let text) = try value(test.text) else { return false }
-        if let matcher = test.matcher { return matcher.matches(text) }
+        if let matcher = test.matcher { return try matcher.matches(text) }
         guard case .string(let pattern) = try value(test.pattern) else { return false }
         let matcher = try? StringMatcher(test.test, pattern: pattern, folding: test.folding)
-        return matcher?.matches(text) ?? false
+        return try matcher?.matches(text) ?? false
     }
 
     // MARK: - Collections
@@ -123,7 +123,11 @@ package struct ResolvedEvaluator {
         var current = subjects[path.variable]
         for step in path.steps {
             guard let subject = current else { return nil }
-            current = try reader.subject(of: step, in: subject)
+            if step.isCast {
+                if try !reader.isKind(subject, of: step.destination) { return nil }
+            } else {
+                current = try reader.subject(of: step, in: subject)
+            }
         }
         return current
     }
@@ -131,6 +135,7 @@ package struct ResolvedEvaluator {
     /// The identity of the object at the end of a path: the last object itself is not read.
     private func identity(_ path: ResolvedPath) throws -> PredicateIdentity? {
         guard let last = path.steps.last else { return subjects[path.variable].map(reader.identity(of:)) }
+        if last.isCast { return try subject(path).map(reader.identity(of:)) }
         let owner = try subject(ResolvedPath(variable: path.variable, steps: Array(path.steps.dropLast())))
         return try owner.flatMap { try reader.identity(of: last, in: $0) }
     }

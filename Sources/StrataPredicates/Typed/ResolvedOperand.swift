@@ -84,6 +84,7 @@ extension PredicateResolver {
 
     func constant(_ any: Any?) throws -> ResolvedOperand {
         if let scalar = PredicateValue(scalar: any) { return .scalar(.constant(scalar)) }
+        if let entity = try entity(any) { return .scalar(.constant(entity)) }
         guard let members = collectionMembers(of: any) else {
             throw failure(
                 .unsupported,
@@ -92,13 +93,23 @@ extension PredicateResolver {
         }
         return .constants(
             try members.map { member in
-                if let scalar = PredicateValue(scalar: member) { return scalar }
+                if let scalar = try PredicateValue(scalar: member) ?? entity(member) { return scalar }
                 throw failure(
                     .unsupported,
                     "A store cannot compare with a member of type \(member.map { "\(type(of: $0))" } ?? "nil") of a collection."
                 )
             }
         )
+    }
+
+    /// An entity description as a value; `nil` for anything else.
+    private func entity(_ any: Any?) throws -> PredicateValue? {
+        guard let entity = any as? any PredicateEntityReference else { return nil }
+        let name = entity.predicateEntityName
+        guard let schema = root.predicateSchema(named: name) else {
+            throw failure(.invalidConstant, "The model has no entity \(name) to compare with.")
+        }
+        return .entity(schema.predicateEntityNumber)
     }
 
     private mutating func variable(_ name: String) throws -> ResolvedOperand {

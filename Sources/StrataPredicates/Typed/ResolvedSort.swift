@@ -61,8 +61,8 @@ package struct ResolvedSort: Sendable {
             throw failure(.unsupported, "Unsupported NSSortDescriptor selector: \(selector).")
         }
         let expression = try descriptor.key.flatMap { known[$0] } ?? self.expression(descriptor, schema, failure)
-        if expression.type == .transformable {
-            throw failure(.incompatibleTypes, "There is no order between transformable values.")
+        if expression.type == .transformable || expression.type == .entity {
+            throw failure(.incompatibleTypes, "There is no order between values of type \(expression.type).")
         }
         if comparison != .natural, !expression.type.isText {
             throw failure(
@@ -103,6 +103,24 @@ package struct ResolvedSort: Sendable {
             if result != .orderedSame { return term.ascending ? result : result.reversed }
         }
         return .orderedSame
+    }
+
+    /// The subjects that come before one whose keys were read.
+    ///
+    /// Of each subject no more is read than it takes to tell.
+    package func preceding<Subject: AnyObject>(
+        _ keys: [PredicateValue],
+        among subjects: [Subject],
+        reader: any PredicateReader
+    ) throws -> [Subject] {
+        var evaluator = ResolvedEvaluator(variableCount: 1, reader: reader)
+        return try subjects.filter { subject in
+            for (term, key) in zip(terms, keys) {
+                let result = term.comparison.compare(try evaluator.value(of: term.expression, for: subject), key)
+                if result != .orderedSame { return (result == .orderedAscending) == term.ascending }
+            }
+            return false
+        }
     }
 
     /// The subjects in order.

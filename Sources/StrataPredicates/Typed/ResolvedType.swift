@@ -13,6 +13,7 @@ package enum ResolvedType: String, Hashable, Sendable {
     case data
     case transformable
     case reference
+    case entity
 
     package init(_ type: PredicateAttributeType) {
         self =
@@ -27,6 +28,7 @@ package enum ResolvedType: String, Hashable, Sendable {
             case .uuid: .uuid
             case .data: .data
             case .transformable: .transformable
+            case .entity: .entity
             }
     }
 
@@ -41,6 +43,7 @@ package enum ResolvedType: String, Hashable, Sendable {
             case .uuid: .uuid
             case .data: .data
             case .reference: .reference
+            case .entity: .entity
             }
     }
 

@@ -94,6 +94,7 @@ extension PredicateValue {
         case .uuid(let value): value
         case .data(let value): value
         case .reference(let value): value
+        case .entity(let number): NSNumber(value: number)
         case .collection(let values): values.map { $0.anyValue ?? NSNull() }
         }
     }

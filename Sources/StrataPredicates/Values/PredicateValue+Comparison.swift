@@ -13,6 +13,7 @@ extension PredicateValue {
         case (.uuid(let lhs), .uuid(let rhs)): lhs == rhs
         case (.data(let lhs), .data(let rhs)): lhs == rhs
         case (.reference(let lhs), .reference(let rhs)): lhs == rhs
+        case (.entity(let lhs), .entity(let rhs)): lhs == rhs
         case (.collection(let lhs), .collection(let rhs)):
             lhs.count == rhs.count && zip(lhs, rhs).allSatisfy { $0.isEqual(to: $1, folding: folding) }
         default: isNull && other.isNull

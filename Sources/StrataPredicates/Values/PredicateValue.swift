@@ -19,6 +19,8 @@ package enum PredicateValue: Sendable {
     case data(Data)
     /// A stored object, by its identity.
     case reference(PredicateIdentity)
+    /// An entity, by its number in the model.
+    case entity(Int)
     case collection([PredicateValue])
 
     /// A number, or nil for NaN.
@@ -113,6 +115,8 @@ extension PredicateValue: Hashable {
         case .data(let value):
             hasher.combine(value)
         case .reference(let value):
+            hasher.combine(value)
+        case .entity(let value):
             hasher.combine(value)
         case .collection(let values):
             hasher.combine(values)

@@ -19,9 +19,24 @@ package struct RegularExpressionMatcher: Sendable {
         }
     }
 
-    package func matches(_ text: String) -> Bool {
+    /// ICU reports every ten thousand steps.
+    private static let mostReports = 2_000
+
+    /// - Throws: ``PredicateEvaluationError`` where it takes millions of steps to tell, as with `(a+)+b` on a long text:
+    ///   an expression from outside shall not keep a server busy for ever.
+    package func matches(_ text: String) throws -> Bool {
         let text = stripsDiacritics ? StringFolding.diacritics.fold(text) : text
-        return expression.firstMatch(in: text, range: NSRange(location: 0, length: text.utf16.count)) != nil
+        var isFound = false
+        var reports = 0
+        let range = NSRange(location: 0, length: text.utf16.count)
+        expression.enumerateMatches(in: text, options: .reportProgress, range: range) { result, _, stop in
+            if result != nil { isFound = true } else { reports += 1 }
+            stop.pointee = ObjCBool(isFound || reports > Self.mostReports)
+        }
+        guard reports <= Self.mostReports else {
+            throw PredicateEvaluationError("the regular expression takes too long on a text of \(range.length) characters")
+        }
+        return isFound
     }
 
     // MARK: - Cache

@@ -70,6 +70,7 @@ extension PredicateValue {
         case .uuid: "a UUID"
         case .data: "data"
         case .reference: "an object"
+        case .entity: "an entity"
         case .collection: "a collection"
         }
     }

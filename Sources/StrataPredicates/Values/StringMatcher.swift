@@ -40,19 +40,23 @@ package struct StringMatcher: Sendable {
         }
     }
 
-    package func matches(_ text: String) -> Bool {
-        if case .matches(let expression) = prepared { return expression.matches(text) }
-        return withBytes(of: text, matches)
+    /// - Throws: ``PredicateEvaluationError`` where a regular expression takes too long.
+    package func matches(_ text: String) throws -> Bool {
+        if case .matches(let expression) = prepared { return try expression.matches(text) }
+        return withBytes(of: text, matchesBytes)
     }
 
     /// Whether UTF-8 text matches.
-    package func matches(_ text: UnsafeBufferPointer<UInt8>) -> Bool {
+    ///
+    /// - Throws: ``PredicateEvaluationError`` where a regular expression takes too long.
+    package func matches(_ text: UnsafeBufferPointer<UInt8>) throws -> Bool {
+        if case .matches(let expression) = prepared { return try expression.matches(String(decoding: text, as: UTF8.self)) }
+        return matchesBytes(text)
+    }
+
+    private func matchesBytes(_ text: UnsafeBufferPointer<UInt8>) -> Bool {
+        if case .nothing = prepared { return false }
         let isPlain = folding.isEmpty || isASCII(text)
-        switch prepared {
-        case .nothing: return false
-        case .matches(let expression): return expression.matches(String(decoding: text, as: UTF8.self))
-        default: break
-        }
         guard !isPlain else { return matches(text, ignoringASCIICase: folding.contains(.case)) }
         return withBytes(of: folding.fold(text)) { matches($0, ignoringASCIICase: false) }
     }

@@ -3,7 +3,7 @@ import CoreData
 /// The work as a program does it that uses the framework.
 enum FrameworkSide: Side {
     /// One model for all runs: a model in use stays in memory for the life of the process.
-    private static let model = BenchModel.make()
+    static let model = BenchModel.make()
 
     static func fill(_ folder: String, scale: Scale) throws {
         let stack = try Stack(folder + "/framework.sqlite", model)
@@ -20,6 +20,7 @@ enum FrameworkSide: Side {
             let venuesPerSave = workload == .insert ? scale.venues : Scale.venuesPerBatch
             return try insert(into: stack, scale: scale, venuesPerSave: venuesPerSave)
         }
+        if workload == .childSave { return try childSaves(in: folder, registered: scale.venues) }
         // A new coordinator has an empty row cache.
         let stack = try Stack(folder + "/framework.sqlite", model)
         defer { stack.close() }
@@ -27,13 +28,19 @@ enum FrameworkSide: Side {
         case .query: return try query(stack)
         case .lookUp: return try lookUp(stack, scale: scale)
         case .change: return try change(stack, scale: scale)
+        case .traverse: return try traverse(stack)
+        case .queryOverChanges: return try queryOverChanges(stack, scale: scale)
+        case .firstBatch: return try readFirstBatch(stack)
+        case .openContext: return try openContexts(stack, scale: scale)
+        case .readProperties: return try readProperties(stack, scale: scale)
+        case .writeProperties: return try writeProperties(stack, scale: scale)
         case .aggregate: return try AggregateWork.run(stack.context)
         default: return try readEverything(stack)
         }
     }
 
     /// A coordinator with one store, and a context on it.
-    private struct Stack {
+    struct Stack {
         let coordinator: NSPersistentStoreCoordinator
         let store: NSPersistentStore
         let context: NSManagedObjectContext
@@ -99,7 +106,7 @@ enum FrameworkSide: Side {
         }
     }
 
-    private static func query(_ stack: Stack) throws -> Sample {
+    static func query(_ stack: Stack) throws -> Sample {
         var generator = SeededGenerator(seed: 3)
         let prices = (0..<Scale.queries).map { _ in Int.random(in: 0..<0x3FFF, using: &generator) }
 
@@ -121,18 +128,22 @@ enum FrameworkSide: Side {
         }
     }
 
-    private static func lookUp(_ stack: Stack, scale: Scale) throws -> Sample {
+    /// IDs to look up, the same rows as on the other side.
+    private static func ids(_ stack: Stack, scale: Scale) throws -> [NSManagedObjectID] {
         var generator = SeededGenerator(seed: 4)
         let keys = (0..<scale.lookups).map { _ in Int64.random(in: 1...Int64(scale.venues), using: &generator) }
         let identifier = stack.store.identifier ?? ""
-        let ids = try keys.map { key in
+        return try keys.map { key in
             let uri = URL(string: "x-coredata://\(identifier)/Venue/p\(key)")
             guard let id = uri.flatMap({ stack.coordinator.managedObjectID(forURIRepresentation: $0) }) else {
                 throw BenchError("There is no ID for venue \(key)")
             }
             return id
         }
+    }
 
+    private static func lookUp(_ stack: Stack, scale: Scale) throws -> Sample {
+        let ids = try ids(stack, scale: scale)
         let context = stack.context
         return try context.performAndWait {
             let clock = ContinuousClock()
@@ -166,10 +177,80 @@ enum FrameworkSide: Side {
         }
     }
 
+    private static func openContexts(_ stack: Stack, scale: Scale) throws -> Sample {
+        let ids = try ids(stack, scale: scale)
+        let clock = ContinuousClock()
+        let start = clock.now
+        var checksum = 0
+        for id in ids {
+            let context = NSManagedObjectContext(concurrencyType: .privateQueueConcurrencyType)
+            context.persistentStoreCoordinator = stack.coordinator
+            checksum &+= try context.performAndWait {
+                guard let venue = try context.existingObject(with: id) as? Venue else {
+                    throw BenchError("\(id) is no venue")
+                }
+                return Self.checksum(of: venue)
+            }
+        }
+        return Sample(duration: clock.now - start, checksum: checksum)
+    }
+
+    // MARK: - Objects in memory
+
+    /// Objects with their values loaded.
+    private static func held(_ context: NSManagedObjectContext, scale: Scale) throws -> [Venue] {
+        let request = NSFetchRequest<Venue>(entityName: "Venue")
+        request.fetchLimit = scale.held
+        request.returnsObjectsAsFaults = false
+        return try context.fetch(request)
+    }
+
+    private static func readProperties(_ stack: Stack, scale: Scale) throws -> Sample {
+        try stack.context.performAndWait {
+            let venues = try held(stack.context, scale: scale)
+            let clock = ContinuousClock()
+            let start = clock.now
+            var checksum = 0
+            for _ in 0..<Scale.rounds {
+                for venue in venues {
+                    for _ in 0..<Scale.repetitions { checksum &+= attributeChecksum(of: venue) }
+                }
+            }
+            return Sample(duration: clock.now - start, checksum: checksum)
+        }
+    }
+
+    /// The first write to each object, which copies its row, is part of the work; see W6 for what it costs.
+    private static func writeProperties(_ stack: Stack, scale: Scale) throws -> Sample {
+        try stack.context.performAndWait {
+            let venues = try held(stack.context, scale: scale)
+            let names = VenueSample.newNames
+            let clock = ContinuousClock()
+            let start = clock.now
+            for _ in 0..<Scale.rounds {
+                for venue in venues {
+                    for step in 0..<Scale.repetitions {
+                        venue.name = names[step & 1]
+                        venue.price = Int16(truncatingIfNeeded: step)
+                        venue.distance = Double(step)
+                        venue.createdAt = Date(timeIntervalSinceReferenceDate: Double(step))
+                        venue.favorite = step & 1 == 0
+                    }
+                }
+            }
+            let duration = clock.now - start
+            return Sample(duration: duration, checksum: venues.reduce(0) { $0 &+ attributeChecksum(of: $1) })
+        }
+    }
+
     @inline(__always)
-    private static func checksum(of venue: Venue) -> Int {
-        var sum = venue.name.utf8.count &+ Int(venue.price) &+ Int(venue.distance) &+ (venue.favorite ? 1 : 0)
-        sum &+= Int(venue.createdAt.timeIntervalSinceReferenceDate)
-        return sum &+ (venue.city == nil ? 0 : 1)
+    static func checksum(of venue: Venue) -> Int {
+        attributeChecksum(of: venue) &+ (venue.city == nil ? 0 : 1)
+    }
+
+    @inline(__always)
+    private static func attributeChecksum(of venue: Venue) -> Int {
+        let sum = venue.name.utf8.count &+ Int(venue.price) &+ Int(venue.distance) &+ (venue.favorite ? 1 : 0)
+        return sum &+ Int(venue.createdAt.timeIntervalSinceReferenceDate)
     }
 }

@@ -5,11 +5,33 @@ struct Comparison {
     let workload: Workload
     let raw: [Duration]
     let framework: [Duration]
+    /// How many operations the work is made of, where each is of interest.
+    let operations: Int?
     let peakMemory: Int?
 
     var rawMedian: Double { Self.median(raw) }
     var frameworkMedian: Double { Self.median(framework) }
     var ratio: Double { frameworkMedian / rawMedian }
+
+    /// What one operation takes in nanoseconds, and what it takes more than with the raw C API.
+    var nanosecondsEach: (all: Double, overRaw: Double)? {
+        guard let operations else { return nil }
+        let unit = 1_000_000 / Double(operations)
+        return (frameworkMedian * unit, (frameworkMedian - rawMedian) * unit)
+    }
+
+    /// The goal as the table shows it.
+    private var goal: String {
+        func text(_ reached: Double, _ goal: Double, _ unit: String) -> String {
+            let reachedText = unit.isEmpty ? "" : " (is \(digits(reached)))"
+            return "≤ \(digits(goal))\(unit)\(reachedText)\(reached > goal ? " missed" : "")"
+        }
+        switch workload.goal {
+        case .ratio(let goal): return text(ratio, goal, "")
+        case .each(let goal): return text(nanosecondsEach?.all ?? .nan, goal, " ns each")
+        case .eachOverRaw(let goal): return text(nanosecondsEach?.overRaw ?? .nan, goal, " ns each over raw")
+        }
+    }
 
     /// The median in milliseconds.
     static func median(_ durations: [Duration]) -> Double {
@@ -25,6 +47,7 @@ struct Comparison {
             "\"name\": \"\(workload.name)\"", "\"raw_ms\": \(digits(rawMedian))",
             "\"coredata_ms\": \(digits(frameworkMedian))", "\"ratio\": \(digits(ratio))", "\"runs\": \(raw.count)",
         ]
+        if let nanosecondsEach { members.append("\"each_ns\": \(digits(nanosecondsEach.all))") }
         members.append("\"peak_rss_mib\": \(peakMemory.map { digits(Double($0) / 1_048_576) } ?? "null")")
         return "{\(members.joined(separator: ", "))}"
     }
@@ -36,8 +59,7 @@ struct Comparison {
             [
                 comparison.workload.name, comparison.workload.summary, digits(comparison.rawMedian),
                 digits(comparison.frameworkMedian), digits(comparison.ratio),
-                "≤ \(digits(comparison.workload.goal))\(comparison.ratio > comparison.workload.goal ? " missed" : "")",
-                comparison.peakMemory.map { "\($0 / 1_048_576) MiB" } ?? "unknown",
+                comparison.goal, comparison.peakMemory.map { "\($0 / 1_048_576) MiB" } ?? "unknown",
             ]
         }
         let widths = header.indices.map { column in ([header] + rows).map { $0[column].count }.max() ?? 0 }

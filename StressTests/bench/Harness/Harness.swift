@@ -38,7 +38,13 @@ struct Harness {
             }
         }
         let peak = try ResidentMemory.peak(of: workload, in: folder, scale: scale)
-        return Comparison(workload: workload, raw: rawTimes, framework: frameworkTimes, peakMemory: peak)
+        return Comparison(
+            workload: workload,
+            raw: rawTimes,
+            framework: frameworkTimes,
+            operations: scale.operations(of: workload),
+            peakMemory: peak
+        )
     }
 
     private func makeFolder() throws -> String {

@@ -42,7 +42,7 @@ enum RawSide: Side {
         CREATE INDEX venue_city ON venue (city);
         CREATE INDEX venue_price_distance ON venue (price, distance);
         """
-    private static let columns = "id, version, favorite, price, city, createdAt, distance, name"
+    static let columns = "id, version, favorite, price, city, createdAt, distance, name"
 
     static func fill(_ folder: String, scale: Scale) throws {
         let database = try create(folder + "/raw.sqlite")
@@ -56,7 +56,16 @@ enum RawSide: Side {
         case .readEverything: try readEverything(try RawDatabase(path: folder + "/raw.sqlite"))
         case .query: try query(try RawDatabase(path: folder + "/raw.sqlite"))
         case .lookUp: try lookUp(try RawDatabase(path: folder + "/raw.sqlite"), scale: scale)
+        case .traverse: try traverse(try RawDatabase(path: folder + "/raw.sqlite"))
+        // The raw side has no notion of a change that is not saved.
+        case .queryOverChanges: try query(try RawDatabase(path: folder + "/raw.sqlite"))
+        case .firstBatch: try readFirstBatch(try RawDatabase(path: folder + "/raw.sqlite"))
         case .change: try change(try RawDatabase(path: folder + "/raw.sqlite"), scale: scale)
+        // Nothing in the C API compares: the same work with next to nothing registered is what it is held against.
+        case .childSave: try FrameworkSide.childSaves(in: folder, registered: Scale.changesPerChildSave)
+        case .openContext: try lookUp(try RawDatabase(path: folder + "/raw.sqlite"), scale: scale)
+        case .readProperties: try readProperties(try RawDatabase(path: folder + "/raw.sqlite"), scale: scale)
+        case .writeProperties: try writeProperties(try RawDatabase(path: folder + "/raw.sqlite"), scale: scale)
         case .aggregate: try aggregate(try RawDatabase(path: folder + "/raw.sqlite"))
         }
     }
@@ -121,7 +130,7 @@ enum RawSide: Side {
         )
     }
 
-    // MARK: - W2, W3, W4, W6, W11
+    // MARK: - W2, W3, W4, W6, W11, W16
 
     private static func readEverything(_ database: RawDatabase) throws -> Sample {
         let clock = ContinuousClock()
@@ -226,8 +235,50 @@ enum RawSide: Side {
         return Sample(duration: clock.now - start, checksum: checksum)
     }
 
+    // MARK: - Objects in memory
+
+    private static func held(_ database: RawDatabase, scale: Scale) throws -> [Venue] {
+        let statement = try database.prepare("SELECT \(columns) FROM venue LIMIT \(scale.held)")
+        var venues: [Venue] = []
+        while try statement.step() { venues.append(venue(from: statement)) }
+        return venues
+    }
+
+    private static func readProperties(_ database: RawDatabase, scale: Scale) throws -> Sample {
+        let venues = try held(database, scale: scale)
+        let clock = ContinuousClock()
+        let start = clock.now
+        var checksum = 0
+        for _ in 0..<Scale.rounds {
+            for venue in venues {
+                    for _ in 0..<Scale.repetitions { checksum &+= attributeChecksum(of: venue) }
+                }
+        }
+        return Sample(duration: clock.now - start, checksum: checksum)
+    }
+
+    private static func writeProperties(_ database: RawDatabase, scale: Scale) throws -> Sample {
+        let venues = try held(database, scale: scale)
+        let names = VenueSample.newNames
+        let clock = ContinuousClock()
+        let start = clock.now
+        for _ in 0..<Scale.rounds {
+            for venue in venues {
+                for step in 0..<Scale.repetitions {
+                    venue.name = names[step & 1]
+                    venue.price = Int16(truncatingIfNeeded: step)
+                    venue.distance = Double(step)
+                    venue.createdAt = Date(timeIntervalSinceReferenceDate: Double(step))
+                    venue.isFavorite = step & 1 == 0
+                }
+            }
+        }
+        let duration = clock.now - start
+        return Sample(duration: duration, checksum: venues.reduce(0) { $0 &+ attributeChecksum(of: $1) })
+    }
+
     @inline(__always)
-    private static func venue(from statement: RawStatement) -> Venue {
+    static func venue(from statement: RawStatement) -> Venue {
         Venue(
             id: statement.integer(0),
             version: statement.integer(1),
@@ -241,10 +292,14 @@ enum RawSide: Side {
     }
 
     @inline(__always)
-    private static func checksum(of venue: Venue) -> Int {
-        var sum = venue.name.utf8.count &+ Int(venue.price) &+ Int(venue.distance) &+ (venue.isFavorite ? 1 : 0)
-        sum &+= Int(venue.createdAt.timeIntervalSinceReferenceDate)
-        return sum &+ (venue.city == 0 ? 0 : 1)
+    static func checksum(of venue: Venue) -> Int {
+        attributeChecksum(of: venue) &+ (venue.city == 0 ? 0 : 1)
+    }
+
+    @inline(__always)
+    private static func attributeChecksum(of venue: Venue) -> Int {
+        let sum = venue.name.utf8.count &+ Int(venue.price) &+ Int(venue.distance) &+ (venue.isFavorite ? 1 : 0)
+        return sum &+ Int(venue.createdAt.timeIntervalSinceReferenceDate)
     }
 }
 

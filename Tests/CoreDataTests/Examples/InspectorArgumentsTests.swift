@@ -33,6 +33,14 @@ struct InspectorArgumentsTests {
         #expect(arguments["--limit"] == "--json")
     }
 
+    @Test func `what the framework reads itself is passed over`() throws {
+        let words = ["-com.apple.CoreData.SQLDebug", "3", "--store", "s", "path"]
+        let arguments = try Arguments(words, options: Self.options, operandCount: 1)
+
+        #expect(arguments["--store"] == "s")
+        #expect(arguments.operands == ["path"])
+    }
+
     @Test func `after two dashes everything is an operand`() throws {
         let arguments = try Arguments(["--store", "s", "--", "--json"], options: Self.options, operandCount: 1)
 

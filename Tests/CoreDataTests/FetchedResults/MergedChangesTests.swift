@@ -50,7 +50,7 @@ struct MergedChangesTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `changes elsewhere move and update objects that are only faults here`(_ kind: StoreKind) throws {
+    func `CS-136 changes elsewhere move and update objects that are only faults here`(_ kind: StoreKind) throws {
         let merging = try Merging(kind)
         try merging.elsewhere { other in for name in ["a", "b", "c"] { Guide.venue(name, in: other) } }
         try merging.context.performAndWait {
@@ -89,7 +89,7 @@ struct MergedChangesTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `unrelated changes elsewhere are not told`(_ kind: StoreKind) throws {
+    func `CS-136 unrelated changes elsewhere are not told`(_ kind: StoreKind) throws {
         try withResults(kind) { merging, controller, recorder in
             try merging.saveAndMerge { other in
                 _ = Guide.city("Porto", in: other)

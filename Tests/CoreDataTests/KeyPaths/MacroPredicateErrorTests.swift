@@ -15,10 +15,15 @@ struct MacroPredicateErrorTests {
         }
     }
 
-    @Test func `a cast to a subclass`() {
-        let message = error(#Predicate { ($0 as? Bar)?.beers == 3 })
-        #expect(message?.contains("A cast from Venue to Bar") == true)
-        #expect(error(#Predicate { $0 is Bar })?.contains("A cast from Venue to Bar") == true)
+    @Test func `a cast to what is no entity`() {
+        let message = error(#Predicate { ($0.colour as? NSMutableArray) != nil })
+        #expect(message?.contains("to NSMutableArray") == true)
+        #expect(error(#Predicate { $0.colour is NSMutableArray })?.contains("to NSMutableArray") == true)
+    }
+
+    @Test func `a dictionary that is too large`() {
+        let prices = Dictionary(uniqueKeysWithValues: (0..<200).map { ("\($0)", Int16($0)) })
+        #expect(error(#Predicate { prices[$0.name!] == 3 })?.contains("200 entries is too large") == true)
     }
 
     @Test func `a property of a value`() {
@@ -48,8 +53,8 @@ struct MacroPredicateErrorTests {
 
     @Test func `a collection of the program that is filtered by a value of the object`() {
         let numbers: [Int16] = [1, 2]
-        let message = error(#Predicate { venue in numbers.filter { $0 > venue.price }.count == 1 })
-        #expect(message?.contains("cannot be filtered") == true)
+        let message = error(#Predicate { venue in numbers.filter { $0 > venue.price }.contains(2) })
+        #expect(message?.contains("can only be asked for count and isEmpty") == true)
     }
 
     @Test func `a variable of another predicate`() {

@@ -5,9 +5,9 @@ import Testing
 /// Swift's own evaluation of a predicate is the measure: a fetch and `evaluate(with:)` have to agree with it.
 @Suite("NSPredicate from #Predicate: the meaning")
 struct MacroPredicateFetchTests {
-    @Test(arguments: MacroCase.all)
-    func `a fetch finds what Swift would`(_ example: MacroCase) throws {
-        let stack = try Stack(.memory)
+    @Test(arguments: MacroCase.all, StoreKind.allCases)
+    func `a fetch finds what Swift would`(_ example: MacroCase, _ kind: StoreKind) throws {
+        let stack = try Stack(kind)
         let context = stack.context()
         try context.performAndWait {
             let venues = FilledGuide.fill(context)
@@ -142,7 +142,9 @@ private enum FilledGuide {
             return user
         }
         return (0..<40).map { index in
-            let venue = Venue(context: context)
+            let bar = index % 4 == 3 ? Bar(context: context) : nil
+            bar?.beers = Int16(index / 4 % 2)
+            let venue = bar ?? Venue(context: context)
             venue.note = "venue \(index)"
             venue.name = names[index % names.count]
             venue.price = Int16(index % 9)

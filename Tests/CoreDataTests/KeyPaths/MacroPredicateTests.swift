@@ -60,7 +60,8 @@ struct MacroPredicateTests {
 }
 
 extension MacroCase {
-    static let all = comparisons + logic + arithmetic + optionals + strings + collections + captured
+    static let all =
+        comparisons + logic + arithmetic + optionals + strings + collections + captured + casts + composed
 
     static let comparisons = [
         MacroCase("price == 3", #Predicate { $0.price == 3 }),
@@ -259,5 +260,52 @@ extension MacroCase {
         MacroCase("ANY tags.title IN {\"a\", \"b\"}", #Predicate { $0.tags.contains { names.contains($0.title!) } }),
         MacroCase("createdAt >= CAST(1000.000000, \"NSDate\")", #Predicate { since.contains($0.createdAt!) }),
         MacroCase("TERNARY(price > 3, price, 0) > 7", #Predicate { ($0.price > 3 ? $0.price : 0) > number }),
+    ]
+
+    static let casts = [
+        MacroCase("CAST(SELF, \"Bar\") != nil", #Predicate { $0 is Bar }),
+        MacroCase("CAST(SELF, \"Bar\") == nil", #Predicate { !($0 is Bar) }),
+        MacroCase("CAST(SELF, \"Bar\").beers == 1", #Predicate { ($0 as? Bar)?.beers == 1 }),
+        MacroCase("CAST(SELF, \"Bar\").beers != 1", #Predicate { ($0 as? Bar)?.beers != 1 }),
+        MacroCase("CAST(SELF, \"Bar\").beers == 0", #Predicate { ($0 as! Bar).beers == 0 }),
+        MacroCase("CAST(SELF, \"Bar\").price > 3", #Predicate { (($0 as? Bar)?.price ?? 0) > 3 }),
+        MacroCase("CAST(SELF, \"Bar\").tags.@count > 1", #Predicate { ($0 as! Bar).tags.count > 1 }),
+        MacroCase(
+            "SUBQUERY(city.venues, $x, CAST($x, \"Bar\") != nil).@count == 5",
+            #Predicate { $0.city!.venues.filter { $0 is Bar }.count == 5 }
+        ),
+        MacroCase(
+            "SUBQUERY(fans, $x, SUBQUERY($x.favourites, $y, CAST($y, \"Bar\").beers == 1).@count > 0).@count > 0",
+            #Predicate { $0.fans.contains { $0.favourites.contains { ($0 as? Bar)?.beers == 1 } } }
+        ),
+    ]
+
+    private static let limits: [String: Int16] = ["a": 3, "b": 5]
+    private static let steps: [Int16] = [2, 5]
+
+    static let composed = [
+        MacroCase(
+            "price > TERNARY(name == \"a\", 3, TERNARY(name == \"b\", 5, 1))",
+            #Predicate { $0.price > limits[$0.name!, default: 1] }
+        ),
+        MacroCase(
+            "TERNARY(name == \"a\", 3, TERNARY(name == \"b\", 5, nil)) == 3",
+            #Predicate { limits[$0.name!] == 3 }
+        ),
+        MacroCase(
+            "TERNARY(name == \"a\", 3, TERNARY(name == \"b\", 5, nil)) == nil",
+            #Predicate { limits[$0.name!] == nil }
+        ),
+        MacroCase(
+            "sum({TERNARY(2 < price, 1, 0), TERNARY(5 < price, 1, 0)}) == 1",
+            #Predicate { venue in steps.filter { $0 < venue.price }.count == 1 }
+        ),
+        MacroCase(
+            "NOT (2 > price OR 5 > price)",
+            #Predicate { venue in steps.filter { $0 > venue.price }.isEmpty }
+        ),
+        MacroCase("name < \"b\"", #Predicate { $0.name! < names.max()! }),
+        MacroCase("name > \"a\"", #Predicate { $0.name! > names.min()! }),
+        MacroCase("price == 5", #Predicate { $0.price == limits["b"]! }),
     ]
 }

@@ -19,7 +19,7 @@ struct ChangeTrackingTests {
 
     // CS-76
     @Test(arguments: StoreKind.allCases)
-    func `changed values are those since the last save, committed values those of it`(_ kind: StoreKind) throws {
+    func `CS-76 changed values are those since the last save, committed values those of it`(_ kind: StoreKind) throws {
         let stack = try Stack(kind)
         let id = try storeVenue(stack)
         try stack.inContext { context throws in
@@ -58,7 +58,7 @@ struct ChangeTrackingTests {
 
     // CS-77
     @Test(arguments: StoreKind.allCases)
-    func `a value set back is no persistent change`(_ kind: StoreKind) throws {
+    func `CS-77 a value set back is no persistent change`(_ kind: StoreKind) throws {
         let stack = try Stack(kind)
         let id = try storeVenue(stack)
         try stack.inContext { context throws in

@@ -15,7 +15,7 @@ struct HookTests {
 
     // CS-85
     @Test(arguments: StoreKind.allCases)
-    func `defaults are in place before awakeFromInsert, which runs once and belongs to the insertion`(_ kind: StoreKind)
+    func `CS-85 defaults are in place before awakeFromInsert, which runs once and belongs to the insertion`(_ kind: StoreKind)
         throws
     {
         let stack = try Stack.objects(kind)
@@ -150,7 +150,7 @@ struct HookTests {
 
     // CS-93
     @Test(arguments: StoreKind.allCases)
-    func `prepareForDeletion runs while relationships are still set, and again when deleted again`(_ kind: StoreKind)
+    func `CS-93 prepareForDeletion runs while relationships are still set, and again when deleted again`(_ kind: StoreKind)
         throws
     {
         let stack = try Stack.objects(kind)
@@ -343,7 +343,7 @@ struct DeletionTests {
 
     // CS-94
     @Test(arguments: StoreKind.allCases)
-    func `what is inserted and deleted before a save leaves nothing behind`(_ kind: StoreKind) throws {
+    func `CS-94 what is inserted and deleted before a save leaves nothing behind`(_ kind: StoreKind) throws {
         let stack = try Stack(kind)
         try stack.inContext { context in
             let city = City(context: context)
@@ -402,6 +402,27 @@ struct DeletionTests {
         try stack.inContext { context throws in
             #expect(try context.all(Venue.self).isEmpty)
             #expect(try context.all(Licence.self).isEmpty)
+        }
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `an object that a hook brings in during a fetch is the one that the fetch answers`(_ kind: StoreKind) throws {
+        let stack = try Stack.objects(kind)
+        try stack.inContext { context in
+            let (first, second) = (Hooked(context: context), Hooked(context: context))
+            (first.name, second.name) = ("relates", "zed")
+            first.guard = second
+            try context.save()
+        }
+        try stack.inContext { context in
+            let request = NSFetchRequest<Hooked>(entityName: "Hooked")
+            request.sortDescriptors = [NSSortDescriptor(key: "name", ascending: true)]
+            request.returnsObjectsAsFaults = false
+            let found = try context.fetch(request)
+            #expect(found.map(\.name) == ["relates", "zed"])
+            // The first one's awakeFromFetch has asked for the second.
+            #expect(found[0].owner === found[1])
+            #expect(context.registeredObject(for: found[1].objectID) === found[1])
         }
     }
 }

@@ -192,7 +192,7 @@ struct MisuseTests {
 
     // CS-95
     @Test
-    func `a relationship to an object of another context, or of none`() async {
+    func `CS-95 a relationship to an object of another context, or of none`() async {
         let other = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
             let stack = try Stack(.memory)
             let (first, second) = (stack.context("first"), stack.context("second"))

@@ -81,7 +81,7 @@ struct ValidationTests {
 
     // CS-89
     @Test(arguments: StoreKind.allCases)
-    func `a broken rule tells predicate, value and the model's code or text`(_ kind: StoreKind) throws {
+    func `CS-89 a broken rule tells predicate, value and the model's code or text`(_ kind: StoreKind) throws {
         let stack = try Stack.objects(kind)
         try stack.inContext { context in
             let form = form(context)
@@ -104,7 +104,7 @@ struct ValidationTests {
 
     // CS-88
     @Test(arguments: StoreKind.allCases)
-    func `a relationship has no fewer and no more members than the model says`(_ kind: StoreKind) throws {
+    func `CS-88 a relationship has no fewer and no more members than the model says`(_ kind: StoreKind) throws {
         let stack = try Stack.objects(kind)
         try stack.inContext { context in
             let form = form(context)

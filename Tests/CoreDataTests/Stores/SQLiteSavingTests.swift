@@ -198,6 +198,7 @@ struct SQLiteSavingTests {
                 #expect(attributes == ["id"])
                 groups[keys.sorted()] = .some(persisted?.key)
             case .version(_, let key, _, _): versions.append(key)
+            case .missing(let target, _): Issue.record("a relationship to \(target.key)")
             }
         }
         #expect(groups == [[-10, 2]: 1, [-12, -11]: nil])

@@ -27,7 +27,7 @@ struct ContextEvent {
     }
 }
 
-/// Who follows a context: controllers of fetched results, and live queries.
+/// Who follows a context: controllers of fetched results, live queries, and feeds of changes.
 ///
 /// Owned by the context alone, so that its end ends the live queries. Holds nobody who follows.
 final class ContextObservers: @unchecked Sendable {
@@ -41,15 +41,21 @@ final class ContextObservers: @unchecked Sendable {
         weak var query: LiveQuery?
     }
 
+    private struct Feed {
+        weak var feed: ChangeFeed?
+    }
+
     private var controllers: [Controller] = []
     /// Merged changes of the current event whose objects the context does not have.
     private var unregistered: [ChangeMessage.Change] = []
     private let queries = Mutex<[Query]>([])
+    private let feeds = Mutex<[Feed]>([])
 
     init() {}
 
     deinit {
         for entry in queries.withLock({ $0 }) { entry.query?.finish() }
+        for entry in feeds.withLock({ $0 }) { entry.feed?.finish() }
     }
 
     // MARK: - Controllers
@@ -83,6 +89,27 @@ final class ContextObservers: @unchecked Sendable {
     func contextWasReset() {
         unregistered = []
         for controller in controllers { controller.tracker?.contextWasReset() }
+        for entry in feeds.withLock({ $0 }) { entry.feed?.note(nil) }
+    }
+
+    // MARK: - Feeds
+
+    /// Lets a feed know what the context saves and merges, until the context ends.
+    ///
+    /// Any thread may call this.
+    func add(_ feed: ChangeFeed) {
+        feeds.withLock { feeds in
+            feeds.removeAll { $0.feed == nil }
+            feeds.append(Feed(feed: feed))
+        }
+    }
+
+    /// Whether anybody wants to know what the context saves and merges.
+    var hasFeeds: Bool { feeds.withLock { $0.contains { $0.feed != nil } } }
+
+    /// Tells the feeds of changes that the context has saved or merged.
+    func committed(_ message: ChangeMessage) {
+        for entry in feeds.withLock({ $0 }) { entry.feed?.note(message) }
     }
 
     // MARK: - Live queries

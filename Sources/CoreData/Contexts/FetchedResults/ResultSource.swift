@@ -41,6 +41,9 @@ struct ResultSource {
         specification.resultType = .managedObjectResultType
         // Unsaved changes are what a controller follows.
         specification.includesPendingChanges = true
+        // Every object is looked at, to be put in its place: batches and partial objects would only cost.
+        specification.fetchBatchSize = 0
+        specification.propertiesToFetch = nil
         self.specification = specification
         affectedStores = request.affectedStores
         plan = try FetchPlanner(model: context.model).plan(specification)

@@ -215,6 +215,7 @@ final class ResultsTracker {
             let slot = Int32(change.store.slot)
             let object =
                 context.registered(key: change.key, layout: change.layout, storeSlot: slot)
+                ?? change.temporaryID.map { context.makeForeignFault($0, storeSlot: slot) }
                 ?? context.makeFault(key: change.key, layout: change.layout, storeSlot: slot)
             if seen.insert(ObjectIdentifier(object)).inserted { objects.append(object) }
         }

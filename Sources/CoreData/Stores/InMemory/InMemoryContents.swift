@@ -8,7 +8,7 @@ struct InMemoryContents: Sendable {
     /// Rows by the number of the root entity and by key.
     private(set) var rows: [Int: PersistentMap<Row>] = [:]
     private var lastKeys: [Int: Int64] = [:]
-    /// For each to-one relationship that has a to-many inverse: which rows point at a key.
+    /// For each to-one relationship that has an inverse: which rows point at a key.
     private var pointing: [RelationshipKey: PersistentMap<PersistentMap<Void>>] = [:]
     /// For each relationship whose members no row's column tells (many-to-many, or without an inverse): the members by
     /// owner, each with the number of its entity.
@@ -81,7 +81,7 @@ struct InMemoryContents: Sendable {
 
     private mutating func point(_ row: Row, _ key: Int64, _ isThere: Bool, _ permanent: KeyMap<Int64>) {
         for slot in row.layout.referenceSlots {
-            guard let relationship = slot.relationship, relationship.inverseRelationship?.isToMany == true,
+            guard let relationship = slot.relationship, relationship.inverseRelationship != nil,
                 let reference = row.reference(slot)
             else { continue }
             let target = reference.key < 0 ? permanent[reference.key] ?? reference.key : reference.key
@@ -189,7 +189,7 @@ struct InMemoryContents: Sendable {
 
     // MARK: - Saving
 
-    /// The rows that somebody else has changed or deleted.
+    /// The rows that somebody else has changed or deleted, those that relationships lead to included.
     func findVersionConflicts(_ changes: StoreChanges) -> [StoreConflict] {
         var conflicts: [StoreConflict] = []
         func check(_ layout: EntityLayout, _ key: Int64, _ version: Int64) {
@@ -200,6 +200,11 @@ struct InMemoryContents: Sendable {
         for update in changes.updated { check(update.row.layout, update.row.key, update.baseVersion) }
         for deletion in changes.deleted { check(deletion.layout, deletion.key, deletion.baseVersion) }
         for lock in changes.locked { check(lock.layout, lock.key, lock.baseVersion) }
+        for (root, targets) in changes.foreignTargets() {
+            for target in targets where rows[root]?[target.key] == nil {
+                conflicts.append(.missing(target, root: root))
+            }
+        }
         return conflicts
     }
 
@@ -222,7 +227,40 @@ struct InMemoryContents: Sendable {
             ObjectReference(key: permanent[reference.key] ?? reference.key, entity: reference.entity)
         }
         for change in changes.toMany { apply(change, resolved(change.owner).key, resolved) }
+        for deletion in changes.deleted {
+            result.reread += releaseStragglers(of: deletion, changes, result.insertedKeys)
+        }
         return result
+    }
+
+    /// Takes a deleted row out of the to-one relationships of rows that somebody else has related to it meanwhile: its
+    /// deletion has not seen those, and an addition to an unordered relationship is no conflict.
+    ///
+    /// Gives: The rows as they are now.
+    private mutating func releaseStragglers(
+        of deletion: RowDeletion,
+        _ changes: StoreChanges,
+        _ insertedKeys: [Int64]
+    ) -> [Row] {
+        var released: [Row] = []
+        for backlink in deletion.layout.backlinks {
+            let root = backlink.entity.rootEntity.entityNumber
+            guard let keys = pointing[RelationshipKey(backlink)]?[deletion.key]?.sortedKeys, !keys.isEmpty else {
+                continue
+            }
+            // What the save itself has related to a row that it deletes is left as it is.
+            let own = changes.writtenKeys(of: root, insertedKeys)
+            for key in keys where !own.contains(key) {
+                guard let old = rows[root]?[key], let slot = old.layout.slot(named: backlink.name) else { continue }
+                let row = old.copy()
+                row.setReference(nil, slot)
+                row.setVersion(old.version + 1)
+                row.setStamp(CoarseClock.now)
+                put(row, key, KeyMap())
+                released.append(row)
+            }
+        }
+        return released
     }
 
     /// The uniqueness constraints that the saved rows break, after they were applied.

@@ -16,18 +16,32 @@ struct InMemoryFetch {
         // In the order of insertion, as a table without an index gives them, also among equals.
         var found = try matching().sorted { $0.header.key < $1.header.key }
         if let sort = plan.sort { found = try sort.sorted(found, reader: reader) }
-        return plan.window(found).map { Row(shared: $0) }
+        let rows = plan.window(found).map { Row(shared: $0) }
+        if let control = plan.control {
+            if control.wantsCount { control.expect(rows.count) }
+            control.add(rows.count)
+        }
+        return rows
     }
 
     func count() throws -> Int { plan.window(try matching()).count }
 
     private func matching() throws -> [RowBuffer] {
         let numbers = Set(plan.entityNumbers)
+        let filter = plan.predicate.flatMap { RowFilter($0, layout: plan.layout) }
         var evaluator = plan.predicate.map { ResolvedEvaluator($0, reader: reader) }
         var result: [RowBuffer] = []
-        try reader.contents.rows[plan.layout.rootNumber]?.forEach { _, row in
-            guard plan.coversHierarchy || numbers.contains(row.layout.number) else { return }
-            if try evaluator?.evaluate(row.buffer) ?? true { result.append(row.buffer) }
+        let control = plan.control
+        try plan.evaluating {
+            try reader.contents.rows[plan.layout.rootNumber]?.forEach { _, row in
+                guard plan.coversHierarchy || numbers.contains(row.layout.number) else { return }
+                if let control, control.isCancelled { throw CancellationError() }
+                if let filter {
+                    if filter.matches(row.unsafe) { result.append(row.buffer) }
+                } else if try evaluator?.evaluate(row.buffer) ?? true {
+                    result.append(row.buffer)
+                }
+            }
         }
         return result
     }
@@ -77,6 +91,10 @@ final class RowReader: RowFinder {
         let row = row(subject)
         return contents.members(of: row.layout.toMany[relationship.slot], ownedBy: row.key)
             .compactMap { find($0, relationship) }
+    }
+
+    func isKind(_ subject: AnyObject, of schema: any PredicateSchema) -> Bool {
+        row(subject).layout.isKind(of: schema)
     }
 
     func count(of relationship: PredicateRelationship, in subject: AnyObject) -> Int {

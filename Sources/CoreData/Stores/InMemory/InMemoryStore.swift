@@ -62,6 +62,23 @@ final class InMemoryStore: NSPersistentStore, RowStore, @unchecked Sendable {
         contents.withLock { $0.members(of: relationship, ownedBy: owner.key) }
     }
 
+    func memberships(of relationship: ToManySlot, ownedBy owners: [ObjectReference]) throws -> Memberships {
+        // Of one moment, as one query is.
+        let contents = snapshot
+        let root = relationship.relationship.destinationEntity?.layout.rootNumber ?? 0
+        var result = Memberships()
+        var seen = KeyMap<Bool>(minimumCapacity: owners.count)
+        for owner in owners {
+            let members = contents.members(of: relationship, ownedBy: owner.key)
+            result.groups.append((owner.key, members))
+            for member in members where seen[member.key] == nil {
+                seen.set(true, for: member.key)
+                if let row = contents.rows[root]?[member.key] { result.rows.append(row) }
+            }
+        }
+        return result
+    }
+
     // MARK: - Writing
 
     func reserveKeys(_ counts: [Int: Int]) throws -> [Int: Range<Int64>] {

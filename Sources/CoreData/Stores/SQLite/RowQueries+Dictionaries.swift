@@ -10,9 +10,12 @@ extension RowQueries {
         let statement = try prepare(fetch, connection)
         try fetch.bind(statement)
         var results = FetchedValues(width: query.columns.count)
+        var counter = RowCounter(plan.rows.control)
         while try statement.step() {
             for column in query.columns { results.append(value(column, statement, plan.rows.storeNumber)) }
+            counter.count()
         }
+        counter.finish()
         return results
     }
 

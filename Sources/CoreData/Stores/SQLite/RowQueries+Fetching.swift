@@ -19,11 +19,57 @@ struct FetchStatement {
     }
 }
 
+/// The running statement of a fetch of whole rows.
+struct RowStatement: ~Copyable {
+    private let statement: Statement
+    private let shape: RowShape
+    private let queries: RowQueries
+    private let stamp = CoarseClock.now
+    private let skipped: KeySet?
+
+    fileprivate init(_ statement: consuming Statement, _ shape: RowShape, _ queries: RowQueries, skipped: KeySet?) {
+        self.skipped = skipped
+        self.statement = statement
+        self.shape = shape
+        self.queries = queries
+    }
+
+    /// The next row; `nil` at the end.
+    @inline(__always)
+    func next() throws -> Row? {
+        repeat {
+            guard try statement.step() else { return nil }
+        } while skipped?.contains(statement[RowShape.keyPosition].int64) ?? false
+        guard let row = shape.row(statement, stamp: stamp, queries) else {
+            throw queries.unknownEntity(statement, shape)
+        }
+        return row
+    }
+}
+
 extension RowQueries {
     /// The whole rows that a fetch asks for.
     func rows(_ plan: FetchPlan, _ entity: EntityMapping, _ connection: Connection) throws -> [Row] {
+        let statement = try rowStatement(plan, entity, connection)
+        var rows: [Row] = []
+        if plan.limit > 0 { rows.reserveCapacity(min(plan.limit, 1024)) }
+        var counter = RowCounter(plan.control)
+        while let row = try statement.next() {
+            rows.append(consume row)
+            counter.count()
+            if let skipped = plan.skipped, rows.count >= skipped.wanted { break }
+        }
+        counter.finish()
+        return rows
+    }
+
+    /// The statement for the whole rows that a fetch asks for, before its first row.
+    func rowStatement(_ plan: FetchPlan, _ entity: EntityMapping, _ connection: Connection) throws -> RowStatement {
         // A fetch of one entity alone needs no columns of its sub-entities.
-        let shape = shape(entity, isDeep: plan.coversHierarchy || plan.entityNumbers != [entity.layout.number])
+        let isDeep = plan.coversHierarchy || plan.entityNumbers != [entity.layout.number]
+        let shape =
+            plan.wantedSlots.map { RowShape(entity, in: mapping, isDeep: isDeep, wanted: $0) }
+            ?? shape(entity, isDeep: isDeep)
         let fetch = try statement(
             plan,
             entity,
@@ -32,27 +78,33 @@ extension RowQueries {
         )
         let statement = try prepare(fetch, connection)
         try fetch.bind(statement)
-        let stamp = CoarseClock.now
-        var rows: [Row] = []
-        if plan.limit > 0 { rows.reserveCapacity(min(plan.limit, 1024)) }
-        while try statement.step() {
-            guard let row = shape.row(statement, stamp: stamp, self) else { throw unknownEntity(statement, shape) }
-            rows.append(row)
-        }
-        return rows
+        return RowStatement(statement, shape, self, skipped: plan.skipped?.keys)
     }
 
     /// The references of the rows that a fetch asks for.
     func references(_ plan: FetchPlan, _ entity: EntityMapping, _ connection: Connection) throws -> [ObjectReference] {
-        let fetch = try statement(plan, entity, select: "SELECT t0.Z_PK, t0.Z_ENT")
+        // Where only one entity can match its number need not be read, so that an index may do for an ordered fetch.
+        let onlyNumber = plan.sort != nil && plan.coversHierarchy && !entity.isShared ? entity.layout.number : nil
+        let fetch = try statement(plan, entity, select: "SELECT t0.Z_PK\(onlyNumber == nil ? ", t0.Z_ENT" : "")")
         let statement = try prepare(fetch, connection)
         try fetch.bind(statement)
         var references: [ObjectReference] = []
+        var counter = RowCounter(plan.control)
+        if let onlyNumber {
+            while try statement.step() {
+                references.append(ObjectReference(key: statement[0].int64, entity: onlyNumber))
+                counter.count()
+            }
+            counter.finish()
+            return references
+        }
         while try statement.step() {
             let number = modelNumber(statement[1].int64, 0)
             guard number > 0 else { throw unknownEntity(statement, shape(entity)) }
             references.append(ObjectReference(key: statement[0].int64, entity: number))
+            counter.count()
         }
+        counter.finish()
         return references
     }
 

@@ -95,17 +95,19 @@ final class RowQueries: Sendable {
         var rows: [Row] = []
         rows.reserveCapacity(keys.count)
         let shape = shape(entity)
-        let statement = try connection.statement(shape.selectByKey)
-        for key in keys {
-            try statement.bind(key, at: 1)
-            if try statement.step() {
-                if let row = try shape.row(statement, stamp: stamp, self)
-                    ?? rowOfHierarchy(key, entity, connection, stamp)
-                {
-                    rows.append(row)
-                }
+        let statement = try connection.statement(shape.selectByKeys)
+        try statement.bind(ValueList(keys.map { .integer($0) }), at: 1)
+        // Rows of entities that the shape does not cover are read one by one, once this statement is done.
+        var others: [Int64] = []
+        while try statement.step() {
+            if let row = shape.row(statement, stamp: stamp, self) {
+                rows.append(row)
+            } else {
+                others.append(statement[RowShape.keyPosition].int64)
             }
-            statement.reset()
+        }
+        for key in others {
+            if let row = try rowOfHierarchy(key, entity, connection, stamp) { rows.append(row) }
         }
         return rows
     }

@@ -15,6 +15,10 @@ final class RowShape: Sendable {
     let selectByKey: SQL
     /// The rows with keys from one to another.
     let selectRange: SQL
+    /// The rows whose keys are in a list.
+    let selectByKeys: SQL
+    /// How many columns are selected.
+    let columnCount: Int
 
     /// By `Z_ENT`, from that of `mapping` on.
     ///
@@ -25,8 +29,7 @@ final class RowShape: Sendable {
 
     /// What a row of one entity takes from the columns.
     private struct RowColumns {
-        /// Alive for the life of the process (see ``EntityLayout``).
-        unowned(unsafe) let layout: EntityLayout
+        let shape: UnsafeRowShape
         let columns: UnsafeMutableBufferPointer<ColumnReader>
     }
 
@@ -47,7 +50,9 @@ final class RowShape: Sendable {
     static let versionPosition = 2
 
     /// Makes the shape of an entity, with its sub-entities if it `isDeep`.
-    init(_ mapping: EntityMapping, in store: SQLMapping, isDeep: Bool) {
+    ///
+    /// `wanted`: The slots to read, for rows that shall not be whole; the others are null.
+    init(_ mapping: EntityMapping, in store: SQLMapping, isDeep: Bool, wanted: SlotSet? = nil) {
         self.mapping = mapping
         var names = ["t0.Z_PK", "t0.Z_ENT", "t0.Z_OPT"]
         var positions: [SQLName: Int] = [:]
@@ -61,7 +66,7 @@ final class RowShape: Sendable {
         let readers = numbers.compactMap { store.entity(storeNumber: Int64($0)) }.map { entity in
             let columns = entity.layout.slots.compactMap { slot -> ColumnReader? in
                 let column = entity.columns[slot.index]
-                guard let name = column.name else { return nil }
+                guard let name = column.name, wanted?.contains(slot.index) ?? true else { return nil }
                 let value = position(name)
                 return ColumnReader(
                     position: Int32(value),
@@ -73,13 +78,17 @@ final class RowShape: Sendable {
                     destinationNumber: Int32(slot.destinationNumber)
                 )
             }
-            return RowColumns(layout: entity.layout, columns: Self.allocate(columns))
+            return RowColumns(shape: entity.layout.rowShape, columns: Self.allocate(columns))
         }
         layouts = Self.allocate(readers)
         firstNumber = Int64(mapping.number)
         columns = names.joined(separator: ", ")
         selectAll = SQL("SELECT \(columns) FROM \(mapping.table) AS t0")
         selectByKey = SQL("SELECT \(columns) FROM \(mapping.table) AS t0 WHERE t0.Z_PK = ?")
+        columnCount = names.count
+        selectByKeys = SQL(
+            "SELECT \(columns) FROM \(ValueList.tableFunction)(?) AS k CROSS JOIN \(mapping.table) AS t0 ON t0.Z_PK = k.value"
+        )
         selectRange = SQL("SELECT \(columns) FROM \(mapping.table) AS t0 WHERE t0.Z_PK BETWEEN ? AND ?")
     }
 
@@ -105,38 +114,46 @@ final class RowShape: Sendable {
     /// - Returns: The row; `nil` if its entity is not one that the shape covers.
     @inline(__always)
     func row(_ statement: borrowing Statement, stamp: UInt32, _ queries: RowQueries) -> Row? {
-        let number = statement[Self.entityPosition].int64 &- firstNumber
+        let number = statement.int64(Self.entityPosition) &- firstNumber
         guard number >= 0, number < layouts.count else { return nil }
         let entity = layouts[Int(number)]
         let row = Row(
-            layout: entity.layout,
-            key: statement[Self.keyPosition].int64,
-            version: statement[Self.versionPosition].int64,
+            shape: entity.shape,
+            key: statement.int64(Self.keyPosition),
+            version: statement.int64(Self.versionPosition),
             stamp: stamp
         )
         let target = row.unsafe
         // The null bits of the first slots are gathered here, and written once.
         var nulls = UInt32.max
         for column in entity.columns {
-            let value = statement[Int(column.position)]
-            if value.isNull { continue }
+            let position = Int(column.position)
             let word = Int(column.word)
+            // Only what reads as zero may be null, so most values need not be asked.
             switch column.kind {
             case .int:
-                target.words[word] = UInt64(bitPattern: value.int64)
+                let integer = statement.int64(position)
+                if integer == 0, statement[position].isNull { continue }
+                target.words[word] = UInt64(bitPattern: integer)
             case .double:
-                target.words[word] = value.double.bitPattern
+                let double = statement.double(position)
+                if double == 0, statement[position].isNull { continue }
+                target.words[word] = double.bitPattern
             case .string:
-                target.pointer(String.self, word).initialize(to: value.string)
+                guard let string = statement[position].optionalString else { continue }
+                target.pointer(String.self, word).initialize(to: string)
             case .reference:
-                target.words[word] = UInt64(bitPattern: value.int64)
+                let key = statement.int64(position)
+                if key == 0, statement[position].isNull { continue }
+                target.words[word] = UInt64(bitPattern: key)
                 var number = Int(column.destinationNumber)
                 if column.entityPosition >= 0 {
-                    number = queries.modelNumber(statement[Int(column.entityPosition)].int64, number)
+                    number = queries.modelNumber(statement.int64(Int(column.entityPosition)), number)
                 }
                 target.words[word + 1] = UInt64(truncatingIfNeeded: number)
             case .data, .uuid, .decimal:
-                guard Self.readBytes(value, column, target, queries) else { continue }
+                let value = statement[position]
+                guard !value.isNull, Self.readBytes(value, column, target, queries) else { continue }
             }
             if column.slot < 32 { nulls &= ~(1 << UInt32(column.slot)) } else { target.markPresent(Int(column.slot)) }
         }

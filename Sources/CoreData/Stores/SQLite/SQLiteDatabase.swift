@@ -19,6 +19,7 @@ final class SQLiteDatabase: Sendable {
         options.collations += PredicateCollations.all
         self.reports = reports
         pool = try ConnectionPool(location, options: options)
+        SQLDebug.ofProcess?.follow(pool)
     }
 
     // MARK: - Shared databases in memory

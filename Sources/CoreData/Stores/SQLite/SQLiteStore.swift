@@ -150,27 +150,48 @@ class SQLiteStore: NSPersistentStore, RowStore, @unchecked Sendable {
     // MARK: - Reading
 
     func rows(for plan: FetchPlan) throws -> [Row] {
-        try read(plan.layout) { try $0.rows(plan, $1, $2) } ?? []
+        let rows = try read(plan) { try $0.count(plan, $1, $2) } answer: { try $0.rows(plan, $1, $2) } ?? []
+        OperationTally.current?.pointee.rows += rows.count
+        return rows
     }
 
     func references(for plan: FetchPlan) throws -> [ObjectReference] {
-        try read(plan.layout) { try $0.references(plan, $1, $2) } ?? []
+        let references =
+            try read(plan) { try $0.count(plan, $1, $2) } answer: { try $0.references(plan, $1, $2) } ?? []
+        OperationTally.current?.pointee.rows += references.count
+        return references
     }
 
     func count(for plan: FetchPlan) throws -> Int {
-        try read(plan.layout) { try $0.count(plan, $1, $2) } ?? 0
+        try read(plan.layout, control: plan.control) { try $0.count(plan, $1, $2) } ?? 0
+    }
+
+    func cursor(for plan: FetchPlan) throws -> any RowCursor {
+        let file = try openFile()
+        guard let entity = file.mapping.entity(plan.layout) else { return ListCursor([]) }
+        // Where a version cannot be held on to, all rows are read at once.
+        guard file.pool.isWriteAheadLogged else { return ListCursor(try rows(for: plan)) }
+        return try SQLiteBoundary.run(.reading, url) { try SQLiteCursor.open(plan, entity, file) }
     }
 
     func values(for plan: DictionaryPlan) throws -> FetchedValues {
-        try read(plan.rows.layout) { try $0.values(plan, $1, $2) } ?? FetchedValues(width: plan.columns.count)
+        let values =
+            try read(plan.rows) {
+                try $0.count(plan, $1, $2)
+            } answer: {
+                try $0.values(plan, $1, $2)
+            } ?? FetchedValues(width: plan.columns.count)
+        OperationTally.current?.pointee.rows += values.count
+        return values
     }
 
     func count(for plan: DictionaryPlan) throws -> Int {
-        try read(plan.rows.layout) { try $0.count(plan, $1, $2) } ?? 0
+        try read(plan.rows.layout, control: plan.rows.control) { try $0.count(plan, $1, $2) } ?? 0
     }
 
     func row(forKey key: Int64, in layout: EntityLayout) throws -> Row? {
-        try read(layout) { try $0.row(key, $1, $2, stamp: CoarseClock.now) } ?? nil
+        OperationTally.current?.pointee.faults += 1
+        return try read(layout) { try $0.row(key, $1, $2, stamp: CoarseClock.now) } ?? nil
     }
 
     func rows(forKeys keys: [Int64], in layout: EntityLayout) throws -> [Row] {
@@ -181,9 +202,38 @@ class SQLiteStore: NSPersistentStore, RowStore, @unchecked Sendable {
     func members(of relationship: ToManySlot, ownedBy owner: ObjectReference) throws -> [ObjectReference] {
         let file = try openFile()
         guard let entity = file.mapping.entity(modelNumber: owner.entity) else { return [] }
-        return try SQLiteBoundary.run(.reading, url) {
-            try file.pool.read { try file.queries.members(relationship, entity, of: owner.key, $0) }
+        OperationTally.current?.pointee.faults += 1
+        return try OperationTally.timingStore {
+            try SQLiteBoundary.run(.reading, url) {
+                try file.pool.read { try file.queries.members(relationship, entity, of: owner.key, $0) }
+            }
         }
+    }
+
+    /// Answers a fetch; in one transaction with the number of its results if somebody wants to follow it.
+    @inline(__always)
+    private func read<R>(
+        _ plan: FetchPlan,
+        count: (RowQueries, EntityMapping, Connection) throws -> Int,
+        answer: (RowQueries, EntityMapping, Connection) throws -> R
+    ) throws -> R? {
+        guard let control = plan.control, control.wantsCount else {
+            return try read(plan.layout, control: plan.control, answer)
+        }
+        return try read(plan.layout, isSnapshot: true, control: control) { queries, entity, connection in
+            control.expect(try count(queries, entity, connection))
+            return try answer(queries, entity, connection)
+        }
+    }
+
+    func memberships(of relationship: ToManySlot, ownedBy owners: [ObjectReference]) throws -> Memberships {
+        let mapping = try openFile().mapping
+        guard let owner = owners.first, let entity = mapping.entity(modelNumber: owner.entity),
+            let members = mapping.entity(modelNumber: relationship.destinationNumber)
+        else { return Memberships() }
+        return try read(members.layout, isSnapshot: true) { queries, members, connection in
+            try queries.memberships(relationship, entity, of: owners, members, connection, stamp: CoarseClock.now)
+        } ?? Memberships()
     }
 
     /// Reads rows of an entity; `nil` if the store does not hold it.
@@ -191,16 +241,38 @@ class SQLiteStore: NSPersistentStore, RowStore, @unchecked Sendable {
     private func read<R>(
         _ layout: EntityLayout,
         isSnapshot: Bool = false,
+        control: FetchControl? = nil,
         _ body: (RowQueries, EntityMapping, Connection) throws -> R
     ) throws -> R? {
         let file = try openFile()
         guard let entity = file.mapping.entity(layout) else { return nil }
-        return try SQLiteBoundary.run(.reading, url) {
-            let missed = file.queries.missedFiles.load(ordering: .relaxed)
-            let result = try file.pool.read(isSnapshot: isSnapshot) { try body(file.queries, entity, $0) }
-            // A save may have replaced an external file between row and file; the row of now names the new one.
-            guard file.queries.missedFiles.load(ordering: .relaxed) != missed else { return result }
-            return try file.pool.read(isSnapshot: isSnapshot) { try body(file.queries, entity, $0) }
+        return try OperationTally.timingStore {
+            try SQLiteBoundary.run(.reading, url) {
+                guard let control else { return try Self.read(file, entity, isSnapshot, nil, body) }
+                let cancellation = Cancellation()
+                return try control.running(stoppedBy: { cancellation.cancel() }) {
+                    try Self.read(file, entity, isSnapshot, cancellation, body)
+                }
+            }
+        }
+    }
+
+    @inline(__always)
+    private static func read<R>(
+        _ file: OpenSQLiteFile,
+        _ entity: EntityMapping,
+        _ isSnapshot: Bool,
+        _ cancellation: Cancellation?,
+        _ body: (RowQueries, EntityMapping, Connection) throws -> R
+    ) throws -> R {
+        let missed = file.queries.missedFiles.load(ordering: .relaxed)
+        let result = try file.pool.read(isSnapshot: isSnapshot, cancellation: cancellation) {
+            try body(file.queries, entity, $0)
+        }
+        // A save may have replaced an external file between row and file; the row of now names the new one.
+        guard file.queries.missedFiles.load(ordering: .relaxed) != missed else { return result }
+        return try file.pool.read(isSnapshot: isSnapshot, cancellation: cancellation) {
+            try body(file.queries, entity, $0)
         }
     }
 
@@ -221,6 +293,8 @@ class SQLiteStore: NSPersistentStore, RowStore, @unchecked Sendable {
                 userInfo: [NSLocalizedDescriptionKey: "The store \(file.url.path) is read-only."]
             )
         }
+        let start = OperationTally.startTiming()
+        defer { OperationTally.stopTiming(start) }
         return try SQLiteBoundary.run(.saving, url) {
             let lease = try file.pool.writer()
             let transaction = SaveTransaction(changes, file, lease.connection)

@@ -53,10 +53,12 @@ final class SaveTransaction {
         for run in updateRuns() { try update(run) }
         try insertAll()
         try retryPutOff()
+        try checkTargets()
         guard conflicts.isEmpty else { return conflicts }
         for change in changes.toMany { try apply(change) }
         for change in changes.toMany { try order(change) }
         try placeUnplaced()
+        try releaseStragglers()
         try readAgain()
         return []
     }
@@ -108,7 +110,7 @@ final class SaveTransaction {
     // MARK: - Runs of one statement
 
     /// Elements of one entity, which one statement serves.
-    private func runs<Element>(_ elements: [Element], _ layout: (Element) -> EntityLayout) -> [[Element]] {
+    func runs<Element>(_ elements: [Element], _ layout: (Element) -> EntityLayout) -> [[Element]] {
         guard let first = elements.first else { return [] }
         if elements.allSatisfy({ layout($0) === layout(first) }) { return [elements] }
         var positions: [Int: Int] = [:]

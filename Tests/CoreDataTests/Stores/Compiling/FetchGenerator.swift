@@ -160,7 +160,10 @@ struct FetchGenerator {
             default: return NSCompoundPredicate(notPredicateWithSubpredicate: members[0])
             }
         }
-        switch random.below(13) {
+        switch random.below(16) {
+        case 13: return entityTest() ?? plain(depth)
+        case 14: return collectionMembership() ?? plain(depth)
+        case 15: return random.chance(25) ? trivial() : membership()
         case 0, 1: return quantified(depth) ?? plain(depth)
         case 2: return membership()
         case 3: return reference() ?? plain(depth)
@@ -320,24 +323,98 @@ struct FetchGenerator {
             guard let attribute = attributePath(from: entity, where: { Family($0) == family }) else { return nil }
             source = path(collection.scope, keys + "." + attribute.keys)
         }
-        let modifier: NSComparisonPredicate.Modifier = random.chance(60) ? .any : .all
-        let result =
-            family == .string && random.chance(40)
-            ? comparison(
-                source,
-                random.pick([.beginsWith, .contains, .endsWith]),
-                constant(.string),
-                options(),
-                modifier
-            )
-            : comparison(
-                source,
-                orderOrEquality(),
-                random.chance(70) ? constant(family) : value(family, 0),
-                options(),
-                modifier
-            )
+        let result = quantified(source, family)
+        // NONE is NOT ANY.
         return random.chance(25) ? NSCompoundPredicate(notPredicateWithSubpredicate: result) : result
+    }
+
+    /// A comparison of any or all members with something of their family.
+    private mutating func quantified(_ source: NSExpression, _ family: Family) -> NSPredicate {
+        let modifier: NSComparisonPredicate.Modifier = random.chance(60) ? .any : .all
+        let other = random.chance(70) ? constant(family) : value(family, 0)
+        switch random.below(family == .string ? 10 : 5) {
+        case 0:
+            let members = (0..<random.below(12)).map { _ in constant(family) }
+            return comparison(source, .in, NSExpression(forAggregate: members), options(), modifier)
+        case 1:
+            return comparison(source, .between, NSExpression(forAggregate: [constant(family), other]), options(), modifier)
+        case 5, 6, 7:
+            return comparison(source, random.pick([.beginsWith, .contains, .endsWith, .in]), other, options(), modifier)
+        case 8:
+            let pattern = NSExpression(forConstantValue: random.pick(Self.patterns))
+            return comparison(source, .like, pattern, options(), modifier)
+        case 9:
+            let pattern = NSExpression(forConstantValue: random.pick(Self.expressions))
+            return comparison(source, .matches, pattern, options(), modifier)
+        default: return comparison(source, orderOrEquality(), other, options(), modifier)
+        }
+    }
+
+    // MARK: - Entities
+
+    /// A comparison of the entities that objects are of, or a test of what they are.
+    private mutating func entityTest() -> NSPredicate? {
+        let scope = scope()
+        guard let start = objectPath(from: scope.entity, atLeast: random.below(2)) else { return nil }
+        let own = path(scope.name, start.keys.isEmpty ? "entity" : start.keys + ".entity")
+        switch random.below(5) {
+        case 0, 1:
+            let other = NSExpression(forConstantValue: random.pick(entities))
+            return comparison(own, random.chance(70) ? .equalTo : .notEqualTo, other)
+        case 2:
+            let others = (0..<random.below(4)).map { _ in random.pick(entities) }
+            return comparison(own, .in, NSExpression(forConstantValue: others))
+        case 3:
+            guard let other = objectPath(from: scope.entity, atLeast: 1) else { return nil }
+            return comparison(own, random.chance(50) ? .equalTo : .notEqualTo, path(scope.name, other.keys + ".entity"))
+        default:
+            guard let cast = cast(path(scope.name, start.keys), from: start.entity) else { return nil }
+            let nothing = NSExpression(forConstantValue: nil)
+            return comparison(cast.expression, random.chance(50) ? .equalTo : .notEqualTo, nothing)
+        }
+    }
+
+    /// An object as one of a sub-entity.
+    private mutating func cast(
+        _ object: NSExpression,
+        from entity: NSEntityDescription
+    ) -> (expression: NSExpression, entity: NSEntityDescription)? {
+        let below = entities.filter { $0 !== entity && $0.isKindOf(entity: entity) }
+        guard !below.isEmpty else { return nil }
+        let target = random.pick(below)
+        return (cast(object, target.name ?? ""), target)
+    }
+
+    // MARK: - Collections
+
+    /// Membership in what a path through a collection leads to, or in a set that is made of such collections.
+    private mutating func collectionMembership() -> NSPredicate? {
+        let family = family()
+        guard let collection = collection(),
+            let attribute = attributePath(from: collection.entity, where: { Family($0) == family })
+        else { return nil }
+        var set = path(collection.scope, collection.keys + "." + attribute.keys)
+        if random.chance(50) {
+            let constants = NSExpression(forAggregate: [constant(family), constant(family), constant(family)])
+            let (first, second) = random.chance(50) ? (set, constants) : (constants, set)
+            set = NSExpression(kind: .setOperation(random.pick([.union, .intersect, .minus]), first, second))
+        }
+        let member = random.chance(50) ? constant(family) : value(family, 0)
+        return random.chance(50)
+            ? comparison(member, .in, set, options()) : comparison(set, .contains, member, options())
+    }
+
+    /// What programs that put predicates together come up with.
+    private mutating func trivial() -> NSPredicate {
+        switch random.below(5) {
+        case 0: return NSPredicate(value: random.chance(50))
+        case 1: return NSCompoundPredicate(andPredicateWithSubpredicates: [])
+        case 2: return NSCompoundPredicate(orPredicateWithSubpredicates: [])
+        case 3: return NSCompoundPredicate(orPredicateWithSubpredicates: [plain(0)])
+        default:
+            let not = NSCompoundPredicate(notPredicateWithSubpredicate: plain(0))
+            return NSCompoundPredicate(notPredicateWithSubpredicate: not)
+        }
     }
 
     private mutating func subquery(_ depth: Int) -> (expression: NSExpression, entity: NSEntityDescription)? {
@@ -354,6 +431,7 @@ struct FetchGenerator {
     // MARK: - Values
 
     private mutating func constant(_ family: Family) -> NSExpression {
+        if random.chance(3) { return NSExpression(forConstantValue: nil) }
         let value: Any =
             switch family {
             case .number:
@@ -377,6 +455,7 @@ struct FetchGenerator {
                 falseExpression: random.chance(70) ? value(family, 0) : constant(family)
             )
         }
+        if random.chance(5), let member = valueOfCast(family) { return member }
         if family == .number { return number(depth) }
         let scope = scope()
         if depth > 0, family == .date, random.chance(20) {
@@ -397,10 +476,23 @@ struct FetchGenerator {
                 forFunction: random.pick(["uppercase:", "lowercase:", "canonical:"]),
                 arguments: [plain]
             )
-        case (.string, 2): return cast(number(0), "NSString")
+        case (.string, 2):
+            return cast(random.chance(60) ? number(0) : value(random.pick([.uuid, .date, .string]), 0), "NSString")
+        case (.date, 4): return cast(number(0), "NSDate")
+        case (.uuid, 4): return cast(constant(.string), "NSUUID")
         case (_, 3): return NSExpression(forFunction: "noindex:", arguments: [plain])
         default: return plain
         }
+    }
+
+    /// An attribute that only a sub-entity has, of an object that may be of that entity.
+    private mutating func valueOfCast(_ family: Family) -> NSExpression? {
+        let scope = scope()
+        guard let start = objectPath(from: scope.entity, atLeast: 0),
+            let cast = cast(path(scope.name, start.keys), from: start.entity),
+            let attribute = attributePath(from: cast.entity, where: { Family($0) == family })
+        else { return nil }
+        return KeyPathFunction.make(cast.expression, attribute.keys)
     }
 
     private func cast(_ operand: NSExpression, _ type: String) -> NSExpression {
@@ -417,7 +509,15 @@ struct FetchGenerator {
 
     private mutating func number(_ depth: Int) -> NSExpression {
         if depth > 0 {
-            switch random.below(14) {
+            switch random.below(17) {
+            case 13: if let function = collectionFunction() { return function }
+            case 14:
+                // nil on one side, a number on the other.
+                return NSExpression(
+                    forConditional: predicate(0),
+                    trueExpression: NSExpression(forConstantValue: nil),
+                    falseExpression: number(0)
+                )
             case 0, 1, 2:
                 return NSExpression(
                     forFunction: random.pick(Self.binary),
@@ -435,7 +535,9 @@ struct FetchGenerator {
                 let function = random.pick(["sum:", "count:", "max:", "min:", "average:", "median:", "stddev:"])
                 let operands = [number(0), number(0), number(0)]
                 return NSExpression(forFunction: function, arguments: [NSExpression(forAggregate: operands)])
-            case 11: return cast(value(.date, 0), "NSNumber")
+            case 11:
+                let operand = value(random.pick([.date, .date, .string, .number]), 0)
+                return cast(operand, random.pick(["NSNumber", "NSDecimalNumber"]))
             case 12: return NSExpression(forFunction: "from:subtract:", arguments: [value(.date, 0), value(.date, 0)])
             default: break
             }
@@ -445,6 +547,20 @@ struct FetchGenerator {
             return constant(.number)
         }
         return path(scope.name, attribute.keys)
+    }
+
+    /// A function of a whole collection, written as such.
+    private mutating func collectionFunction() -> NSExpression? {
+        guard let collection = collection() else { return nil }
+        if random.chance(30) {
+            let size = NSExpression(forConstantValue: IndexSymbol.size)
+            return NSExpression(forFunction: "objectFrom:withIndex:", arguments: [collection.expression, size])
+        }
+        if random.chance(40) { return NSExpression(forFunction: "count:", arguments: [collection.expression]) }
+        let isFit = { (attribute: NSAttributeDescription) in Family(attribute) == .number && attribute.type != .decimal }
+        guard let attribute = attributePath(from: collection.entity, where: isFit) else { return nil }
+        let members = path(collection.scope, collection.keys + "." + attribute.keys)
+        return NSExpression(forFunction: random.pick(["sum:", "min:", "max:", "average:"]), arguments: [members])
     }
 
     private mutating func aggregate() -> NSExpression? {

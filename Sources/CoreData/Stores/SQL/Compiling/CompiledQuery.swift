@@ -35,7 +35,7 @@ enum SQLBinding: Sendable, Hashable {
     init(_ value: PredicateValue) {
         self =
             switch value {
-            case .null, .collection, .reference: .null
+            case .null, .collection, .reference, .entity: .null
             case .int(let value): .integer(value)
             case .double(let value): .double(value)
             case .date(let value): .double(value)

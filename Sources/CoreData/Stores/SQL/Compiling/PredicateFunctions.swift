@@ -125,7 +125,11 @@ enum PredicateFunctions {
                 let folding = StringFolding(rawValue: UInt8(truncatingIfNeeded: call[2].int64))
                 return PreparedPattern(test, value.string, folding)
             }
-            call.return(pattern.matcher?.matches(call[0].utf8) ?? false)
+            do {
+                call.return(try pattern.matcher?.matches(call[0].utf8) ?? false)
+            } catch {
+                call.fail("\(error)")
+            }
         }
     }
 
@@ -186,7 +190,7 @@ extension Value {
 extension FunctionCall {
     fileprivate func `return`(_ value: PredicateValue) {
         switch value {
-        case .null, .collection, .reference: returnNull()
+        case .null, .collection, .reference, .entity: returnNull()
         case .int(let value): self.return(value)
         case .double(let value), .date(let value): self.return(value)
         case .string(let value): self.return(value)

@@ -84,7 +84,7 @@ extension QueryCompiler {
 
     private mutating func writeNullTest(_ operand: ResolvedExpression) throws {
         switch operand.withoutHints {
-        case .attribute(let path, let attribute):
+        case .attribute(let path, let attribute) where attribute.type != .entity:
             // Any column may be asked whether it is NULL, whatever it holds otherwise.
             if let place = try place(of: path), let column = place.mapping.columns[attribute.slot].name {
                 write("\(place.alias).\(column)")
@@ -171,6 +171,7 @@ extension QueryCompiler {
             write(try place(of: path, needsRow: false)?.key ?? "NULL")
             return
         }
+        if last.isCast { return write(try place(of: path)?.key ?? "NULL") }
         let owner = ResolvedPath(variable: path.variable, steps: Array(path.steps.dropLast()))
         guard let place = try place(of: owner), let column = place.mapping.columns[last.slot].name else {
             return write("NULL")
@@ -213,7 +214,7 @@ extension QueryCompiler {
             let root = rootNumber(of: path)
             values = set.members.compactMap { key(of: $0, root: root).map { .integer($0) } }
         } else {
-            values = set.members.map { SQLBinding($0) }
+            values = set.members.map { binding($0) }
         }
         guard set.containsNull else { return try writeMembership(operand, values, set) }
         if values.isEmpty { return try writeNullTest(operand) }

@@ -16,7 +16,7 @@ extension QueryCompiler {
         against others: [ResolvedExpression] = []
     ) throws {
         switch expression {
-        case .constant(let value, _): bind(SQLBinding(value))
+        case .constant(let value, _): bind(binding(value))
         case .object(let path): try writeKey(of: path)
         case .attribute(let path, let attribute):
             if attribute.type == .double, others.contains(where: \.isHugeInteger) {
@@ -54,6 +54,7 @@ extension QueryCompiler {
 
     private mutating func write(_ path: ResolvedPath, _ attribute: PredicateAttribute, for use: Use) throws {
         guard let place = try place(of: path) else { return write("NULL") }
+        if attribute.type == .entity { return write("\(place.alias).Z_ENT") }
         let column = place.mapping.columns[attribute.slot]
         if column.isTagged {
             let entity = place.mapping.layout.entity.name ?? ""
@@ -128,7 +129,7 @@ extension QueryCompiler {
         let makesNumber = target == .number || target == .decimal
         switch (source.type, target) {
         // Keys are no values.
-        case (.reference, _): write("NULL")
+        case (.reference, _), (.entity, _): write("NULL")
         case (.date, .date), (.string, .string), (.uri, .string), (.string, .url), (.uri, .url), (.uuid, .uuid),
             (.data, .data):
             try write(source, for: .computation)

@@ -191,13 +191,18 @@ struct QueryCompiler {
         if needsRow || !path.steps.isEmpty { scopes[path.variable]?.needsRow = true }
         var place = Place(mapping: scope.mapping, alias: scope.alias, key: scope.key)
         for step in path.steps {
-            guard let column = place.mapping.columns[step.slot].name, let next = entity(step.destination) else {
-                return nil
-            }
+            guard let next = entity(step.destination) else { return nil }
             var number = lastAlias
-            let joined = scopes[path.variable]?.join(next.table, from: place.alias, column) {
+            let newAlias = {
                 number += 1
                 return "t\(number)"
+            }
+            let joined: String?
+            if step.isCast {
+                joined = scopes[path.variable]?.cast(place.key, to: next, newAlias: newAlias)
+            } else {
+                guard let column = place.mapping.columns[step.slot].name else { return nil }
+                joined = scopes[path.variable]?.join(next.table, from: place.alias, column, newAlias: newAlias)
             }
             lastAlias = number
             guard let joined else { return nil }
@@ -229,6 +234,14 @@ struct QueryCompiler {
     /// Whether an identity is of this store.
     func isOfStore(_ identity: PredicateIdentity) -> Bool {
         identity.store == storeNumber
+    }
+
+    // MARK: - Entities
+
+    /// The value as a column of this store holds it.
+    func binding(_ value: PredicateValue) -> SQLBinding {
+        guard case .entity(let number) = value else { return SQLBinding(value) }
+        return mapping.entity(modelNumber: number).map { .integer(Int64($0.number)) } ?? .null
     }
 
     // MARK: - Errors

@@ -11,11 +11,18 @@ struct QueryScope {
     /// Tables along to-one relationships, each joined once.
     private(set) var joins = ""
     private var aliases: [Step: String] = [:]
+    private var casts: [Cast: String] = [:]
 
     /// A to-one relationship from one of the scope's tables.
     private struct Step: Hashable {
         let alias: String
         let column: SQLName
+    }
+
+    /// Rows that are looked at as rows of a sub-entity.
+    private struct Cast: Hashable {
+        let key: String
+        let entity: Int
     }
 
     init(mapping: EntityMapping, alias: String, key: String? = nil) {
@@ -34,6 +41,18 @@ struct QueryScope {
         let alias = newAlias()
         aliases[step] = alias
         joins += " LEFT JOIN \(table) \(alias) ON \(alias).Z_PK = \(step.alias).\(column)"
+        return alias
+    }
+
+    /// The table in which the row with a key is found again if it is of an entity, or of one that inherits from it.
+    mutating func cast(_ key: String, to entity: EntityMapping, newAlias: () -> String) -> String {
+        let cast = Cast(key: key, entity: entity.number)
+        if let known = casts[cast] { return known }
+        let alias = newAlias()
+        casts[cast] = alias
+        let (first, last) = (entity.subtree.lowerBound, entity.subtree.upperBound)
+        joins += " LEFT JOIN \(entity.table) \(alias) ON \(alias).Z_PK = \(key)"
+        joins += " AND \(alias).Z_ENT BETWEEN \(first) AND \(last)"
         return alias
     }
 }

@@ -8,7 +8,12 @@ import Foundation
 /// Not thread-safe: a context's undo manager is confined to the context's queue.
 open class UndoManager: NSObject {
     private struct Action {
+        let target: ObjectIdentifier
         let perform: () -> Void
+    }
+
+    private struct Follower {
+        weak var context: NSManagedObjectContext?
     }
 
     private struct Group {
@@ -20,6 +25,8 @@ open class UndoManager: NSObject {
     private var redoStack: [Group] = []
     private var open: [Group] = []
     private var disabled = 0
+    /// The contexts whose current events are steps to come.
+    private var followers: [Follower] = []
 
     /// Makes an undo manager with no steps.
     public override init() {}
@@ -78,7 +85,7 @@ open class UndoManager: NSObject {
     /// Registers what takes back something that was just done; while undoing, what does it again.
     open func registerUndo<Target: AnyObject>(withTarget target: Target, handler: @escaping (Target) -> Void) {
         guard isUndoRegistrationEnabled else { return }
-        let action = Action { [weak target] in
+        let action = Action(target: ObjectIdentifier(target)) { [weak target] in
             if let target { handler(target) }
         }
         if !open.isEmpty {
@@ -104,8 +111,22 @@ open class UndoManager: NSObject {
         undoStack.removeFirst(undoStack.count - levelsOfUndo)
     }
 
-    /// Takes the last step back.
+    /// Lets the current event of a context be a step of its own when something is undone.
+    func follow(_ context: NSManagedObjectContext) {
+        followers.removeAll { $0.context == nil || $0.context === context }
+        followers.append(Follower(context: context))
+    }
+
+    private func endEvents() {
+        for follower in followers {
+            guard let context = follower.context, context.undoManager === self else { continue }
+            context.processPendingChanges()
+        }
+    }
+
+    /// Takes the last step back, that of the current event of a context first.
     open func undo() {
+        endEvents()
         while !open.isEmpty { endUndoGrouping() }
         guard !isUndoing, !isRedoing, let group = undoStack.popLast() else { return }
         isUndoing = true
@@ -114,7 +135,10 @@ open class UndoManager: NSObject {
     }
 
     /// Does the step again that was taken back last.
+    ///
+    /// Nothing happens if there were other changes since.
     open func redo() {
+        endEvents()
         guard !isUndoing, !isRedoing, let group = redoStack.popLast() else { return }
         isRedoing = true
         run(group)
@@ -133,5 +157,20 @@ open class UndoManager: NSObject {
         undoStack.removeAll()
         redoStack.removeAll()
         open = open.map { _ in Group() }
+    }
+
+    /// Forgets what was registered with one target; steps with nothing else in them go.
+    open func removeAllActions(withTarget target: Any) {
+        let target = ObjectIdentifier(target as AnyObject)
+        func without(_ groups: [Group]) -> [Group] {
+            groups.compactMap { group in
+                var rest = group
+                rest.actions.removeAll { $0.target == target }
+                return rest.actions.isEmpty && !group.actions.isEmpty ? nil : rest
+            }
+        }
+        undoStack = without(undoStack)
+        redoStack = without(redoStack)
+        for index in open.indices { open[index].actions.removeAll { $0.target == target } }
     }
 }

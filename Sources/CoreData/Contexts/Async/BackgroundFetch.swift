@@ -1,0 +1,147 @@
+import Foundation
+import Synchronization
+
+/// A fetch whose rows are read beside the context's queue, which is taken only to find out what to read and to make
+/// objects.
+///
+/// It ends once: with results or an error inside the context's scope, or by ``cancel()`` on whatever thread that is
+/// called.
+///
+/// What it guarantees, whatever happens while it reads:
+///
+/// - Pending changes count as they are when the results are made, as in a fetch made at that moment.
+/// - Everything that this context had saved by then is in it: a read that began before such a save is made anew.
+/// - Rows have the newest values that saves on this coordinator gave them, and none is of a row that such a save
+///   removed.
+final class BackgroundFetch<Element>: @unchecked Sendable {
+    // @unchecked Sendable: `reads`, `rounds` and `saves` are touched inside the context's scope only, the
+    // specification is a copy that nobody changes, and the rest is constant or behind a mutex.
+
+    enum Outcome {
+        case found([Element])
+        case failed(any Error)
+        case cancelled
+    }
+
+    private enum Round {
+        case needs(PreparedReads.Unanswered)
+        case ends(Outcome)
+    }
+
+    let context: NSManagedObjectContext
+    private let specification: FetchSpecification
+    private let stores: [NSPersistentStore]?
+    private let control: FetchControl
+    private let completion: Mutex<(@Sendable (Outcome) -> Void)?>
+
+    private let reads = PreparedReads()
+    private var rounds = 0
+    /// The number of saves of the context, and of those above it, when the reads began.
+    private var saves = 0
+
+    /// After so many rounds the rest is read on the context's queue, so that a fetch ends however busy others are.
+    private static var roundLimit: Int { 8 }
+
+    /// Prepares a fetch.
+    ///
+    /// What is passed:
+    ///   - completion: Called once, inside the context's scope unless the outcome is `cancelled`.
+    init(
+        _ context: NSManagedObjectContext,
+        _ specification: FetchSpecification,
+        _ stores: [NSPersistentStore]?,
+        _ control: FetchControl,
+        completion: @escaping @Sendable (Outcome) -> Void
+    ) {
+        self.context = context
+        self.specification = specification
+        self.stores = stores
+        self.control = control
+        self.completion = Mutex(completion)
+    }
+
+    /// Begins; inside the context's scope.
+    ///
+    /// Ends later and not inside this call.
+    func start() {
+        // A child would have to wait for its parent.
+        guard context.upward == nil else { return context.perform { self.go(on: self.round()) } }
+        switch round() {
+        case .needs(let read): submit(read)
+        case .ends(let outcome):
+            let outcome = UncheckedBox(outcome)
+            context.perform { self.finish(outcome.value) }
+        }
+    }
+
+    private func go(on round: Round) {
+        switch round {
+        case .needs(let read): submit(read)
+        case .ends(let outcome): finish(outcome)
+        }
+    }
+
+    /// Ends the fetch if it has not ended, and stops the store.
+    ///
+    /// Any thread.
+    func cancel() {
+        control.cancel()
+        finish(.cancelled)
+    }
+
+    private func finish(_ outcome: Outcome) {
+        let completion = completion.withLock { completion in
+            defer { completion = nil }
+            return completion
+        }
+        completion?(outcome)
+    }
+
+    // MARK: - Rounds, inside the context's scope
+
+    private func round() -> Round { context.inChain { roundInChain() } }
+
+    private func roundInChain() -> Round {
+        rounds += 1
+        let current = context.saveCountOfChain
+        if saves != current {
+            saves = current
+            reads.removeAll()
+        }
+        let isLast = rounds >= Self.roundLimit
+        do {
+            return .ends(.found(try context.fetch(specification, stores, isLast ? nil : reads)))
+        } catch let read as PreparedReads.Unanswered {
+            return .needs(read)
+        } catch {
+            return .ends(.failed(error))
+        }
+    }
+
+    private func submit(_ read: PreparedReads.Unanswered) {
+        // A request that can be planned has a coordinator.
+        guard let queue = context.coordinator?.asynchronousReads else { return }
+        let isFirst = reads.isEmpty
+        queue.submit {
+            guard !self.control.isCancelled else { return }
+            if isFirst { self.control.begin() }
+            let answer = Result { try read.ask(self.control) }
+            self.context.perform { self.proceed(answer, to: read.question) }
+        }
+    }
+
+    private func proceed(_ answer: Result<PreparedReads.Answer, any Error>, to question: PreparedReads.Question) {
+        guard !control.isCancelled else { return }
+        switch answer {
+        case .failure(let error): finish(.failed(error))
+        case .success(let answer):
+            reads.enter(answer, to: question)
+            go(on: round())
+        }
+    }
+}
+
+extension NSManagedObjectContext {
+    /// How many saves were tried by this context and those above it, whose scopes the caller is in.
+    fileprivate final var saveCountOfChain: Int { saveCount + (upward?.parent.saveCountOfChain ?? 0) }
+}

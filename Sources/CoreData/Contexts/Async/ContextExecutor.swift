@@ -1,0 +1,61 @@
+import Foundation
+
+/// Runs the jobs of actors on a context's queue, inside its scope.
+///
+/// See ``NSManagedObjectContext/unownedExecutor``. Any thread may use it.
+public final class ContextExecutor: SerialExecutor {
+    /// The context, which owns the executor and which every job that waits keeps alive.
+    private unowned let context: NSManagedObjectContext
+
+    init(_ context: NSManagedObjectContext) { self.context = context }
+
+    /// Appends a job to the context's queue.
+    ///
+    /// Each job, which is what an actor does between two suspensions, is one event.
+    public func enqueue(_ job: consuming ExecutorJob) {
+        let job = UnownedJob(job)
+        let context = context
+        let submitted = SlowOperationLog.submission()
+        context.queue.async {
+            context.runTurn(.actor, submitted, ConfinementScope.stack) {
+                job.runSynchronously(on: self.asUnownedSerialExecutor())
+                context.endOfEvent()
+            }
+        }
+    }
+
+    /// Stops the program if the caller is not inside the context's scope.
+    public func checkIsolated() { context.assertIsolated() }
+}
+
+extension NSManagedObjectContext {
+    /// The executor on which an actor lives that works with this context.
+    ///
+    ///     actor Importer {
+    ///         private let context: NSManagedObjectContext
+    ///         nonisolated var unownedExecutor: UnownedSerialExecutor { context.unownedExecutor }
+    ///
+    ///         init(_ container: NSPersistentContainer) { context = container.newBackgroundContext() }
+    ///
+    ///         func add(_ name: String) throws {
+    ///             Venue(context: context).name = name
+    ///             try context.save()
+    ///         }
+    ///     }
+    ///
+    /// Everything that the actor does is inside the context's scope: no `perform`, and no hop to another queue. The
+    /// other way round, the actor's `assumeIsolated` succeeds inside ``perform(_:)`` and ``performAndWait(_:)`` of
+    /// the context. What runs between two suspensions of the actor is one event.
+    ///
+    /// For a context of the main queue this is the main actor's executor. The actor has to hold the context. May be
+    /// called on any thread.
+    public final var unownedExecutor: UnownedSerialExecutor {
+        if concurrencyType == .mainQueueConcurrencyType { return MainActor.sharedUnownedExecutor }
+        return executor.asUnownedSerialExecutor()
+    }
+
+    /// Stops the program if the current thread is not inside the scope, checks or no checks.
+    final func assertIsolated() {
+        if !isInScope { reportViolation("the actor's state", nil) }
+    }
+}

@@ -1,0 +1,109 @@
+import Foundation
+import Synchronization
+
+extension NSManagedObjectContext {
+    /// Fetches what a request asks for and suspends meanwhile, without occupying the context's queue or the caller's
+    /// thread.
+    ///
+    ///     let venues = try await context.fetch(request) { progress in report(progress.completedRows) }
+    ///
+    /// Rows are read on a thread of the coordinator; the context's queue is taken to make objects of them. Pending
+    /// changes count as they are then. Cancelling the task interrupts SQLite within milliseconds and leaves nothing
+    /// open.
+    ///
+    /// May be called anywhere. The objects may be used inside the context's scope only, so call it where that is: on
+    /// the main actor for a context of the main queue, or in an actor that lives on the context
+    /// (``unownedExecutor``). Elsewhere use ``fetch(_:progress:_:)``, or fetch IDs.
+    ///
+    /// - Parameters:
+    ///   - request: What to fetch, read before the first suspension.
+    ///   - progress: Told now and then, on the reading thread, how many rows were read. They are counted first then,
+    ///     in the same transaction. `nil` spares that.
+    /// - Returns: Objects, IDs, dictionaries or a number, as the request's result type says.
+    /// - Throws: `CancellationError` when the task was cancelled; else as ``fetch(_:)``.
+    nonisolated(nonsending) public func fetch<ResultType>(
+        _ request: NSFetchRequest<ResultType>,
+        progress: (@Sendable (FetchProgress) -> Void)?
+    ) async throws -> [ResultType] {
+        try await fetchInBackground(request, progress) { $0 }.value
+    }
+
+    /// Fetches as ``fetch(_:progress:)``, and makes something of the results inside the context's scope.
+    ///
+    ///     let names = try await context.fetch(request, progress: nil) { venues in venues.compactMap(\.name) }
+    ///
+    /// May be called anywhere. Cancelling the task after `body` has begun has no effect.
+    ///
+    /// - Parameters:
+    ///   - request: What to fetch, read before the first suspension.
+    ///   - progress: As in ``fetch(_:progress:)``.
+    ///   - body: Takes the results, on the context's queue; one event, as a block of `perform`.
+    /// - Returns: What `body` returns.
+    /// - Throws: `CancellationError` when the task was cancelled; what `body` throws; else as ``fetch(_:)``.
+    nonisolated(nonsending) public func fetch<ResultType, Value>(
+        _ request: NSFetchRequest<ResultType>,
+        progress: (@Sendable (FetchProgress) -> Void)?,
+        _ body: @escaping @Sendable ([ResultType]) throws -> sending Value
+    ) async throws -> sending Value {
+        try await fetchInBackground(request, progress, body).value
+    }
+
+    nonisolated(nonsending) private func fetchInBackground<ResultType, Value>(
+        _ request: NSFetchRequest<ResultType>,
+        _ progress: (@Sendable (FetchProgress) -> Void)?,
+        _ body: @escaping @Sendable ([ResultType]) throws -> Value
+    ) async throws -> UncheckedBox<Value> {
+        if let type = ResultType.self as? NSManagedObject.Type { ManagedClasses.register(type) }
+        let report = progress.map { progress -> FetchControl.Report in
+            { progress(FetchProgress(completedRows: $0, expectedRows: $1)) }
+        }
+        let control = FetchControl(report: report)
+        let ending = FetchEnding<Value>()
+        let fetch = BackgroundFetch<ResultType>(self, request.specification, request.affectedStores, control) {
+            outcome in
+            switch outcome {
+            case .found(let found): ending.come(Result { UncheckedBox(try body(found)) })
+            case .failed(let error): ending.come(.failure(error))
+            case .cancelled: ending.come(.failure(CancellationError()))
+            }
+        }
+        return try await withTaskCancellationHandler {
+            try await withCheckedThrowingContinuation { continuation in
+                ending.wait(continuation)
+                if isInScope { fetch.start() } else { perform { fetch.start() } }
+            }
+        } onCancel: {
+            fetch.cancel()
+        }
+    }
+}
+
+/// Resumes a task when a fetch has ended, whichever of the two comes first.
+private final class FetchEnding<Value>: Sendable {
+    private enum State {
+        case open
+        case waiting(CheckedContinuation<UncheckedBox<Value>, any Error>)
+        case ended(Result<UncheckedBox<Value>, any Error>)
+    }
+
+    private let state = Mutex<State>(.open)
+
+    func wait(_ continuation: CheckedContinuation<UncheckedBox<Value>, any Error>) {
+        let result = state.withLock { state -> Result<UncheckedBox<Value>, any Error>? in
+            if case .ended(let result) = state { return result }
+            state = .waiting(continuation)
+            return nil
+        }
+        if let result { continuation.resume(with: result) }
+    }
+
+    /// Takes the end, which comes once.
+    func come(_ result: Result<UncheckedBox<Value>, any Error>) {
+        let continuation = state.withLock { state -> CheckedContinuation<UncheckedBox<Value>, any Error>? in
+            defer { state = .ended(result) }
+            if case .waiting(let continuation) = state { return continuation }
+            return nil
+        }
+        continuation?.resume(with: result)
+    }
+}

@@ -1,0 +1,172 @@
+/// What stores have answered, off the context's queue, to a fetch that is put together inside its scope.
+///
+/// The fetch is simply made again each time an answer has come: it throws ``Unanswered`` for the next read that it
+/// needs, until it needs none. So whatever changes in the context in the meantime, pending changes above all, is seen
+/// by the fetch as by one that reads for itself. Confined to the context's scope.
+final class PreparedReads {
+    /// One read, told from the others of the same fetch by what distinguishes them.
+    struct Question: Hashable, Sendable {
+        enum Kind { case rows, references, count, values, valueCount }
+
+        let kind: Kind
+        let store: Int
+        let isFiltered: Bool
+        let isSorted: Bool
+        let limit: Int
+        let offset: Int
+
+        fileprivate init(_ kind: Kind, _ store: OpenStore, _ plan: FetchPlan) {
+            self.kind = kind
+            self.store = store.slot
+            isFiltered = plan.predicate != nil
+            isSorted = plan.sort != nil
+            limit = plan.limit
+            offset = plan.offset
+        }
+    }
+
+    /// What a store has said.
+    enum Answer: Sendable {
+        case rows(ReadRows)
+        case references([ObjectReference])
+        case count(Int)
+        case values(FetchedValues)
+        /// The store is to be asked by the fetch itself.
+        case askInScope
+    }
+
+    /// The fetch needs a read that was not made yet.
+    struct Unanswered: Error, @unchecked Sendable {
+        // @unchecked Sendable: a plan is a constant, whose resolved predicate nobody changes.
+        let question: Question
+        private let store: OpenStore
+        private let plan: DictionaryPlan
+
+        fileprivate init(_ kind: Question.Kind, _ store: OpenStore, _ plan: DictionaryPlan) {
+            question = Question(kind, store, plan.rows)
+            self.store = store
+            self.plan = plan
+        }
+
+        /// Asks the store; on any thread.
+        func ask(_ control: FetchControl) throws -> Answer {
+            // A store of one's own works on behalf of a context, and may look at it.
+            guard !store.store.isToldOfObjects else { return .askInScope }
+            var plan = plan.asked(of: store)
+            plan.rows.control = control
+            switch question.kind {
+            case .rows: return .rows(try ReadRows(store, plan.rows))
+            case .references: return .references(try store.store.references(for: plan.rows))
+            case .count: return .count(try store.store.count(for: plan.rows))
+            case .values: return .values(try store.store.values(for: plan))
+            case .valueCount: return .count(try store.store.count(for: plan))
+            }
+        }
+    }
+
+    private var answers: [Question: Answer] = [:]
+
+    func enter(_ answer: Answer, to question: Question) { answers[question] = answer }
+
+    var isEmpty: Bool { answers.isEmpty }
+
+    /// Forgets what the stores have said.
+    func removeAll() { answers = [:] }
+
+    // MARK: - As the fetch asks
+
+    // Each gives `nil` if the store is to be asked now.
+
+    /// The rows that a plan gives, and the commit up to which they are the newest.
+    func rows(_ store: OpenStore, _ plan: FetchPlan) throws -> (rows: [Row], commits: UInt64)? {
+        let unanswered = Unanswered(.rows, store, DictionaryPlan(only: plan))
+        switch answers[unanswered.question] {
+        case .askInScope: return nil
+        case .rows(let read):
+            guard let rows = read.renewed() else { throw unanswered }
+            return rows
+        default: throw unanswered
+        }
+    }
+
+    func references(_ store: OpenStore, _ plan: FetchPlan) throws -> [ObjectReference]? {
+        let unanswered = Unanswered(.references, store, DictionaryPlan(only: plan))
+        switch answers[unanswered.question] {
+        case .askInScope: return nil
+        case .references(let references): return references
+        default: throw unanswered
+        }
+    }
+
+    func count(_ store: OpenStore, _ plan: FetchPlan) throws -> Int? {
+        try count(Unanswered(.count, store, DictionaryPlan(only: plan)))
+    }
+
+    func count(_ store: OpenStore, _ plan: DictionaryPlan) throws -> Int? {
+        try count(Unanswered(.valueCount, store, plan))
+    }
+
+    private func count(_ unanswered: Unanswered) throws -> Int? {
+        switch answers[unanswered.question] {
+        case .askInScope: return nil
+        case .count(let count): return count
+        default: throw unanswered
+        }
+    }
+
+    func values(_ store: OpenStore, _ plan: DictionaryPlan) throws -> FetchedValues? {
+        let unanswered = Unanswered(.values, store, plan)
+        switch answers[unanswered.question] {
+        case .askInScope: return nil
+        case .values(let values): return values
+        default: throw unanswered
+        }
+    }
+}
+
+extension DictionaryPlan {
+    /// A plan of whole rows, which nobody asks for values.
+    fileprivate init(only rows: FetchPlan) {
+        self.init(rows: rows, columns: [], grouping: nil, variableCount: 0)
+    }
+}
+
+/// Rows that were read some time before objects are made of them.
+///
+/// For the row cache the read goes on until then, so that the cache keeps what saves in the meantime have written or
+/// removed.
+final class ReadRows: Sendable {
+    private let store: OpenStore
+    private let root: Int
+    private let rows: [Row]
+    private let commits: UInt64
+    private let read: RowCache.Read
+
+    fileprivate init(_ store: OpenStore, _ plan: FetchPlan) throws {
+        self.store = store
+        root = plan.layout.rootNumber
+        read = store.cache.beginRead()
+        commits = store.cache.commits
+        do {
+            var rows = try store.store.rows(for: plan)
+            store.cache.offer(&rows, root: root, read: read)
+            self.rows = rows
+        } catch {
+            store.cache.endRead(read)
+            throw error
+        }
+    }
+
+    deinit { store.cache.endRead(read) }
+
+    /// The rows with the values of now, and the commit up to which they are the newest.
+    ///
+    /// Gives: `nil` if a row has gone since, or the store has: then it has to be asked again.
+    fileprivate func renewed() -> (rows: [Row], commits: UInt64)? {
+        guard store.isOpen else { return nil }
+        let commits = store.cache.commits
+        guard commits != self.commits else { return (rows, commits) }
+        var rows = rows
+        return store.cache.renew(&rows, root: root, read: read) ? (rows, commits) : nil
+    }
+}

@@ -1,0 +1,148 @@
+import Foundation
+import Synchronization
+
+extension NSManagedObjectContext {
+    /// What the stores hold of a request's results, batch by batch, from one version of each store and in bounded
+    /// memory.
+    ///
+    ///     for try await batch in context.rows(for: Venue.fetchRequest(), batchSize: 500) {
+    ///         for row in batch { write(row["name"] as? String ?? "") }
+    ///     }
+    ///
+    /// For exports and other long walks: no objects are made, no more than one batch is in memory, and whatever is
+    /// saved meanwhile, the rows are those of the moment when the first batch was asked for. Unsaved changes do not
+    /// count, as in dictionary results. Neither the context's queue nor a thread is occupied; the batches are read in
+    /// turn with the coordinator's other asynchronous fetches. To work with a batch as objects, fetch `SELF IN` its
+    /// `objectID`s.
+    ///
+    /// A SQLite store keeps its version for as long as the loop runs, so that its write-ahead log grows with what is
+    /// saved meanwhile, and 16 loops at a time may do that. A file with another journal, and other stores, give all
+    /// rows to memory at the first batch.
+    ///
+    /// May be called on any thread. Each loop reads anew. A loop throws `CancellationError` when its task is
+    /// cancelled, which interrupts SQLite; `persistentStoreOperation` (134070) for a request that makes no sense, or
+    /// that sorts or limits what comes from several stores, or if there are too many loops; errors of the store.
+    ///
+    /// - Parameters:
+    ///   - request: What to read; a copy is made. Result type and `includesPendingChanges` do not count.
+    ///   - batchSize: How many rows to read at a time; the last batch may be smaller. Default 1000.
+    /// - Returns: The sequence; nothing is read before a loop over it starts.
+    public func rows<ResultType>(for request: NSFetchRequest<ResultType>, batchSize: Int = 1000) -> RowBatches {
+        precondition(batchSize > 0, "CoreData: rows(for:batchSize:) needs a batch size of at least 1.")
+        if let type = ResultType.self as? NSManagedObject.Type { ManagedClasses.register(type) }
+        return RowBatches(
+            request: UncheckedBox((request.specification, request.affectedStores)),
+            coordinator: persistentStoreCoordinator,
+            batchSize: batchSize
+        )
+    }
+}
+
+/// The results of a request, batch by batch.
+///
+/// See ``NSManagedObjectContext/rows(for:batchSize:)``.
+public struct RowBatches: AsyncSequence, Sendable {
+    /// A batch, never empty.
+    public typealias Element = [FetchedRow]
+
+    // Unchecked: a copy that nobody changes, of a request whose predicate and sort descriptors are immutable.
+    fileprivate let request: UncheckedBox<(FetchSpecification, [NSPersistentStore]?)>
+    fileprivate let coordinator: NSPersistentStoreCoordinator?
+    fileprivate let batchSize: Int
+
+    /// Starts a loop.
+    public func makeAsyncIterator() -> AsyncIterator { AsyncIterator(reader: RowBatchReader(self)) }
+
+    /// One loop.
+    ///
+    /// Use it in one task.
+    public struct AsyncIterator: AsyncIteratorProtocol {
+        fileprivate let reader: RowBatchReader
+
+        /// The next batch.
+        ///
+        /// - Returns: `nil` at the end.
+        /// - Throws: `CancellationError` when the task was cancelled, and errors of the store; nothing comes after
+        ///   that.
+        public mutating func next() async throws -> [FetchedRow]? { try await reader.next() }
+    }
+}
+
+/// Reads the batches of one loop, each on a thread of the coordinator.
+private final class RowBatchReader: Sendable {
+    private struct Part {
+        let store: OpenStore
+        let cursor: any RowCursor
+    }
+
+    private enum State {
+        case unopened
+        /// What is not read to its end yet, the current one last.
+        case open([Part])
+        case ended
+    }
+
+    private let sequence: RowBatches
+    private let control = FetchControl()
+    private let state = Mutex(UncheckedBox(State.unopened))
+    // Unchecked: a cursor is used by the one read that is under way, which has taken it out of `state`.
+
+    init(_ sequence: RowBatches) { self.sequence = sequence }
+
+    func next() async throws -> [FetchedRow]? {
+        guard let coordinator = sequence.coordinator else {
+            throw FetchPlanner.refused("The context has no persistentStoreCoordinator to read from.")
+        }
+        return try await withTaskCancellationHandler {
+            try await withCheckedThrowingContinuation { continuation in
+                coordinator.asynchronousReads.submit {
+                    continuation.resume(with: Result { try self.read(coordinator) })
+                }
+            }
+        } onCancel: {
+            control.cancel()
+        }
+    }
+
+    private func read(_ coordinator: NSPersistentStoreCoordinator) throws -> [FetchedRow]? {
+        // Until the batch is there the loop counts as ended, as it is if there is an error.
+        let state = state.withLock { state in
+            defer { state = UncheckedBox(.ended) }
+            return state
+        }
+        do {
+            if control.isCancelled { throw CancellationError() }
+            var parts: [Part]
+            switch state.value {
+            case .unopened: parts = try open(coordinator)
+            case .open(let open): parts = open
+            case .ended: return nil
+            }
+            while let part = parts.last {
+                let rows = try part.cursor.next(sequence.batchSize)
+                guard rows.isEmpty else {
+                    let rest = UncheckedBox(State.open(parts))
+                    self.state.withLock { $0 = rest }
+                    return rows.map { FetchedRow($0, part.store) }
+                }
+                parts.removeLast()
+            }
+            return nil
+        } catch {
+            throw control.isCancelled ? CancellationError() : error
+        }
+    }
+
+    private func open(_ coordinator: NSPersistentStoreCoordinator) throws -> [Part] {
+        let (specification, affected) = sequence.request.value
+        var plan = try FetchPlanner(model: coordinator.frozenModel).plan(specification)
+        let stores = try coordinator.openStores(for: plan, affected)
+        guard stores.count < 2 || (plan.sort == nil && plan.limit == 0 && plan.offset == 0) else {
+            throw FetchPlanner.refused(
+                "rows(for:) does not sort, limit or offset what comes from several stores; set affectedStores to one."
+            )
+        }
+        plan.control = control
+        return try stores.reversed().map { try Part(store: $0, cursor: $0.store.cursor(for: plan.asked(of: $0))) }
+    }
+}

@@ -1,0 +1,229 @@
+import Foundation
+
+/// What a batched fetch has found: the identities of the matching objects, in order, whose rows are read batch by batch.
+///
+/// Holds identities rather than objects, so what it takes does not depend on how large the objects are. Confined to the
+/// queue of the context that fetched, which is handed to each call: the context may hold batched fetches itself.
+final class BatchedFetch {
+    /// The matching objects.
+    let references: [ObjectReference]
+    /// The store of each object; empty if all are of `storeSlot`.
+    private let storeSlots: [Int32]
+    private let storeSlot: Int32
+    /// The entity that was fetched.
+    private unowned(unsafe) let layout: EntityLayout
+    // Layouts live as long as the process.
+    private let batchSize: Int
+    private let options: Options
+    /// The objects that have no row in a store yet, by key.
+    private let unsaved: [Int64: NSManagedObject]
+
+    /// The positions by key, made when a fault is first looked for.
+    private var positions: KeyMap<Int>?
+    /// The batches that were read.
+    private var readBatches: [Bool]
+    private var unreadCount: Int
+
+    /// What is done with the rows of a batch.
+    struct Options {
+        /// Whether rows are read at all.
+        var readsRows = true
+        /// Whether objects stay faults until a property is read.
+        var asFaults = true
+        /// Whether realised objects take the values that are read.
+        var refreshes = false
+        var prefetches: [PrefetchStep] = []
+    }
+
+    /// What a fetch has found in one store.
+    ///
+    /// `unsaved`: Those of the objects that are not stored yet.
+    init(
+        _ references: [ObjectReference],
+        of layout: EntityLayout,
+        storeSlot: Int32,
+        storeSlots: [Int32] = [],
+        unsaved: [NSManagedObject] = [],
+        batchSize: Int,
+        _ options: Options
+    ) {
+        self.references = references
+        self.layout = layout
+        self.storeSlot = storeSlot
+        self.storeSlots = storeSlots
+        self.unsaved = Dictionary(unsaved.map { ($0.key, $0) }) { first, _ in first }
+        self.options = options
+        self.batchSize = batchSize
+        unreadCount = references.isEmpty ? 0 : (references.count - 1) / batchSize + 1
+        readBatches = Array(repeating: false, count: unreadCount)
+    }
+
+    /// What a fetch has found, in several stores.
+    convenience init(_ objects: [NSManagedObject], of layout: EntityLayout, batchSize: Int, _ options: Options) {
+        let first = objects.first { $0.key > 0 }?.storeSlot ?? 0
+        self.init(
+            objects.map(\.reference),
+            of: layout,
+            storeSlot: first,
+            storeSlots: objects.contains { $0.key > 0 && $0.storeSlot != first } ? objects.map(\.storeSlot) : [],
+            unsaved: objects.filter { $0.key < 0 },
+            batchSize: batchSize,
+            options
+        )
+    }
+
+    var count: Int { references.count }
+
+    /// Whether every batch was read.
+    var isRead: Bool { unreadCount == 0 }
+
+    func batch(of position: Int) -> Int { position / batchSize }
+
+    func positions(ofBatch batch: Int) -> Range<Int> {
+        batch * batchSize..<min(references.count, (batch + 1) * batchSize)
+    }
+
+    /// The object at a position: the registered one, else a fault.
+    ///
+    /// Reads nothing.
+    func object(at position: Int, in context: NSManagedObjectContext) -> NSManagedObject {
+        let reference = references[position]
+        if reference.key < 0, let object = unsaved[reference.key] { return object }
+        let slot = storeSlots.isEmpty ? storeSlot : storeSlots[position]
+        let layout = context.layout(of: reference)
+        return context.registered(key: reference.key, layout: layout, storeSlot: slot)
+            ?? context.makeFault(key: reference.key, layout: layout, storeSlot: slot)
+    }
+
+    /// All objects but those that have gone; those that the context does not know become faults without rows.
+    func objects(in context: NSManagedObjectContext) -> [NSManagedObject] {
+        guard storeSlots.isEmpty else {
+            return references.indices.map { object(at: $0, in: context) }.filter { !$0.flags.contains(.gone) }
+        }
+        context.settleStrangers()
+        let table = context.table(storeSlot: storeSlot, root: layout.rootNumber)
+        table.reserve(references.count)
+        let isFirst = table.count == 0
+        var result: [NSManagedObject] = []
+        result.reserveCapacity(references.count)
+        var number = 0
+        unowned(unsafe) var known = layout
+        var type = layout.objectClass.type(of: layout.entity)
+        for reference in references {
+            if reference.key < 0 {
+                if let object = unsaved[reference.key] { result.append(object) }
+                continue
+            }
+            if !isFirst {
+                context.makeFaultIfForgotten(key: reference.key, root: layout.rootNumber, storeSlot: storeSlot)
+                if let object = table[reference.key] {
+                    // Its deletion was saved, or merged, while the store was read.
+                    if !object.flags.contains(.gone) { result.append(object) }
+                    continue
+                }
+            }
+            if reference.entity != number {
+                number = reference.entity
+                known = context.layout(of: reference)
+                type = known.objectClass.type(of: known.entity)
+            }
+            result.append(
+                context.makeFault(
+                    key: reference.key,
+                    layout: known,
+                    storeSlot: storeSlot,
+                    type: type,
+                    flags: .newFault,
+                    in: table
+                )
+            )
+        }
+        return result
+    }
+
+    /// The numbers of the entities that occur.
+    var entityNumbers: Set<Int> {
+        var numbers: Set<Int> = []
+        var last = 0
+        for reference in references where reference.entity != last {
+            last = reference.entity
+            numbers.insert(last)
+        }
+        return numbers
+    }
+
+    // MARK: - Reading
+
+    /// Reads the rows of a batch, with one query for each store, and what is to be prefetched for them.
+    ///
+    /// What cannot be read just now is reported, and its faults are filled when they are used.
+    ///
+    /// What is passed:
+    ///   - batch: The number of the batch.
+    ///   - context: The context that fetched.
+    ///   - firing: The fault that is being realised and needs the batch; it gets its row but is not realised here.
+    /// - Returns: The objects of the batch.
+    @discardableResult
+    func read(
+        _ batch: Int,
+        in context: NSManagedObjectContext,
+        for firing: NSManagedObject? = nil
+    ) -> [NSManagedObject] {
+        if !readBatches[batch] {
+            readBatches[batch] = true
+            unreadCount -= 1
+        }
+        let objects = positions(ofBatch: batch).map { object(at: $0, in: context) }
+        defer { context.deliverRegistrations() }
+        guard options.readsRows else { return objects }
+        do {
+            try fill(objects, in: context, for: firing)
+            try context.prefetch(options.prefetches, of: objects)
+        } catch {
+            context.coordinator?.report(error, "reading a batch of \(layout.entity.name ?? "")")
+        }
+        return objects
+    }
+
+    private func fill(
+        _ objects: [NSManagedObject],
+        in context: NSManagedObjectContext,
+        for firing: NSManagedObject?
+    ) throws {
+        for (slot, objects) in storeSlots.isEmpty ? [storeSlot: objects] : Dictionary(grouping: objects, by: \.storeSlot) {
+            guard slot >= 0, let store = context.store(at: slot), store.isOpen else { continue }
+            let others = try context.fill(objects, of: layout, in: store, rereads: options.refreshes)
+            guard options.refreshes else { continue }
+            let table = context.table(storeSlot: slot, root: layout.rootNumber)
+            for row in others { table[row.key]?.rebase(onto: row) }
+        }
+        guard !options.asFaults else { return }
+        for object in objects where object !== firing && object.flags.contains(.fault) {
+            if let row = object.current { object.realise(row) }
+        }
+    }
+
+    // MARK: - Faults
+
+    /// The batch that has an object and was not read yet.
+    func unreadBatch(with object: NSManagedObject) -> Int? {
+        guard object.layout.rootNumber == layout.rootNumber, object.storeSlot == storeSlot, storeSlots.isEmpty else {
+            return nil
+        }
+        if positions == nil {
+            var map = KeyMap<Int>(minimumCapacity: references.count)
+            for (position, reference) in references.enumerated() { map.set(position, for: reference.key) }
+            positions = map
+        }
+        guard let position = positions?[object.key] else { return nil }
+        let batch = batch(of: position)
+        return readBatches[batch] ? nil : batch
+    }
+
+    /// Whether the context has an object of it.
+    func isInUse(in context: NSManagedObjectContext) -> Bool {
+        references.contains { reference in
+            context.registered(key: reference.key, layout: layout, storeSlot: storeSlot) != nil
+        }
+    }
+}

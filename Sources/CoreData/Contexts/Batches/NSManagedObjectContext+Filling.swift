@@ -1,0 +1,88 @@
+import Foundation
+
+// How many faults get their rows at once. Confined to the context's queue.
+
+extension NSManagedObjectContext {
+    /// Gives faults of one hierarchy the rows that they will be realised with: those of the row cache, where they are fresh
+    /// enough, and the others with one query.
+    ///
+    /// Objects that are no faults stay as they are. Faults whose rows have gone stay without.
+    ///
+    /// What is passed:
+    ///   - faults: The objects, of one store.
+    ///   - layout: An entity that has all of them.
+    ///   - rereads: Whether rows are read that are known already.
+    /// - Returns: The rows that were read, for those objects that are no faults.
+    @discardableResult
+    final func fill(
+        _ faults: [NSManagedObject],
+        of layout: EntityLayout,
+        in store: OpenStore,
+        rereads: Bool = false
+    ) throws -> [Row] {
+        if let upward { return try fillFromParent(faults, of: layout, in: store, upward, rereads: rereads) }
+        let root = layout.rootNumber
+        let commits = store.cache.commits
+        var keys: [Int64] = []
+        for object in faults where object.key > 0 {
+            if rereads {
+                keys.append(object.key)
+            } else if object.flags.contains(.fault), object.current == nil {
+                if let row = freshRow(object.key, root: root, store) {
+                    object.current = row
+                } else {
+                    keys.append(object.key)
+                }
+            }
+        }
+        guard !keys.isEmpty else { return [] }
+        let rows = try storedRows(forKeys: keys, in: layout, store)
+        notePrefetch(store, commits, rows.count)
+        return give(rows, root: root, storeSlot: Int32(store.slot))
+    }
+
+    /// Gives faults the rows that were read for them.
+    ///
+    /// - Returns: The rows of objects that are no faults.
+    final func give(_ rows: [Row], root: Int, storeSlot: Int32) -> [Row] {
+        let table = table(storeSlot: storeSlot, root: root)
+        var others: [Row] = []
+        for row in rows {
+            guard let object = table[row.key] else { continue }
+            if object.flags.contains(.fault) { object.current = row } else { others.append(row) }
+        }
+        return others
+    }
+
+    // MARK: - Batches
+
+    /// Remembers a fetch whose faults get their rows batch by batch.
+    ///
+    /// Only the latest are remembered: the faults of others are filled one by one.
+    final func remember(_ fetch: BatchedFetch) {
+        if batchedFetches.count >= 8 { batchedFetches.removeFirst() }
+        batchedFetches.append(fetch)
+    }
+
+    /// The row of a fault that a batched fetch has found, read together with the rest of its batch.
+    ///
+    /// - Returns: `nil` if no batch is waiting for it.
+    final func batchedRow(for object: NSManagedObject) -> Row? {
+        guard !batchedFetches.isEmpty, let store = store(at: object.storeSlot),
+            upward != nil || store.cache.row(object.key, root: object.layout.rootNumber) == nil
+        else { return nil }
+        for index in batchedFetches.indices.reversed() {
+            guard let batch = batchedFetches[index].unreadBatch(with: object) else { continue }
+            let fetch = batchedFetches[index]
+            fetch.read(batch, in: self, for: object)
+            if fetch.isRead { batchedFetches.removeAll { $0 === fetch } }
+            return object.current
+        }
+        return nil
+    }
+
+    /// Forgets batched fetches of which no object is left.
+    final func forgetUnusedBatches() {
+        batchedFetches.removeAll { !$0.isInUse(in: self) }
+    }
+}

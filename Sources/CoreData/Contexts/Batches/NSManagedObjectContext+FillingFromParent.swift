@@ -1,0 +1,104 @@
+import Foundation
+
+// How a child fills many faults: the context at the top of the tree, which alone asks stores, reads with one query what is
+// going to be asked for; then the child asks its parent as it does for a single fault. So what contexts in between have
+// changed counts, and none of them gets an object for it.
+
+/// What the root of a tree has just read of a to-many relationship, for children who are about to ask for it.
+struct ForeseenMembers {
+    let relationship: NSRelationshipDescription
+    let store: OpenStore
+    let members: [Int64: [ObjectReference]]
+}
+
+extension NSManagedObjectContext {
+    /// Runs `body` inside the scopes of all contexts above.
+    final func holdingChain<T>(_ body: () throws -> T) rethrows -> T {
+        guard let upward else { return try body() }
+        return try visitParent(upward) { try $0.holdingChain(body) }
+    }
+
+    /// Gives faults the rows that the parent has of them.
+    ///
+    /// - Returns: The rows of those objects that are no faults, if they are to be read too.
+    final func fillFromParent(
+        _ faults: [NSManagedObject],
+        of layout: EntityLayout,
+        in store: OpenStore,
+        _ upward: ParentLink,
+        rereads: Bool
+    ) throws -> [Row] {
+        let wanted = faults.filter { object in
+            guard !object.flags.contains(.gone), isStored(object) else { return false }
+            return object.flags.contains(.fault) ? rereads || object.current == nil : rereads
+        }
+        guard !wanted.isEmpty else { return [] }
+        return try holdingChain {
+            let read = try upward.root.readAhead(wanted.map(\.key), of: layout, in: store)
+            notePrefetch(upward, wanted.count)
+            var others: [Row] = []
+            for object in wanted {
+                guard let row = try parentRow(of: object) else { continue }
+                if object.flags.contains(.fault) { object.current = row } else { others.append(row) }
+            }
+            // Until here the row cache may hold them for nobody else.
+            withExtendedLifetime(read) {}
+            return others
+        }
+    }
+
+    /// Makes sure that the row cache has the rows of some keys, as long as what comes back is held.
+    private func readAhead(_ keys: [Int64], of layout: EntityLayout, in store: OpenStore) throws -> [Row] {
+        var rows: [Row] = []
+        var cold: [Int64] = []
+        for key in keys where key > 0 {
+            if let row = freshRow(key, root: layout.rootNumber, store) { rows.append(row) } else { cold.append(key) }
+        }
+        guard !cold.isEmpty else { return rows }
+        return rows + (try storedRows(forKeys: cold, in: layout, store))
+    }
+
+    /// The members that the parent has of a to-many relationship, owner by owner; their rows are read as well.
+    ///
+    /// `body`: Takes an owner's members, inside the scopes of all contexts above.
+    final func foreseeMembers(
+        of slot: ToManySlot,
+        _ owners: [NSManagedObject],
+        memberRoot: Int,
+        _ store: OpenStore,
+        _ upward: ParentLink,
+        _ body: (NSManagedObject, [ObjectReference]) throws -> Void
+    ) throws {
+        try holdingChain {
+            let stored = owners.lazy.filter { $0.key > 0 }.map(\.reference)
+            let found = try upward.root.storedMemberships(
+                of: slot,
+                ownedBy: Array(stored),
+                memberRoot: memberRoot,
+                store
+            )
+            var members: [Int64: [ObjectReference]] = [:]
+            for owner in stored { members[owner.key] = [] }
+            for group in found.groups { members[group.owner] = group.members }
+            upward.root.foreseen = ForeseenMembers(relationship: slot.relationship, store: store, members: members)
+            defer { upward.root.foreseen = nil }
+            for owner in owners { try body(owner, parentMembers(of: slot, ownedBy: owner)) }
+            withExtendedLifetime(found) {}
+        }
+    }
+
+    /// What a store holds of a to-many relationship of one owner.
+    final func members(
+        of slot: ToManySlot,
+        ownedBy owner: ObjectReference,
+        in store: OpenStore
+    ) throws -> [ObjectReference] {
+        if let foreseen, foreseen.relationship === slot.relationship, foreseen.store === store,
+            let members = foreseen.members[owner.key]
+        {
+            return members
+        }
+        // A store of one's own is told who asks.
+        return try ConfinementScope.enter(self) { try store.store.members(of: slot, ownedBy: owner) }
+    }
+}

@@ -1,0 +1,167 @@
+import Foundation
+
+// Reading related objects before they are asked for: one query for each relationship, whatever the number of owners.
+// Confined to the context's queue.
+
+extension NSManagedObjectContext {
+    /// Reads what relationships of objects of one hierarchy lead to.
+    ///
+    /// Destinations that the context does not know become faults with rows, members of to-many relationships are loaded where
+    /// the relationship was a fault. Nothing that is realised or changed is touched; changes stay on top.
+    final func prefetch(_ steps: [PrefetchStep], of owners: [NSManagedObject]) throws {
+        guard !steps.isEmpty, !owners.isEmpty else { return }
+        if steps.contains(where: \.isToOne) { try requireRows(of: owners) }
+        for step in steps {
+            switch step.place {
+            case .toOne(let slot):
+                let destinations = destinations(of: slot, step, owners)
+                for (store, objects) in byStore(destinations) { try fill(objects, of: step.destination, in: store) }
+                try prefetch(step.next, of: destinations)
+            case .toMany(let slot):
+                for (store, objects) in byStore(owners) { try loadMembers(of: slot, step, objects, store) }
+                guard !step.next.isEmpty else { continue }
+                try prefetch(step.next, of: members(of: slot, owners))
+            }
+        }
+    }
+
+    /// Fills the owners that are faults without rows, since their rows tell where to-one relationships lead.
+    private func requireRows(of owners: [NSManagedObject]) throws {
+        let bare = owners.filter { $0.flags.contains(.fault) && $0.current == nil }
+        guard let first = bare.first else { return }
+        let root = model.layouts[first.layout.rootNumber - 1]
+        for (store, objects) in byStore(bare) { try fill(objects, of: root, in: store) }
+    }
+
+    /// Stored objects by their store.
+    private func byStore(_ objects: [NSManagedObject]) -> [(OpenStore, [NSManagedObject])] {
+        guard let slot = objects.first(where: { $0.key > 0 })?.storeSlot else { return [] }
+        if coordinator?.hasSeveralStores != true {
+            guard let store = store(at: slot) else { return [] }
+            return [(store, objects)]
+        }
+        return Dictionary(grouping: objects.lazy.filter { $0.key > 0 }, by: \.storeSlot).compactMap { slot, objects in
+            store(at: slot).map { ($0, objects) }
+        }
+    }
+
+    // MARK: - To-one
+
+    /// The objects that a to-one relationship leads to, each once, as faults where they are not known.
+    private func destinations(
+        of slot: Slot,
+        _ step: PrefetchStep,
+        _ owners: [NSManagedObject]
+    ) -> [NSManagedObject] {
+        var result: [NSManagedObject] = []
+        var seen: [Int32: KeyMap<Bool>] = [:]
+        var known = KeyMap<Bool>()
+        var knownSlot: Int32 = -1
+        for owner in owners {
+            guard let reference = owner.current?.reference(slot) else { continue }
+            let storeSlot = owner.storeSlot >= 0 ? owner.storeSlot : storeSlotForInsertion(of: owner)
+            if storeSlot != knownSlot {
+                // Owners of one store come in runs.
+                seen[knownSlot] = known
+                known = seen[storeSlot] ?? KeyMap()
+                knownSlot = storeSlot
+            }
+            guard known[reference.key] == nil else { continue }
+            known.set(true, for: reference.key)
+            let layout = layout(of: reference)
+            if let object = registered(key: reference.key, layout: layout, storeSlot: storeSlot) {
+                if object.flags.contains(.gone) { continue }
+                object.flags.insert(.prefetched)
+                result.append(object)
+            } else if reference.key > 0 {
+                let object = makeFault(key: reference.key, layout: layout, storeSlot: storeSlot)
+                object.flags.insert(.prefetched)
+                result.append(object)
+            }
+        }
+        return result
+    }
+
+    // MARK: - To-many
+
+    /// Loads a to-many relationship of those owners where it is not loaded, and the rows of the members.
+    private func loadMembers(
+        of slot: ToManySlot,
+        _ step: PrefetchStep,
+        _ owners: [NSManagedObject],
+        _ store: OpenStore
+    ) throws {
+        let cold = owners.filter { owner in
+            guard isStored(owner), owner.flags.isDisjoint(with: [.gone, .inaccessible]) else { return false }
+            // What a former fetch has prefetched for a fault is not what the owner has shown.
+            return owner.flags.contains(.fault) || owner.extras?.toMany[slot.index]?.isFault ?? true
+        }
+        guard let first = cold.first else { return }
+        let commits = store.cache.commits
+        let storeSlot = Int32(store.slot)
+        let root = step.destination.rootNumber
+        if let upward {
+            var members: [NSManagedObject] = []
+            try foreseeMembers(of: slot, cold, memberRoot: root, store, upward) { owner, references in
+                owner.loadPrefetched(references, slot)
+                for reference in references {
+                    guard let member = object(for: reference, near: owner) else { continue }
+                    member.flags.insert(.prefetched)
+                    members.append(member)
+                }
+                // Before the root lets go of the rows.
+                if owner === cold.last { try fill(members, of: step.destination, in: store) }
+            }
+            return
+        }
+        let found = try storedMemberships(of: slot, ownedBy: cold.map(\.reference), memberRoot: root, store)
+
+        notePrefetch(store, commits, found.rows.count)
+        let table = table(storeSlot: storeSlot, root: root)
+        table.reserve(found.rows.count)
+        for row in found.rows {
+            let object = table[row.key] ?? makeFault(key: row.key, layout: row.layout, storeSlot: storeSlot)
+            object.flags.insert(.prefetched)
+            if object.flags.contains(.fault) { object.current = row }
+        }
+
+        let ownerTable = self.table(storeSlot: storeSlot, root: first.layout.rootNumber)
+        for (key, members) in found.groups { ownerTable[key]?.loadPrefetched(members, slot) }
+        guard found.groups.count < cold.count else { return }
+        var withMembers = KeyMap<Bool>(minimumCapacity: found.groups.count)
+        for (key, _) in found.groups { withMembers.set(true, for: key) }
+        for owner in cold where withMembers[owner.key] == nil { owner.loadPrefetched([], slot) }
+    }
+
+    /// The members of a loaded to-many relationship, each once.
+    private func members(of slot: ToManySlot, _ owners: [NSManagedObject]) -> [NSManagedObject] {
+        var result: [NSManagedObject] = []
+        var seen: Set<ObjectIdentifier> = []
+        for owner in owners {
+            for reference in owner.extras?.toMany[slot.index]?.content ?? [] {
+                guard let member = object(for: reference, near: owner), !member.flags.contains(.gone),
+                    seen.insert(ObjectIdentifier(member)).inserted
+                else { continue }
+                result.append(member)
+            }
+        }
+        return result
+    }
+}
+
+extension NSManagedObject {
+    /// Takes what the store holds of a to-many relationship that was not loaded, and puts pending changes on top.
+    fileprivate final func loadPrefetched(_ members: [ObjectReference], _ slot: ToManySlot) {
+        let extras = writableExtras
+        var state = extras.toMany[slot.index] ?? ToManyState(isOrdered: slot.isOrdered)
+        // Given up first, so that nothing is copied.
+        extras.toMany[slot.index] = nil
+        state.turnIntoFault()
+        state.load(members)
+        if let context, context.lossCount > 0 {
+            state.forget { context.registered($0, near: self)?.flags.contains(.gone) ?? false }
+        }
+        state.lossCount = context?.lossCount ?? 0
+        extras.toMany[slot.index] = state
+    }
+}

@@ -1,0 +1,119 @@
+import Foundation
+import Synchronization
+
+extension NotificationCenter {
+    /// The notifications of a name, as they are posted.
+    ///
+    ///     for await _ in NotificationCenter.default.notifications(named: .NSManagedObjectContextDidSave, object: context) { … }
+    ///
+    /// Foundation's method of this name does not exist on Linux. Notifications that are posted while nobody asks for the next
+    /// one are kept, the 1,000 newest of them. They are handed over on whatever thread the loop runs: of a context's
+    /// notification only the IDs and the context itself may be used there, outside of a `perform`.
+    ///
+    /// Each loop observes for itself, from its start. It ends when its task is cancelled. May be called on any thread.
+    ///
+    /// - Parameters:
+    ///   - name: The name.
+    ///   - object: Who posts; `nil`, the default, for everybody. It is kept alive as long as the sequence is.
+    /// - Returns: The sequence; nothing is observed before a loop over it starts.
+    public func notifications(named name: Notification.Name, object: AnyObject? = nil) -> Notifications {
+        Notifications(center: self, name: name, object: object)
+    }
+
+    /// See ``NotificationCenter/notifications(named:object:)``.
+    public struct Notifications: AsyncSequence, @unchecked Sendable {
+        // @unchecked Sendable: constants, of which the object is only compared with who posts.
+
+        /// One notification.
+        public typealias Element = Notification
+        /// It does not throw.
+        public typealias Failure = Never
+
+        fileprivate let center: NotificationCenter
+        fileprivate let name: Notification.Name
+        fileprivate let object: AnyObject?
+
+        /// Starts to observe.
+        public func makeAsyncIterator() -> AsyncIterator { AsyncIterator(buffer: NotificationBuffer(self)) }
+
+        /// One observer.
+        ///
+        /// Use it in one task.
+        public struct AsyncIterator: AsyncIteratorProtocol {
+            fileprivate let buffer: NotificationBuffer
+
+            /// The next notification; waits for one.
+            ///
+            /// - Returns: `nil` when the task was cancelled.
+            public mutating func next() async -> Notification? { await buffer.next()?.value }
+        }
+    }
+}
+
+@available(*, unavailable)
+extension NotificationCenter.Notifications.AsyncIterator: Sendable {}
+
+/// The notifications that one observer has not taken yet.
+private final class NotificationBuffer: @unchecked Sendable {
+    // @unchecked Sendable: `token` is set in the initialiser and read in the deinitialiser; the rest is locked.
+
+    private struct State {
+        var waiting: [UncheckedBox<Notification>] = []
+        var isFinished = false
+        var waiter: CheckedContinuation<Void, Never>?
+    }
+
+    private static let limit = 1_000
+
+    private let state = Mutex(State())
+    private let center: NotificationCenter
+    private var token: (any NSObjectProtocol)?
+
+    init(_ sequence: NotificationCenter.Notifications) {
+        center = sequence.center
+        token = center.addObserver(forName: sequence.name, object: sequence.object, queue: nil) { [weak self] posted in
+            self?.note(UncheckedBox(posted))
+        }
+    }
+
+    deinit {
+        if let token { center.removeObserver(token) }
+    }
+
+    private func note(_ notification: UncheckedBox<Notification>) {
+        let waiter = state.withLock { state in
+            guard !state.isFinished else { return nil as CheckedContinuation<Void, Never>? }
+            if state.waiting.count == Self.limit { state.waiting.removeFirst() }
+            state.waiting.append(notification)
+            defer { state.waiter = nil }
+            return state.waiter
+        }
+        waiter?.resume()
+    }
+
+    private func finish() {
+        let waiter = state.withLock { state in
+            state.isFinished = true
+            state.waiting = []
+            defer { state.waiter = nil }
+            return state.waiter
+        }
+        waiter?.resume()
+    }
+
+    func next() async -> UncheckedBox<Notification>? {
+        await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in
+                let isReady = state.withLock { state in
+                    if state.isFinished || !state.waiting.isEmpty { return true }
+                    state.waiter = continuation
+                    return false
+                }
+                if isReady { continuation.resume() }
+            }
+        } onCancel: {
+            finish()
+        }
+        return state.withLock { $0.waiting.isEmpty ? nil : $0.waiting.removeFirst() }
+    }
+}

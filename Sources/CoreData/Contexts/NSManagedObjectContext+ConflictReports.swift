@@ -1,0 +1,142 @@
+import Foundation
+
+// From what a store has refused to what a merge policy is asked, and back.
+
+extension NSManagedObjectContext {
+    /// Lets the merge policy resolve what a store has refused.
+    ///
+    /// Throws what the policy throws, and the last time what it has left unresolved; `before` has everything then that it
+    /// takes to put the context back.
+    final func resolve(_ conflicts: [SavePlan.Conflict], _ before: StateBeforeResolution, isLast: Bool) throws {
+        var versions: [NSMergeConflict] = []
+        var constraints: [NSConstraintConflict] = []
+        for conflict in conflicts {
+            switch conflict.kind {
+            case .version(let layout, let key, _, let persisted):
+                guard let object = registered(key: key, layout: layout, storeSlot: Int32(conflict.store.slot)),
+                    let base = object.baseRow
+                else { continue }
+                before.keep(object)
+                versions.append(
+                    NSMergeConflict(source: object, base: base, newer: persisted, cached: conflict.cached)
+                )
+            case .missing(let target, _):
+                versions.append(missingTarget(target, conflict, before))
+            case .constraint(let entity, let attributes, let keys, let persisted):
+                constraints.append(
+                    constraintConflict(attributes, keys, entity, persisted, Int32(conflict.store.slot), before)
+                )
+            }
+        }
+        if isLast {
+            if !versions.isEmpty { throw NSMergePolicy.error(.managedObjectMerge, versions) }
+            throw NSMergePolicy.error(.managedObjectConstraintMerge, constraints)
+        }
+        if policy.mergeType != .errorMergePolicyType || type(of: policy) != NSMergePolicy.self {
+            // What hangs on the objects in question may change with them.
+            changedList.forEach { before.keep($0) }
+        }
+        undoManager?.disableUndoRegistration()
+        defer { undoManager?.enableUndoRegistration() }
+        try policy.resolve(mergeConflicts: versions + constraints)
+        for conflict in versions { try acceptResolution(of: conflict) }
+        compactChanges()
+    }
+
+    /// The conflict over a row that a changed relationship leads to and that somebody else has deleted: one of the deleted
+    /// object itself, as if it had been named to `detectConflicts(for:)`.
+    private func missingTarget(
+        _ target: ObjectReference,
+        _ conflict: SavePlan.Conflict,
+        _ before: StateBeforeResolution
+    ) -> NSMergeConflict {
+        let layout = layout(of: target)
+        let slot = Int32(conflict.store.slot)
+        let object =
+            registered(key: target.key, layout: layout, storeSlot: slot)
+            ?? makeFault(key: target.key, layout: layout, storeSlot: slot)
+        before.keep(object)
+        // What was read of it before is all there is.
+        if object.isFault, let row = object.current ?? conflict.cached, row.version > 0 { object.realise(row) }
+        return NSMergeConflict(
+            source: object,
+            base: object.isFault ? nil : object.baseRow,
+            newer: nil,
+            cached: conflict.cached
+        )
+    }
+
+    private func constraintConflict(
+        _ attributes: [String],
+        _ keys: [Int64],
+        _ layout: EntityLayout,
+        _ persisted: Row?,
+        _ slot: Int32,
+        _ before: StateBeforeResolution
+    ) -> NSConstraintConflict {
+        let objects = keys.compactMap { registered(key: $0, layout: layout, storeSlot: slot) }
+        objects.forEach { before.keep($0) }
+        let stored = persisted.map { row in
+            registered(key: row.key, layout: row.layout, storeSlot: slot)
+                ?? makeFault(key: row.key, layout: row.layout, storeSlot: slot)
+        }
+        if let stored { before.keep(stored) }
+        return NSConstraintConflict(
+            attributes,
+            stored,
+            persisted.flatMap { row in stored?.snapshot(of: row) },
+            objects,
+            objects.map { object in object.baseRow.map { object.snapshot(of: $0) } ?? [:] },
+            persisted
+        )
+    }
+
+    /// Makes sure that an object which a policy has dealt with is saved upon the newer version.
+    ///
+    /// A policy of the user's may have left the object as it was, or changed it: what is in memory then counts.
+    ///
+    /// Throws 133020 if a relationship that is not optional leads to an object that is gone.
+    private func acceptResolution(of conflict: NSMergeConflict) throws {
+        let object = conflict.sourceObject
+        guard object.context === self else { return }
+        guard let newer = conflict.newerRow else {
+            if object.flags.isDisjoint(with: [.gone, .inserted]) {
+                resolveDeletedInStore(object, .overwriteMergePolicyType)
+            }
+            if object.flags.contains(.gone) { try dropReferences(to: object, conflict) }
+            return
+        }
+        guard object.flags.isDisjoint(with: .gone) else { return }
+        if object.flags.contains(.ownsRow) {
+            guard let base = object.extras?.base, base.version < newer.version else { return }
+            object.extras?.base = newer
+        } else if let current = object.current, current.version < newer.version {
+            if object.flags.contains(.deleted) || !object.flags.contains(.updated) {
+                object.current = newer
+            } else {
+                object.overwrite(newer)
+            }
+        }
+    }
+
+    /// Lets changes forget an object that stays deleted.
+    private func dropReferences(to object: NSManagedObject, _ conflict: NSMergeConflict) throws {
+        let root = object.layout.rootNumber
+        func leads(to number: Int) -> Bool { model.layouts[number - 1].rootNumber == root }
+        for other in changedList where other !== object && other.flags.isDisjoint(with: [.gone, .deleted]) {
+            for slot in other.layout.toMany where leads(to: slot.destinationNumber) {
+                other.extras?.toMany[slot.index]?.forget { $0.key == object.key }
+            }
+            guard !other.isFault else { continue }
+            let changed = other.changedSlotSet()
+            for slot in other.layout.referenceSlots
+            where leads(to: slot.destinationNumber) && other.readableRow().reference(slot)?.key == object.key
+                && (other.isInserted || changed.contains(slot.index))
+            {
+                guard slot.isOptional else { throw NSMergePolicy.error(.managedObjectMerge, [conflict]) }
+                other.writableRow().setReference(nil, slot)
+                noteEvent(other, .eventRefreshed)
+            }
+        }
+    }
+}

@@ -1,0 +1,23 @@
+extension NSManagedObjectContext {
+    /// The objects of rows of which only some slots were read: known ones stay as they are, new ones become faults that know
+    /// these values.
+    ///
+    /// Such rows never enter the row cache: a fault is filled with a whole one when another property is read.
+    final func partialObjects(from rows: [Row], _ slots: SlotSet, storeSlot: Int32) -> [NSManagedObject] {
+        guard let first = rows.first else { return [] }
+        settleStrangers()
+        let table = table(storeSlot: storeSlot, root: first.layout.rootNumber)
+        var result: [NSManagedObject] = []
+        result.reserveCapacity(rows.count)
+        for row in rows {
+            makeFaultIfForgotten(key: row.key, root: row.layout.rootNumber, storeSlot: storeSlot)
+            let object = table[row.key] ?? makeFault(key: row.key, layout: row.layout, storeSlot: storeSlot)
+            if object.flags.contains(.gone) { continue }
+            if object.flags.contains(.fault), object.current == nil {
+                object.writableExtras.partial = PartialRow(row: row, slots: slots)
+            }
+            result.append(object)
+        }
+        return result
+    }
+}

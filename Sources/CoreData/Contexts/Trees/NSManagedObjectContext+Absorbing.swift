@@ -1,0 +1,63 @@
+// What a save of a child does to single objects of the parent. Called inside the parent's scope.
+
+extension NSManagedObjectContext {
+    /// The registered object for one of a child's.
+    final func registeredForChild(_ object: NSManagedObject) -> NSManagedObject? {
+        let slot = object.storeSlot
+        if let known = registered(key: object.key, layout: object.layout, storeSlot: slot) { return known }
+        return object.key < 0 ? registeredForChild(object.objectID) : nil
+    }
+
+    /// The registered object of an ID that may have become permanent since a child met it.
+    final func registeredForChild(_ id: NSManagedObjectID) -> NSManagedObject? {
+        let (key, store) = id.current
+        return registered(key: key, layout: id.layout, storeSlot: Int32(store?.slot ?? 0))
+    }
+
+    /// Registers an object that a child has changed, from what is known of it above.
+    final func registerForChild(_ found: Snapshot, isLoaded: Bool) -> NSManagedObject {
+        noteForeign(found.temporaries)
+        let object = object(of: found)
+        if isLoaded {
+            if found.row.namesUnsaved { upward?.noteMention(object) }
+            object.realise(found.row)
+        }
+        return object
+    }
+
+    /// Registers an object that a child has inserted.
+    ///
+    /// `awakeFromInsert` was sent in the child, once.
+    final func insertForChild(_ object: NSManagedObject, _ row: Row) {
+        if object.context == nil {
+            if object.key < 0 {
+                registerUnsaved(object)
+            } else {
+                object.context = self
+                object.flags.remove(.detached)
+                if ConfinementScope.isChecked { object.flags.insert(.checked) }
+                table(storeSlot: object.storeSlot, root: object.layout.rootNumber).insert(object)
+                registeredCount &+= 1
+                if tellsStores { tellStore(of: object, isRegistered: true) }
+            }
+        }
+        upward?.foreignIDs[object.key] = nil
+        noteUndo(object, before: .absent)
+        object.extras = nil
+        object.current = row
+        object.flags.remove([.fault, .inaccessible, .gone, .deleted, .deletePropagated, .writable])
+        object.flags.insert([.inserted, .ownsRow, .rowShared, .eventInserted])
+        list(object)
+    }
+
+    /// Deletes an object that a child has deleted.
+    ///
+    /// `prepareForDeletion` was sent in the child. The delete rules apply to what only this context knows as well.
+    final func deleteForChild(_ object: NSManagedObject) {
+        guard object.flags.isDisjoint(with: [.deleted, .gone]) else { return }
+        noteUndo(object, before: nil)
+        hasFreshDeletions = true
+        object.flags.insert([.deleted, .eventDeleted])
+        list(object)
+    }
+}

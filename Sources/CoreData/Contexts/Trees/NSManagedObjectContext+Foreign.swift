@@ -1,0 +1,106 @@
+// Objects that the parent has and no store: "foreign" ones. In a child they are like stored objects, under their temporary
+// keys, until a save of the root makes their IDs permanent, wherever they are held.
+
+extension NSManagedObjectContext {
+    /// Takes note of the unsaved objects that something from the parent names.
+    final func noteForeign(_ ids: [NSManagedObjectID]) {
+        guard let upward else { return }
+        for id in ids where temporaryObjects[id.temporaryKey]?.isInserted != true {
+            upward.foreignIDs[id.temporaryKey] = id
+        }
+    }
+
+    /// Makes a fault for an unsaved object that the parent may have.
+    final func makeForeignFault(_ id: NSManagedObjectID, layout: EntityLayout? = nil, storeSlot: Int32 = -1)
+        -> NSManagedObject
+    {
+        let layout = layout ?? id.layout
+        let object = layout.objectClass.type(of: layout.entity).init(entity: layout.entity, insertInto: nil)
+        object.key = id.temporaryKey
+        object.storeSlot = storeSlot
+        object.adopt(id)
+        registerUnsaved(object)
+        object.flags.insert(.fault)
+        upward?.foreignIDs[id.temporaryKey] = id
+        return object
+    }
+
+    /// The fault for an unsaved object that a relationship names; `nil` if nobody has it.
+    final func foreignObject(for reference: ObjectReference, storeSlot: Int32) -> NSManagedObject? {
+        guard let id = upward?.foreignIDs[reference.key] else { return nil }
+        settleForeign()
+        let (key, store) = id.current
+        if let store {
+            return registered(key: key, layout: id.layout, storeSlot: Int32(store.slot))
+                ?? makeFault(key: key, layout: id.layout, storeSlot: Int32(store.slot))
+        }
+        return makeForeignFault(id, storeSlot: storeSlot)
+    }
+
+    /// Files objects whose IDs have become permanent under their keys, and lets all that names them name them so.
+    ///
+    /// O(number of foreign objects, of those that name them, and of changes); nothing unless something became permanent.
+    final func settleForeign() {
+        guard let upward else { return }
+        let count = upward.root.downward.promotions.count
+        guard count != upward.seenPromotions else { return }
+        upward.seenPromotions = count
+        var permanent = KeyMap<Int64>()
+        for (temporary, id) in upward.foreignIDs {
+            let (key, store) = id.current
+            guard let store else { continue }
+            permanent.set(key, for: temporary)
+            permanentKeys.set(key, for: temporary)
+            guard let object = temporaryObjects[temporary], !object.isInserted,
+                registered(key: key, layout: object.layout, storeSlot: Int32(store.slot)) == nil
+            else { continue }
+            refile(object, key: key, storeSlot: Int32(store.slot))
+        }
+        guard permanent.count > 0 else { return }
+        permanent.forEach { temporary, _ in upward.foreignIDs[temporary] = nil }
+        upward.filterMentions { object in
+            guard object.context === self else { return false }
+            object.replaceForeignKeys(permanent)
+            return object.namesUnsaved
+        }
+        for object in changedList { object.replaceForeignKeys(permanent) }
+    }
+}
+
+extension NSManagedObject {
+    /// Replaces the keys of objects that have become permanent in everything the object has, shared rows included.
+    fileprivate final func replaceForeignKeys(_ permanent: KeyMap<Int64>) {
+        replaceReferences(permanent)
+        if !flags.contains(.ownsRow) { current = current?.replacing(permanent) }
+        guard let extras else { return }
+        extras.base = extras.base?.replacing(permanent)
+        extras.eventBase = extras.eventBase?.replacing(permanent)
+    }
+
+    /// Whether a row or a relationship names an object by a temporary key.
+    final var namesUnsaved: Bool {
+        if current?.namesUnsaved == true || extras?.base?.namesUnsaved == true { return true }
+        return extras?.toMany.contains { $0?.namesUnsaved == true } ?? false
+    }
+}
+
+extension Row {
+    /// Whether a to-one relationship leads to an object by a temporary key.
+    var namesUnsaved: Bool {
+        layout.referenceSlots.contains { reference($0).map { $0.key < 0 } ?? false }
+    }
+
+    /// The row, or a copy in which the keys of objects that have become permanent are replaced.
+    func replacing(_ permanent: KeyMap<Int64>) -> Row {
+        var copy: Row?
+        for slot in layout.referenceSlots {
+            guard let reference = reference(slot), reference.key < 0, let key = permanent[reference.key] else {
+                continue
+            }
+            let row = copy ?? self.copy()
+            row.setReference(ObjectReference(key: key, entity: reference.entity), slot)
+            copy = row
+        }
+        return copy ?? self
+    }
+}

@@ -1,0 +1,118 @@
+/// One object as a parent shows it to a child.
+///
+/// The row is not written to as long as anybody shares it.
+struct Snapshot {
+    /// The key as the parent knows it, negative as long as the object has never been saved to a store.
+    ///
+    /// The row's own key may be of an earlier time.
+    let key: Int64
+    let storeSlot: Int32
+    let row: Row
+    /// The IDs of the unsaved objects that the row names, and of the object itself if it is one.
+    let temporaries: [NSManagedObjectID]
+}
+
+// What a context answers to its children. Called inside its scope.
+
+extension NSManagedObjectContext {
+    /// The object as it is now, unsaved changes included; `nil` if it is deleted.
+    ///
+    /// A fault stays one. What the object owns is shared from now on: it is copied before it is written to again.
+    final func snapshot(of object: NSManagedObject) throws -> Snapshot? {
+        guard object.flags.isDisjoint(with: [.deleted, .gone, .inaccessible]) else { return nil }
+        if object.isFault {
+            guard let row = try newestRow(ofFault: object) else { return nil }
+            return snapshot(object.key, object.storeSlot, row)
+        }
+        guard let row = object.current else { return nil }
+        if object.flags.contains(.ownsRow) {
+            object.flags.insert(.rowShared)
+            object.flags.remove(.writable)
+        }
+        let slot = object.isInserted ? storeSlotForInsertion(of: object) : object.storeSlot
+        return snapshot(object.key, slot, row)
+    }
+
+    /// A row with the IDs of the unsaved objects that it names.
+    final func snapshot(_ key: Int64, _ storeSlot: Int32, _ row: Row) -> Snapshot {
+        var temporaries: [NSManagedObjectID] = []
+        if key < 0, let id = temporaryID(key) { temporaries.append(id) }
+        for slot in row.layout.referenceSlots {
+            if let reference = row.reference(slot), reference.key < 0, let id = temporaryID(reference.key) {
+                temporaries.append(id)
+            }
+        }
+        return Snapshot(key: key, storeSlot: storeSlot, row: row, temporaries: temporaries)
+    }
+
+    /// The ID of an unsaved object that this context, or one above, has.
+    final func temporaryID(_ key: Int64) -> NSManagedObjectID? {
+        temporaryObjects[key]?.objectID ?? upward?.foreignIDs[key]
+    }
+
+    /// The object of a key, as this context or those above know it; `nil` if there is none.
+    ///
+    /// What is not registered here stays so. `id` is the ID of an object that was unsaved when the child met it.
+    final func snapshot(
+        forKey key: Int64,
+        _ layout: EntityLayout,
+        _ storeSlot: Int32,
+        _ id: NSManagedObjectID?
+    ) throws -> Snapshot? {
+        if let object = registered(key, layout, storeSlot, id) { return try snapshot(of: object) }
+        if let upward {
+            return try visitParent(upward) { try $0.snapshot(forKey: key, layout, storeSlot, id) }
+        }
+        guard let (key, store) = stored(key, storeSlot, id), store.isOpen,
+            let row = try newestRow(key: key, layout: layout, store: store, prefetched: nil)
+        else { return nil }
+        return snapshot(key, Int32(store.slot), row)
+    }
+
+    /// The members of a to-many relationship as this context sees them, and the IDs of those that are unsaved.
+    final func membersForChild(
+        _ slot: ToManySlot,
+        of owner: ObjectReference,
+        _ storeSlot: Int32,
+        _ id: NSManagedObjectID?
+    ) throws -> (members: [ObjectReference], temporaries: [NSManagedObjectID]) {
+        let layout = layout(of: owner)
+        guard let object = registered(owner.key, layout, storeSlot, id) else {
+            if let upward { return try visitParent(upward) { try $0.membersForChild(slot, of: owner, storeSlot, id) } }
+            guard let (key, store) = stored(owner.key, storeSlot, id), store.isOpen else { return ([], []) }
+            let members = try members(
+                of: slot,
+                ownedBy: ObjectReference(key: key, entity: owner.entity),
+                in: store
+            )
+            return (members, [])
+        }
+        guard object.flags.isDisjoint(with: [.deleted, .gone]) else { return ([], []) }
+        // The state is a copy: what the child wants to know is not loaded here.
+        var state = object.extras?.toMany[slot.index] ?? ToManyState(isOrdered: slot.isOrdered)
+        if state.isFault { state.load(storedMembers(of: slot, ownedBy: object)) }
+        let members = (state.content ?? []).filter { member in
+            registered(member, near: object)?.flags.isDisjoint(with: [.deleted, .gone]) ?? true
+        }
+        return (members, members.compactMap { $0.key < 0 ? temporaryID($0.key) : nil })
+    }
+
+    /// The registered object that a child means.
+    private func registered(
+        _ key: Int64,
+        _ layout: EntityLayout,
+        _ storeSlot: Int32,
+        _ id: NSManagedObjectID?
+    ) -> NSManagedObject? {
+        if let object = registered(key: key, layout: layout, storeSlot: storeSlot) { return object }
+        guard key < 0, let (key, store) = id?.current, let store else { return nil }
+        return registered(key: key, layout: layout, storeSlot: Int32(store.slot))
+    }
+
+    /// The permanent key that a child means.
+    private func stored(_ key: Int64, _ storeSlot: Int32, _ id: NSManagedObjectID?) -> (Int64, OpenStore)? {
+        if key > 0 { return store(at: storeSlot).map { (key, $0) } }
+        guard let (key, store) = id?.current, let store else { return nil }
+        return (key, store)
+    }
+}

@@ -1,0 +1,187 @@
+import Foundation
+
+extension NSManagedObjectContext {
+    /// Takes the last event's changes back, if there is an undo manager.
+    ///
+    /// What was saved meanwhile becomes an unsaved change back to how it was; an object whose deletion was saved comes back as
+    /// a new insertion, under a new ID.
+    public func undo() {
+        assertCurrent(#function)
+        undoManager?.undo()
+    }
+
+    /// Makes the changes again that were taken back last.
+    public func redo() {
+        assertCurrent(#function)
+        undoManager?.redo()
+    }
+
+    // MARK: - Recording
+
+    /// Keeps an object's state before its first change in this event.
+    final func noteUndo(_ object: NSManagedObject, before status: UndoRecord.Status?) {
+        guard let undoManager, undoManager.isUndoRegistrationEnabled, !isUndoing else { return }
+        guard undoNoted.insert(ObjectIdentifier(object)).inserted else { return }
+        undoRecords.append(UndoRecord(object, status: status ?? UndoRecord.status(of: object)))
+    }
+
+    /// Makes one undo step of what the event has done.
+    final func closeUndoStep() {
+        guard !undoRecords.isEmpty else { return }
+        let records = undoRecords.map { $0.closed() }
+        undoRecords = []
+        undoNoted.removeAll()
+        undoManager?.registerUndo(withTarget: self) { $0.takeBack(records) }
+    }
+
+    /// Forgets what could be undone.
+    final func forgetUndo() {
+        undoRecords = []
+        undoNoted.removeAll()
+        revivedKeys = RevivedKeys()
+        undoManager?.removeAllActions(withTarget: self)
+    }
+
+    // MARK: - Taking back
+
+    /// Takes back what one event did, and registers the way there again.
+    private func takeBack(_ records: [UndoRecord]) {
+        // What somebody else has deleted does not come back because this context had changed it.
+        let records = records.filter { $0.object.context == nil || !$0.object.flags.contains(.gone) }
+        isUndoing = true
+        let inverse = records.map { $0.inverse() }
+        let absent = records.filter { $0.status != .absent && UndoRecord.status(of: $0.object) == .absent }
+        for record in absent { putBack(record.object) }
+        // Only now all keys are known.
+        for record in absent { replaceRevivedKeys(of: record.object) }
+        for record in records { takeBack(record) }
+        isUndoing = false
+        undoManager?.registerUndo(withTarget: self) { $0.takeBack(inverse) }
+        for record in records where record.object.context != nil {
+            record.object.awake(fromSnapshotEvents: record.snapshotEvent)
+        }
+        processPendingChanges()
+    }
+
+    private func takeBack(_ record: UndoRecord) {
+        let object = record.object
+        switch record.status {
+        case .absent: takeOut(object)
+        case .inserted, .stored:
+            if object.flags.contains(.deleted) { undelete(object) }
+            takeBackValues(record)
+        case .deleted:
+            if UndoRecord.status(of: object) == .absent { return }
+            takeBackValues(record)
+            delete(object)
+        }
+    }
+
+    /// Takes an insertion back: an unsaved object leaves the context, a saved one is deleted.
+    private func takeOut(_ object: NSManagedObject) {
+        guard object.context === self else { return }
+        guard object.key < 0, object.isInserted else { return delete(object) }
+        noteEvent(object, .eventDeleted)
+        object.flags.remove([.inserted, .updated, .deleted])
+        unregister(object)
+    }
+
+    // MARK: - Objects that are not there any more
+
+    /// Brings an object back that left the context, or whose deletion was saved: as a new insertion.
+    private func putBack(_ object: NSManagedObject) {
+        let old = object.key
+        let hadRow = old > 0 || object.idIfKnown?.isTemporaryID == false
+        if hadRow {
+            // The row of that key is gone for good, and keys are not used again.
+            object.key = 0
+            object.storeSlot = -1
+            object.forgetID()
+        }
+        object.flags.remove([.gone, .detached, .deleted, .fault, .deletePropagated])
+        registerUnsaved(object)
+        if hadRow { revivedKeys.note(old, object.key, root: object.layout.rootNumber) }
+        let values = (object.current ?? object.layout.defaults).copy()
+        values.setKey(object.key)
+        values.setVersion(0)
+        object.current = values
+        object.flags.insert([.inserted, .ownsRow])
+        object.extras?.base = nil
+        if !object.flags.contains(.listed) {
+            object.flags.insert(.listed)
+            changedList.append(object)
+        }
+        noteEvent(object, .eventInserted)
+    }
+
+    /// Lets the relationships of an object that came back lead to those that came back with it, all of them to be saved.
+    private func replaceRevivedKeys(of object: NSManagedObject) {
+        guard let values = object.current else { return }
+        for slot in object.layout.referenceSlots {
+            guard let reference = values.reference(slot) else { continue }
+            values.setReference(newest(reference, slot.destinationNumber), slot)
+        }
+        guard let extras = object.extras else { return }
+        for slot in object.layout.toMany {
+            guard let content = extras.toMany[slot.index]?.content else { continue }
+            var state = ToManyState(isOrdered: slot.isOrdered)
+            state.load([])
+            for member in content { _ = state.add(newest(member, slot.destinationNumber)) }
+            state.lossCount = lossCount
+            extras.toMany[slot.index] = state
+        }
+    }
+
+    private func newest(_ reference: ObjectReference, _ destinationNumber: Int) -> ObjectReference {
+        let root = model.layouts[destinationNumber - 1].rootNumber
+        return ObjectReference(
+            key: revivedKeys.newest(reference.key, root: root, permanentKeys),
+            entity: reference.entity
+        )
+    }
+
+    // MARK: - Values
+
+    private func takeBackValues(_ record: UndoRecord) {
+        let object = record.object
+        if let before = record.before, let after = record.after {
+            for slot in object.layout.slots where !before.hasSameValue(as: after, in: slot) {
+                if slot.kind == .reference {
+                    let reference = before.reference(slot).map { newest($0, slot.destinationNumber) }
+                    object.writableRow().setReference(reference, slot)
+                } else {
+                    object.take(slot, from: before)
+                }
+            }
+        }
+        for (index, members) in record.members { takeBackMembers(members, of: object, object.layout.toMany[index]) }
+        object.settleIfUnchanged()
+    }
+
+    private func takeBackMembers(_ members: UndoRecord.Members, of object: NSManagedObject, _ slot: ToManySlot) {
+        let before = members.before.map { newest($0, slot.destinationNumber) }
+        let wanted = Set(before)
+        let stray = Set(members.after.map { newest($0, slot.destinationNumber) }).subtracting(wanted)
+        let current = object.loadedMembers(slot)
+        object.changeToMany(slot) { state in
+            var didChange = false
+            for member in current where stray.contains(member) { didChange = state.remove(member) || didChange }
+            let known = Set(current)
+            for member in before where !known.contains(member) { didChange = state.add(member) || didChange }
+            guard slot.isOrdered, let now = state.content else { return didChange }
+            let order = before.filter(Set(now).contains) + now.filter { !wanted.contains($0) }
+            return state.reorder(order) || didChange
+        }
+    }
+}
+
+extension NSManagedObject {
+    /// Lets an object that shows its stored values again count as unchanged.
+    fileprivate func settleIfUnchanged() {
+        guard flags.intersection(.changed) == .updated, !hasToManyChanges, changedSlotSet().isEmpty else { return }
+        if flags.contains(.ownsRow), let base = extras?.base { current = base }
+        extras?.base = nil
+        extras?.forgetDecoded()
+        flags.remove([.ownsRow, .rowShared, .updated, .writable])
+    }
+}

@@ -1,0 +1,15 @@
+extension NSPersistentStoreCoordinator {
+    /// The stores that a fetch asks: those that hold one of its entities, of `affected` if that is not `nil`.
+    ///
+    /// - Throws: `persistentStoreOperation` (134070) if no store holds the entity.
+    func openStores(for plan: FetchPlan, _ affected: [NSPersistentStore]?) throws -> [OpenStore] {
+        let stores = openStores.filter { open in
+            plan.entityNumbers.contains { open.entityNumbers.contains($0) }
+                && (affected?.contains { $0 === open.store } ?? true)
+        }
+        guard stores.isEmpty, affected == nil else { return stores }
+        throw FetchPlanner.refused(
+            "No store of the coordinator holds entity \(plan.layout.entity.name ?? ""); add a store before you fetch."
+        )
+    }
+}

@@ -1,0 +1,210 @@
+import Foundation
+import StrataPredicates
+import Synchronization
+
+/// A store whose class is not ours: it names objects by references of its own, is asked by one thread at a time, and is
+/// told of objects rather than of rows.
+protocol CustomStore: RowStore {
+    var names: StoreNames { get }
+    var turn: StoreTurn { get }
+    /// Whether no object that was read or saved has a key.
+    func isNew(_ key: Int64, _ layout: EntityLayout) -> Bool
+}
+
+extension CustomStore {
+    var isToldOfObjects: Bool { true }
+
+    /// Asks the store's own methods something, on behalf of the context whose scope the caller is in.
+    ///
+    /// Without one, as when a store is migrated, a context that lives for the one call stands in for it.
+    ///
+    /// - Throws: `persistentStoreTimeout` (134090), `persistentStoreOperation` (134070) for a store that was removed,
+    ///   and what the store throws.
+    func ask<T>(_ body: (NSManagedObjectContext) throws -> T) throws -> T {
+        guard let coordinator = persistentStoreCoordinator, names.entry != nil else {
+            throw refused("is closed: it was removed from its coordinator, or never added to one.")
+        }
+        return try turn.take {
+            if let context = ConfinementScope.innermost as? NSManagedObjectContext, context.coordinator === coordinator {
+                return try body(context)
+            }
+            let context = NSManagedObjectContext(.privateQueue)
+            context.persistentStoreCoordinator = coordinator
+            return try context.performAndWait { try body(context) }
+        }
+    }
+
+    /// The error of a store that did not do what its class has to.
+    ///
+    /// `what` goes on after the name of the class.
+    func refused(
+        _ what: String,
+        _ code: CocoaError.Code = .persistentStoreOperation,
+        _ underlying: (any Error)? = nil
+    ) -> CocoaError {
+        var userInfo: [String: Any] = [
+            NSLocalizedDescriptionKey: "\(Swift.type(of: self)) \(what)",
+            NSAffectedStoresErrorKey: [self],
+        ]
+        userInfo[NSUnderlyingErrorKey] = underlying
+        return CocoaError(code, userInfo: userInfo)
+    }
+
+    /// The ID of a key that contexts know an object by, and the layout of the object's own entity.
+    ///
+    /// - Throws: `persistentStoreOperation` (134070) for a key that the store never gave a reference for.
+    func id(ofKey key: Int64, in layout: EntityLayout) throws -> (id: NSManagedObjectID, layout: EntityLayout) {
+        guard let entry = names.entry, let entity = names.table.entity(of: key, root: layout.rootNumber) else {
+            throw refused("knows no object with the key \(key) of entity \(layout.entity.name ?? "").")
+        }
+        let own = layout.modelLayouts[entity - 1]
+        return (entry.ids.id(key: key, layout: own, store: entry), own)
+    }
+
+    /// Whether an ID names the object of a key.
+    func isID(_ id: NSManagedObjectID, ofKey key: Int64, in layout: EntityLayout) -> Bool {
+        let (known, store) = id.current
+        return known == key && store != nil && store === names.entry && id.layout.rootNumber == layout.rootNumber
+    }
+
+    /// What an ID that the store gave refers to.
+    ///
+    /// `what` tells where it was given, for the error.
+    ///
+    /// - Throws: `persistentStoreOperation` (134070) for anything but an ID of this store and of `entity` or one below
+    ///   it.
+    func reference(
+        givenAs value: Any,
+        of entity: EntityLayout,
+        _ what: @autoclosure () -> String
+    ) throws -> ObjectReference {
+        let id: NSManagedObjectID
+        switch value {
+        case let value as NSManagedObjectID: id = value
+        case let object as NSManagedObject: id = object.objectID
+        case let node as NSAtomicStoreCacheNode: id = node.objectID
+        default:
+            throw refused("gave \(Swift.type(of: value)) for \(what()), where the ID of an object belongs.")
+        }
+        let (key, store) = id.current
+        guard let store, store === names.entry else {
+            throw refused(
+                "gave \(id) for \(what()), which is no ID of this store. Make IDs with newObjectID(for:referenceObject:), or objectID(for:withReferenceObject:) in an atomic store."
+            )
+        }
+        let number = names.table.entity(of: key, root: id.layout.rootNumber) ?? id.layout.number
+        // A relationship may name an object by an entity above its own, whose number then comes first.
+        guard entity.entity.frozen.subtree.contains(number) else {
+            throw refused(
+                "gave \(id) for \(what()), which is not of entity \(entity.entity.name ?? "") or one below it."
+            )
+        }
+        return ObjectReference(key: key, entity: number)
+    }
+
+    // MARK: - URIs
+
+    func uriText(ofKey key: Int64, in layout: EntityLayout) -> String {
+        names.table.reference(of: key, root: layout.rootNumber)?.uriText ?? "\(key)"
+    }
+
+    func key(fromURIText text: Substring, of layout: EntityLayout) -> Int64? {
+        StoreReference(uriText: text).map { names.table.key(of: $0, nil, in: layout) }
+    }
+
+    // MARK: - Metadata
+
+    /// Checks what the store says of itself, and completes it with the model's version hashes.
+    ///
+    /// - Throws: `persistentStoreOpen` (134080) without a type or a UUID that can stand in a URI; for hashes that do
+    ///   not fit the model `persistentStoreIncompatibleVersionHash` (134100).
+    func checkMetadata(_ model: NSManagedObjectModel) throws {
+        var known: [String: Any] = metadata ?? [:]
+        guard let uuid = known[NSStoreUUIDKey] as? String, Self.isHost(uuid) else {
+            throw refused(
+                "gave no usable NSStoreUUIDKey in its metadata. Set it in loadMetadata(), to a text of letters, digits, \"-\", \".\" and \"_\".",
+                .persistentStoreOpen
+            )
+        }
+        guard let type = known[NSStoreTypeKey] as? String, !type.isEmpty else {
+            throw refused("gave no NSStoreTypeKey in its metadata. Set it in loadMetadata().", .persistentStoreOpen)
+        }
+        if identifier != uuid { identifier = uuid }
+        let configuration = configurationName == defaultConfigurationName ? nil : configurationName
+        guard known[NSStoreModelVersionHashesKey] != nil else {
+            known[NSStoreModelVersionHashesKey] = model.versionHashes(forConfigurationName: configuration)
+            known[NSStoreModelVersionIdentifiersKey] = model.versionIdentifiers.compactMap { $0 as? String }.sorted()
+            metadata = known
+            return
+        }
+        let ignores = options?[NSIgnorePersistentStoreVersioningOption] as? Bool ?? false
+        guard !ignores, !model.isConfiguration(withName: configuration, compatibleWithStoreMetadata: known) else {
+            return
+        }
+        let differing = model.entitiesThatDiffer(fromStoreMetadata: known, configuration: configuration)
+        throw refused(
+            "was made with another version of the model. Entities that differ: \(differing.joined(separator: ", ")).",
+            .persistentStoreIncompatibleVersionHash
+        )
+    }
+
+    private static func isHost(_ text: String) -> Bool {
+        !text.isEmpty
+            && text.utf8.allSatisfy { byte in
+                switch byte {
+                case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+                    UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "-"), UInt8(ascii: "."), UInt8(ascii: "_"):
+                    true
+                default: false
+                }
+            }
+    }
+}
+
+/// The IDs of one store of one's own, and the references behind them.
+///
+/// Any thread may call any member.
+final class StoreNames: Sendable {
+    let table = ReferenceTable()
+
+    private struct Entry {
+        weak var entry: OpenStore?
+    }
+
+    private let place = Mutex(Entry())
+
+    /// What the coordinator keeps of the store; `nil` before it is added and after it is removed.
+    var entry: OpenStore? {
+        get { place.withLock { $0.entry } }
+        set { place.withLock { $0.entry = newValue } }
+    }
+
+    /// The ID of the object that a store calls by `object`.
+    ///
+    /// Leads nowhere, so that it is refused wherever it is used, if the object is neither text nor a whole number, or
+    /// as long as the store has not been added.
+    func id(_ entity: NSEntityDescription, _ object: Any, _ coordinator: NSPersistentStoreCoordinator?)
+        -> NSManagedObjectID
+    {
+        // An entity of another copy of the model stands for the one of its name.
+        guard let known = coordinator?.frozenModel.entitiesByName[entity.name ?? ""] else {
+            fatalError(
+                "CoreData: an ID was asked for entity \"\(entity.name ?? "")\", which the model of the store's coordinator does not have. Make IDs once the store is added (in load() at the earliest), for entities of that model."
+            )
+        }
+        guard let reference = StoreReference(object), let entry else {
+            return NSManagedObjectID.leadingNowhere(known.layout)
+        }
+        let key = table.key(of: reference, object, in: known.layout)
+        return entry.ids.id(key: key, layout: known.layout, store: entry)
+    }
+
+    /// The reference object of an ID.
+    ///
+    /// `nil` for an ID of another store, or a temporary one.
+    func object(of id: NSManagedObjectID) -> Any? {
+        let (key, store) = id.current
+        guard let store, store === entry else { return nil }
+        return table.object(of: key, root: id.layout.rootNumber)
+    }
+}

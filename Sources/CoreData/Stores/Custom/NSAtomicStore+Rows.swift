@@ -1,0 +1,150 @@
+import Foundation
+import StrataPredicates
+
+// What an atomic store tells contexts: its nodes, made into rows once, and fetched from as an in-memory store is.
+
+extension NSAtomicStore: CustomStore {
+    var fetchesRows: Bool { true }
+
+    func open(as entry: OpenStore) throws {
+        names.entry = entry
+        guard let model = persistentStoreCoordinator?.managedObjectModel else { return }
+        try ask { _ in try load() }
+        var known: [String: Any] = metadata ?? [:]
+        if known[NSStoreUUIDKey] == nil { known[NSStoreUUIDKey] = identifier }
+        if known[NSStoreTypeKey] == nil { known[NSStoreTypeKey] = type }
+        metadata = known
+        try checkMetadata(model)
+        try readNodes(model.frozen)
+    }
+
+    func close() {
+        names.entry = nil
+        nodes.removeAll()
+        contents.withLock { $0 = InMemoryContents(model: nil) }
+    }
+
+    // MARK: - Reading
+
+    /// A copy of the contents, which shares everything with them until they change.
+    private var snapshot: InMemoryContents { contents.withLock { $0 } }
+
+    func rows(for plan: FetchPlan) throws -> [Row] { try InMemoryFetch(plan, snapshot).rows() }
+
+    func references(for plan: FetchPlan) throws -> [ObjectReference] {
+        try InMemoryFetch(plan, snapshot).rows().map { ObjectReference(key: $0.key, entity: $0.layout.number) }
+    }
+
+    func count(for plan: FetchPlan) throws -> Int { try InMemoryFetch(plan, snapshot).count() }
+
+    func values(for plan: DictionaryPlan) throws -> FetchedValues {
+        let fetch = InMemoryFetch(plan.rows, snapshot)
+        return try DictionaryEvaluation(plan, fetch.reader).results(from: fetch.rows())
+    }
+
+    func row(forKey key: Int64, in layout: EntityLayout) throws -> Row? {
+        contents.withLock { $0.rows[layout.rootNumber]?[key] }
+    }
+
+    func rows(forKeys keys: [Int64], in layout: EntityLayout) throws -> [Row] {
+        contents.withLock { contents in keys.compactMap { contents.rows[layout.rootNumber]?[$0] } }
+    }
+
+    func members(of relationship: ToManySlot, ownedBy owner: ObjectReference) throws -> [ObjectReference] {
+        contents.withLock { $0.members(of: relationship, ownedBy: owner.key) }
+    }
+
+    // MARK: - Nodes as rows
+
+    /// Makes the contents of the nodes that were loaded.
+    ///
+    /// - Throws: `persistentStoreOperation` (134070) for a node of another store, a value that does not fit its
+    ///   property, or a relationship to a node that was not added.
+    private func readNodes(_ model: FrozenModel) throws {
+        var changes = StoreChanges()
+        let loaded = try nodes.all.map { (node: $0, place: try place(of: $0)) }.sorted { $0.place.key < $1.place.key }
+        var rows: [Int: [Int64: Row]] = [:]
+        for (node, place) in loaded {
+            let row = try row(of: node, place.layout, key: place.key, version: 0)
+            rows[place.layout.rootNumber, default: [:]][place.key] = row
+            changes.inserted.append(row)
+        }
+        for (node, place) in loaded {
+            for slot in place.layout.toMany where !slot.isTransient {
+                let members = try members(givenAs: node.value(forKey: slot.name), of: slot, in: place.layout)
+                guard !members.isEmpty else { continue }
+                let owner = ObjectReference(key: place.key, entity: place.layout.number)
+                changes.take(members, of: slot, ownedBy: owner, &rows)
+            }
+        }
+        try requireDestinations(changes, rows, model)
+        var contents = InMemoryContents(model: model)
+        let result = contents.apply(changes)
+        changes.settle(result)
+        let loadedContents = contents
+        self.contents.withLock { $0 = loadedContents }
+    }
+
+    private func place(of node: NSAtomicStoreCacheNode) throws -> (layout: EntityLayout, key: Int64) {
+        let reference = try reference(givenAs: node, of: node.objectID.layout, "a cache node")
+        return (node.objectID.layout.modelLayouts[reference.entity - 1], reference.key)
+    }
+
+    /// What a node says of its object.
+    func row(of node: NSAtomicStoreCacheNode, _ layout: EntityLayout, key: Int64, version: Int64) throws -> Row {
+        try row(layout, key: key, version: version) { node.value(forKey: $0.name) }
+    }
+
+    private func requireDestinations(_ changes: StoreChanges, _ rows: [Int: [Int64: Row]], _ model: FrozenModel) throws {
+        func require(_ reference: ObjectReference, _ name: String, _ layout: EntityLayout) throws {
+            let root = model.layouts[reference.entity - 1].rootNumber
+            guard rows[root]?[reference.key] == nil else { return }
+            throw refused(
+                "has a node of \(layout.entity.name ?? "") whose relationship \"\(name)\" leads to \(try id(ofKey: reference.key, in: model.layouts[reference.entity - 1]).id), of which load() added no node."
+            )
+        }
+        for row in changes.inserted {
+            for slot in row.layout.referenceSlots {
+                if let reference = row.reference(slot) { try require(reference, slot.name, row.layout) }
+            }
+        }
+        for change in changes.toMany {
+            let layout = change.relationship.relationship.entity.layout
+            for member in change.added + (change.order ?? []) { try require(member, change.relationship.name, layout) }
+        }
+    }
+}
+
+extension StoreChanges {
+    /// Enters the members of a loaded to-many relationship, in the way that the contents keep them.
+    ///
+    /// `rows`: The loaded rows by root and key: where the inverse is a to-one relationship, the members' rows hold it.
+    fileprivate mutating func take(
+        _ members: [ObjectReference],
+        of slot: ToManySlot,
+        ownedBy owner: ObjectReference,
+        _ rows: inout [Int: [Int64: Row]]
+    ) {
+        let inverse = slot.relationship.inverseRelationship
+        let tellsMembership = inverse.map(\.isToMany) ?? true
+        if !tellsMembership, let inverse {
+            for member in members {
+                let root = inverse.entity.rootEntity.entityNumber
+                guard let row = rows[root]?[member.key], let back = row.layout.slot(named: inverse.name),
+                    row.isNull(back.index)
+                else { continue }
+                row.setReference(owner, back)
+            }
+        }
+        guard tellsMembership || slot.isOrdered else { return }
+        toMany.append(
+            ToManyChange(
+                relationship: slot,
+                owner: owner,
+                added: tellsMembership ? members : [],
+                removed: [],
+                order: slot.isOrdered ? members : nil
+            )
+        )
+    }
+}

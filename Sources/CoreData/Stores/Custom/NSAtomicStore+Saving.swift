@@ -1,0 +1,184 @@
+import Foundation
+
+// How a save reaches an atomic store: conflicts are found among the rows, the nodes are brought up to date, the
+// subclass writes them, and only then the rows change. When anything fails the nodes take their old values back.
+
+extension NSAtomicStore {
+    func keys(for objects: [NSManagedObject]) throws -> [Int64] {
+        try ask { _ in
+            let ids = objects.map { objectID(for: $0.entity, withReferenceObject: newReferenceObject(for: $0)) }
+            return try checkedKeys(ids, of: objects)
+        }
+    }
+
+    func isNew(_ key: Int64, _ layout: EntityLayout) -> Bool {
+        contents.withLock { $0.rows[layout.rootNumber]?[key] == nil }
+    }
+
+    func reserveKeys(_ counts: [Int: Int]) throws -> [Int: Range<Int64>] {
+        throw refused("makes references for objects, and cannot set keys aside.")
+    }
+
+    func save(_ changes: StoreChanges, didCommit: (StoreSaveResult) -> Void) throws -> [StoreConflict] {
+        throw refused("is saved by contexts only. Insert the objects into a context instead of migrating a store to it.")
+    }
+
+    func save(
+        _ changes: StoreChanges,
+        of context: NSManagedObjectContext,
+        didCommit: (StoreSaveResult) -> Void
+    ) throws -> [StoreConflict] {
+        try ask { _ in
+            // Only who has the turn changes the contents.
+            var next = contents.withLock { $0 }
+            let conflicts = next.findVersionConflicts(changes)
+            guard conflicts.isEmpty else { return conflicts }
+            var result = next.apply(changes)
+            let broken = next.findConstraintConflicts(changes, result.insertedKeys)
+            guard broken.isEmpty else { return broken }
+            let edit = NodeEdit(self)
+            let filled: [Row]
+            do {
+                try edit.make(ToldChanges(changes, of: context, on: self))
+                filled = try reread(changes)
+                try save()
+            } catch {
+                edit.undo()
+                throw error
+            }
+            var adjusted = StoreChanges()
+            adjusted.updated = filled.map { RowUpdate(row: $0, baseVersion: $0.version - 1, changed: SlotSet()) }
+            _ = next.apply(adjusted)
+            result.reread += filled
+            didCommit(result)
+            let committed = next
+            contents.withLock { $0 = committed }
+            return []
+        }
+    }
+
+    func saveMetadata() throws { try ask { _ in try save() } }
+
+    /// The rows of those nodes that say something else than the object that was saved, as a store may round or fill in
+    /// values.
+    private func reread(_ changes: StoreChanges) throws -> [Row] {
+        var result: [Row] = []
+        func compare(_ row: Row, _ version: Int64) throws {
+            let id = try id(ofKey: row.key, in: row.layout).id
+            guard let node = nodes.node(id) else { return }
+            let stored = try self.row(of: node, row.layout, key: row.key, version: version)
+            guard !row.layout.slots.allSatisfy({ stored.hasSameValue(as: row, in: $0) }) else { return }
+            result.append(stored)
+        }
+        for row in changes.inserted { try compare(row, row.version + 1) }
+        for update in changes.updated { try compare(update.row, update.baseVersion + 1) }
+        return result
+    }
+
+    /// Sets all persistent properties of a node.
+    func copyValues(of object: NSManagedObject, to node: NSAtomicStoreCacheNode) {
+        for property in object.entity.properties
+        where !property.isTransient && !(property is NSFetchedPropertyDescription) {
+            node.setValue(nodeValue(object, property), forKey: property.name)
+        }
+    }
+
+    private func nodeValue(_ object: NSManagedObject, _ property: NSPropertyDescription) -> Any? {
+        let value = object.value(forKey: property.name)
+        guard let relationship = property as? NSRelationshipDescription else { return value }
+        func node(_ destination: NSManagedObject) -> NSAtomicStoreCacheNode? { cacheNode(for: destination.objectID) }
+        switch value {
+        case let destination as NSManagedObject: return node(destination)
+        case let ordered as NSOrderedSet:
+            return ordered.array.compactMap { ($0 as? NSManagedObject).flatMap(node) }
+        case let set as NSSet:
+            return Set(set.allObjects.compactMap { ($0 as? NSManagedObject).flatMap(node) })
+        default: return relationship.isToMany ? Set<NSAtomicStoreCacheNode>() : nil
+        }
+    }
+}
+
+/// The changes that one save makes to an atomic store's nodes, and how to take them back.
+///
+/// Used only by who has the store's turn.
+private final class NodeEdit {
+    private let store: NSAtomicStore
+    private var former: [(node: NSAtomicStoreCacheNode, values: [(name: String, value: Any?)])] = []
+    private var added: Set<NSAtomicStoreCacheNode> = []
+    private var removed: Set<NSAtomicStoreCacheNode> = []
+
+    init(_ store: NSAtomicStore) { self.store = store }
+
+    /// Makes nodes for new objects, updates those of changed ones, and removes those of deleted ones.
+    ///
+    /// - Throws: `persistentStoreOperation` (134070) for a node of another object, or a missing one.
+    func make(_ changes: ToldChanges) throws {
+        var nodes: [(NSAtomicStoreCacheNode, NSManagedObject)] = []
+        for object in changes.inserted.sorted(by: { $0.key < $1.key }) {
+            let node = store.newCacheNode(for: object)
+            guard store.isID(node.objectID, ofKey: object.key, in: object.layout) else {
+                throw store.refused("made a cache node of \(node.objectID) for the new object \(object.objectID).")
+            }
+            added.insert(node)
+            nodes.append((node, object))
+        }
+        store.nodes.add(added)
+        for object in changes.updated { nodes.append((try node(of: object), object)) }
+        for (node, object) in nodes {
+            keep(node, object)
+            store.updateCacheNode(node, from: object)
+        }
+        for object in changes.deleted {
+            let node = try node(of: object)
+            keep(node, object)
+            removed.insert(node)
+        }
+        guard !removed.isEmpty else { return }
+        store.willRemoveCacheNodes(removed)
+        store.nodes.remove(removed)
+        for node in store.nodes.all { release(node) }
+    }
+
+    /// Lets a node forget the removed ones: also where no object has told, since a relationship has no inverse or
+    /// nobody has read it.
+    ///
+    /// Costs no more than the writing of all nodes that follows.
+    private func release(_ node: NSAtomicStoreCacheNode) {
+        for (name, relationship) in node.objectID.entity.relationshipsByName where !relationship.isTransient {
+            switch node.value(forKey: name) {
+            case let one as NSAtomicStoreCacheNode where removed.contains(one): set(nil, name, node)
+            case let some as Set<NSAtomicStoreCacheNode> where !some.isDisjoint(with: removed):
+                set(some.subtracting(removed), name, node)
+            case let list as [NSAtomicStoreCacheNode] where list.contains(where: removed.contains):
+                set(list.filter { !removed.contains($0) }, name, node)
+            default: break
+            }
+        }
+    }
+
+    private func set(_ value: Any?, _ name: String, _ node: NSAtomicStoreCacheNode) {
+        if !added.contains(node) { former.append((node, [(name, node.value(forKey: name))])) }
+        node.setValue(value, forKey: name)
+    }
+
+    private func node(of object: NSManagedObject) throws -> NSAtomicStoreCacheNode {
+        guard let node = store.nodes.node(object.objectID) else {
+            throw store.refused("has no cache node for \(object.objectID).")
+        }
+        return node
+    }
+
+    private func keep(_ node: NSAtomicStoreCacheNode, _ object: NSManagedObject) {
+        guard !added.contains(node) else { return }
+        former.append((node, object.entity.properties.map { ($0.name, node.value(forKey: $0.name)) }))
+    }
+
+    func undo() {
+        store.nodes.remove(added)
+        store.nodes.add(removed)
+        // The oldest values of a node were noted first.
+        for (node, values) in former.reversed() {
+            for (name, value) in values { node.setValue(value, forKey: name) }
+        }
+    }
+}

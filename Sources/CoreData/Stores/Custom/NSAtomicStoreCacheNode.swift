@@ -1,0 +1,37 @@
+import Foundation
+
+/// One object of an atomic store, in memory: its attributes by name, and its relationships as other nodes.
+///
+/// A to-one relationship holds a node, a to-many relationship a `Set` or, if it is ordered, an array of nodes. Of a
+/// relationship and its inverse one side is enough.
+///
+/// Not thread-safe: used while the store loads and while it saves.
+open class NSAtomicStoreCacheNode: NSObject {
+    /// The object.
+    public let objectID: NSManagedObjectID
+    /// The values by property name; `nil` as long as there is none.
+    open var propertyCache: NSMutableDictionary?
+
+    /// Makes an empty node for an object.
+    public init(objectID moid: NSManagedObjectID) {
+        objectID = moid
+        super.init()
+    }
+
+    /// The value of a property.
+    ///
+    /// Reads ``propertyCache``. An override may keep values elsewhere.
+    ///
+    /// - Returns: `nil` if there is no value.
+    open func value(forKey key: String) -> Any? {
+        let value = propertyCache?.object(forKey: NSString(string: key))
+        return value is NSNull ? nil : value
+    }
+
+    /// Sets the value of a property; `nil` removes it.
+    open func setValue(_ value: Any?, forKey key: String) {
+        guard let value else { return propertyCache?.removeObject(forKey: NSString(string: key)) ?? () }
+        if propertyCache == nil { propertyCache = NSMutableDictionary() }
+        propertyCache?.setObject(value, forKey: NSString(string: key))
+    }
+}

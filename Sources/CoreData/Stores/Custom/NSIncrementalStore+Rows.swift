@@ -1,0 +1,124 @@
+import Foundation
+import StrataPredicates
+
+// How an incremental store answers a context's questions about rows: by asking its subclass about objects.
+
+extension NSIncrementalStore: CustomStore {
+    var fetchesRows: Bool { false }
+
+    func open(as entry: OpenStore) throws {
+        names.entry = entry
+        guard let model = persistentStoreCoordinator?.managedObjectModel else { return }
+        try checkMetadata(model)
+    }
+
+    func close() {
+        deliverRegistrations()
+        names.entry = nil
+    }
+
+    // MARK: - Fetching
+
+    func rows(for plan: FetchPlan) throws -> [Row] {
+        try ask { _ in
+            try references(for: plan).compactMap { try row(forKey: $0.key, in: plan.layout) }
+        }
+    }
+
+    func references(for plan: FetchPlan) throws -> [ObjectReference] {
+        // Objects are what every store answers with; IDs are asked for only where the caller does.
+        let wantsIDs = plan.specification?.resultType == .managedObjectIDResultType
+        let answer = try fetch(plan, wantsIDs ? .managedObjectIDResultType : .managedObjectResultType)
+        let numbers = Set(plan.entityNumbers)
+        return try answer.map { element in
+            let reference = try reference(givenAs: element, of: plan.layout, "a fetch")
+            guard numbers.contains(reference.entity) else {
+                throw refused("answered a fetch of \(plan.layout.entity.name ?? "") alone with an object of a sub-entity.")
+            }
+            return reference
+        }
+    }
+
+    func count(for plan: FetchPlan) throws -> Int {
+        let answer = try fetch(plan, .countResultType)
+        guard answer.count == 1, let count = try? Row.integer(answer[0], .integer64AttributeType), count >= 0 else {
+            throw refused("answered a request for a count with something else than an array of one number.")
+        }
+        return Int(count)
+    }
+
+    /// Hands a fetch to the subclass, as a request.
+    private func fetch(_ plan: FetchPlan, _ resultType: NSFetchRequestResultType) throws -> [Any] {
+        var specification = plan.specification ?? FetchSpecification()
+        specification.entity = plan.layout.entity
+        if plan.predicate == nil { specification.predicate = nil }
+        if plan.sort == nil { specification.sortDescriptors = nil }
+        specification.fetchLimit = plan.limit
+        specification.fetchOffset = plan.offset
+        specification.resultType = resultType
+        // What dictionaries are made of is the framework's affair.
+        specification.propertiesToFetch = nil
+        specification.propertiesToGroupBy = nil
+        specification.havingPredicate = nil
+        specification.returnsDistinctResults = false
+        let request = NSFetchRequest<NSFetchRequestResult>(specification: specification)
+        let answer = try ask { try execute(request, with: $0) }
+        switch answer {
+        case let array as [Any]: return array
+        case let array as NSArray: return array.map { $0 }
+        case let number as NSNumber where resultType == .countResultType: return [number]
+        case let number as Int where resultType == .countResultType: return [number]
+        default: throw refused("answered a fetch with \(Swift.type(of: answer)), where an array belongs.")
+        }
+    }
+
+    // MARK: - Single rows
+
+    func row(forKey key: Int64, in layout: EntityLayout) throws -> Row? {
+        let (id, own) = try id(ofKey: key, in: layout)
+        return try ask { context in
+            let node: NSIncrementalStoreNode
+            do {
+                node = try newValuesForObject(with: id, with: context)
+            } catch let error where (error as NSError).isMissingObject {
+                versions.deleted(key, root: layout.rootNumber)
+                return nil
+            }
+            guard isID(node.objectID, ofKey: key, in: layout) else {
+                throw refused("gave a node of \(node.objectID) when it was asked for \(id).")
+            }
+            let row = try row(own, key: key, version: 0) { property in
+                if let value = node.value(for: property) { return value }
+                guard let relationship = property as? NSRelationshipDescription else { return nil }
+                return try newValue(forRelationship: relationship, forObjectWith: id, with: context)
+            }
+            let version = versions.read(node, key, root: layout.rootNumber) {
+                guard let cached = names.entry?.cache.row(key, root: layout.rootNumber), cached.layout === row.layout
+                else { return true }
+                return row.layout.slots.allSatisfy { cached.hasSameValue(as: row, in: $0) }
+            }
+            row.setVersion(version)
+            return row
+        }
+    }
+
+    func rows(forKeys keys: [Int64], in layout: EntityLayout) throws -> [Row] {
+        try ask { _ in try keys.compactMap { try row(forKey: $0, in: layout) } }
+    }
+
+    func members(of relationship: ToManySlot, ownedBy owner: ObjectReference) throws -> [ObjectReference] {
+        let layout = relationship.relationship.entity.layout
+        let id = try id(ofKey: owner.key, in: layout).id
+        let value = try ask {
+            try newValue(forRelationship: relationship.relationship, forObjectWith: id, with: $0)
+        }
+        return try members(givenAs: value, of: relationship, in: layout)
+    }
+}
+
+extension NSError {
+    /// Whether a store says by this error that an object does not exist.
+    fileprivate var isMissingObject: Bool {
+        domain == NSCocoaErrorDomain && code == CocoaError.Code.managedObjectReferentialIntegrity.rawValue
+    }
+}

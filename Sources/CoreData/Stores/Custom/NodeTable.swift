@@ -1,0 +1,50 @@
+import Synchronization
+
+/// The nodes of an atomic store, by the root and the key of their objects.
+///
+/// Any thread may call any member; the nodes themselves are used only by who has the store's turn.
+final class NodeTable: @unchecked Sendable {
+    // @unchecked Sendable: the nodes, which are not Sendable, are handed out only to who has the store's turn, or to
+    // the store's own methods; the table is behind its mutex.
+
+    private struct Key: Hashable {
+        let root: Int
+        let key: Int64
+
+        init(_ id: NSManagedObjectID) {
+            root = id.layout.rootNumber
+            key = id.key
+        }
+    }
+
+    private let table = Mutex<UncheckedBox<[Key: NSAtomicStoreCacheNode]>>(UncheckedBox([:]))
+
+    private func change(_ body: (inout [Key: NSAtomicStoreCacheNode]) -> Void) {
+        table.withLock { box in
+            var nodes = box.value
+            box = UncheckedBox([:])
+            body(&nodes)
+            box = UncheckedBox(nodes)
+        }
+    }
+
+    func add(_ nodes: Set<NSAtomicStoreCacheNode>) {
+        change { table in
+            for node in nodes { table[Key(node.objectID)] = node }
+        }
+    }
+
+    func remove(_ nodes: Set<NSAtomicStoreCacheNode>) {
+        change { table in
+            for node in nodes { table[Key(node.objectID)] = nil }
+        }
+    }
+
+    func removeAll() { change { $0 = [:] } }
+
+    func node(_ id: NSManagedObjectID) -> NSAtomicStoreCacheNode? {
+        table.withLock { UncheckedBox($0.value[Key(id)]) }.value
+    }
+
+    var all: Set<NSAtomicStoreCacheNode> { Set(table.withLock { UncheckedBox($0.value.values) }.value) }
+}

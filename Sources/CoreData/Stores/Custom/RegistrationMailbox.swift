@@ -1,0 +1,50 @@
+import Synchronization
+
+/// What contexts have to tell an incremental store about the objects they hold, until the store is told.
+///
+/// Contexts only post here: their own bookkeeping is never interrupted by a store's code. Any thread may call any
+/// member; the mutex is a leaf in the lock order.
+final class RegistrationMailbox: Sendable {
+    struct Notice: Sendable {
+        let isRegistered: Bool
+        var ids: [NSManagedObjectID]
+    }
+
+    private let notices = Mutex<[Notice]>([])
+
+    func post(_ id: NSManagedObjectID, isRegistered: Bool) {
+        notices.withLock { notices in
+            if let last = notices.indices.last, notices[last].isRegistered == isRegistered {
+                notices[last].ids.append(id)
+            } else {
+                notices.append(Notice(isRegistered: isRegistered, ids: [id]))
+            }
+        }
+    }
+
+    /// Takes all notices out, in order.
+    func empty() -> [Notice] {
+        notices.withLock { notices in
+            defer { notices = [] }
+            return notices
+        }
+    }
+
+    var isEmpty: Bool { notices.withLock { $0.isEmpty } }
+}
+
+extension NSIncrementalStore {
+    /// Tells the subclass what contexts have posted, if nobody else uses the store just now; else with the next call.
+    func deliverRegistrations() {
+        guard !mailbox.isEmpty else { return }
+        turn.takeIfFree {
+            for notice in mailbox.empty() {
+                if notice.isRegistered {
+                    managedObjectContextDidRegisterObjects(with: notice.ids)
+                } else {
+                    managedObjectContextDidUnregisterObjects(with: notice.ids)
+                }
+            }
+        }
+    }
+}

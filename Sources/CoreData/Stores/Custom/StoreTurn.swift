@@ -1,0 +1,53 @@
+import Foundation
+import StrataSQLite
+
+/// The turn to use a store of one's own: such a store is asked by one thread at a time, as its author expects.
+///
+/// Not a lock but a place in a queue: first come, first served, and nobody waits longer than the store's time-out.
+/// Whoever has the turn may ask the store again, also from a block of another context that it waits for, since the turn
+/// belongs to the scope of the call (see ``ConfinementScope``) and not to the thread.
+final class StoreTurn: Sendable {
+    private let semaphore = FairSemaphore(permits: 1)
+    /// In seconds.
+    private let timeout: Double
+
+    /// As long as Apple's default, unless the options say otherwise.
+    init(_ options: [AnyHashable: Any]?) {
+        let wanted = options?[NSPersistentStoreTimeoutOption].flatMap { Row.floating($0) }
+        timeout = wanted.map { $0 >= 0 ? $0 : 240 } ?? 240
+    }
+
+    /// Runs `body`, which uses the store, once nobody else does.
+    ///
+    /// - Throws: `persistentStoreTimeout` (134090) if others use the store for too long; what `body` throws.
+    func take<T>(_ body: () throws -> T) throws -> T {
+        if ConfinementScope.contains(self) { return try body() }
+        let caller = ConfinementScope.innermost
+        guard case .acquired = semaphore.acquire(timeout: timeout) else {
+            throw CocoaError(
+                .persistentStoreTimeout,
+                userInfo: [
+                    NSLocalizedDescriptionKey:
+                        "The store was in use by others for \(timeout) s. A store's methods may not wait for contexts that use the same store; NSPersistentStoreTimeoutOption sets the time."
+                ]
+            )
+        }
+        defer { semaphore.release() }
+        return try ConfinementScope.enter(self) {
+            // The caller's scope stays the innermost one.
+            guard let caller else { return try body() }
+            return try ConfinementScope.enter(caller, body)
+        }
+    }
+
+    /// Runs `body` if nobody else uses the store, without waiting.
+    func takeIfFree(_ body: () -> Void) {
+        if ConfinementScope.contains(self) { return body() }
+        guard case .acquired = semaphore.acquire(timeout: 0) else { return }
+        defer { semaphore.release() }
+        ConfinementScope.enter(self, body)
+    }
+
+    /// How many threads wait, for tests that script an interleaving.
+    var waiterCount: Int { semaphore.waiterCount }
+}

@@ -1,0 +1,72 @@
+import Foundation
+import StrataSQLite
+
+/// A running statement on a version of the file that is held on to, so that one row at a time is in memory.
+///
+/// Letting go of the cursor ends statement and transaction.
+final class SQLiteCursor: RowCursor {
+    private let url: URL
+    private let control: FetchControl?
+    private let cancellation: Cancellation
+    private var isAtEnd = false
+    // Destroyed in this order: a statement must not outlive its lease.
+    private let statement: RowStatement
+    private let lease: SnapshotLease
+
+    private init(
+        _ statement: consuming RowStatement,
+        _ lease: consuming SnapshotLease,
+        _ url: URL,
+        _ control: FetchControl?,
+        _ cancellation: Cancellation
+    ) {
+        self.statement = statement
+        self.lease = lease
+        self.url = url
+        self.control = control
+        self.cancellation = cancellation
+    }
+
+    /// Runs the statement of a fetch, up to its first row.
+    static func open(_ plan: FetchPlan, _ entity: EntityMapping, _ file: OpenSQLiteFile) throws -> SQLiteCursor {
+        let cancellation = Cancellation()
+        let lease = try pin(file).reader(cancellation: cancellation)
+        let statement = try file.queries.rowStatement(plan, entity, lease.connection)
+        return SQLiteCursor(statement, lease, file.url, plan.control, cancellation)
+    }
+
+    private static func pin(_ file: OpenSQLiteFile) throws -> PinnedSnapshot {
+        do {
+            return try file.pool.pinSnapshot()
+        } catch {
+            guard error.code == .full else { throw error }
+            throw CocoaError(
+                .persistentStoreOperation,
+                userInfo: [
+                    NSLocalizedDescriptionKey:
+                        "The store \(file.url.path) is read by too many sequences at once: \(error.message). End a loop over one of them first."
+                ]
+            )
+        }
+    }
+
+    func next(_ count: Int) throws -> [Row] {
+        guard let control else { return try piece(count) }
+        return try control.running(stoppedBy: { [cancellation] in cancellation.cancel() }) { try piece(count) }
+    }
+
+    private func piece(_ count: Int) throws -> [Row] {
+        try SQLiteBoundary.run(.reading, url) {
+            var rows: [Row] = []
+            // A statement that is stepped beyond its end would begin anew.
+            while rows.count < count, !isAtEnd {
+                guard let row = try statement.next() else {
+                    isAtEnd = true
+                    break
+                }
+                rows.append(row)
+            }
+            return rows
+        }
+    }
+}

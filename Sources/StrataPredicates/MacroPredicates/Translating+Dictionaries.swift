@@ -1,0 +1,65 @@
+// Dictionaries of the program, asked for a value of the object: a chain of choices.
+
+extension PredicateExpressions.DictionaryKeySubscript: PredicateTranslating {
+    func translate(_ translator: inout PredicateTranslator) throws -> Translation {
+        try translator.lookUp(key, in: wrapped, otherwise: NSExpression(forConstantValue: nil))
+    }
+}
+
+extension PredicateExpressions.DictionaryKeyDefaultValueSubscript: PredicateTranslating {
+    func translate(_ translator: inout PredicateTranslator) throws -> Translation {
+        try translator.lookUp(key, in: wrapped, otherwise: try translator.value(self.default))
+    }
+}
+
+extension PredicateTranslator {
+    /// Beyond that, what a lookup in a dictionary does in one step would take too many.
+    private static let largestDictionary = 100
+
+    fileprivate mutating func lookUp<Key: PredicateExpression, Dictionary: PredicateExpression>(
+        _ key: Key,
+        in dictionary: Dictionary,
+        otherwise: NSExpression
+    ) throws -> Translation {
+        guard let known = try? dictionary.evaluate(PredicateBindings()), let entries = known as? any Entries else {
+            throw PredicateTranslationError(
+                "A dictionary of an object cannot be asked for a key in an NSPredicate; only one of the program can."
+            )
+        }
+        guard entries.count <= Self.largestDictionary else {
+            throw PredicateTranslationError(
+                "A dictionary of \(entries.count) entries is too large for an NSPredicate; \(Self.largestDictionary) are allowed."
+            )
+        }
+        let key = try value(key)
+        // In a fixed order, so that the same dictionary gives the same text.
+        let choices = try entries.pairs.map { (try constantExpression($0), try constantExpression($1)) }
+            .sorted { $0.0.description > $1.0.description }
+        return .value(
+            choices.reduce(otherwise) { rest, choice in
+                NSExpression(
+                    forConditional: Conditions.compare(key, .equalTo, choice.0),
+                    trueExpression: choice.1,
+                    falseExpression: rest
+                )
+            }
+        )
+    }
+
+    private func constantExpression(_ value: Any) throws -> NSExpression {
+        guard let constant = try Self.constant(value) else {
+            throw PredicateTranslationError("A dictionary of \(type(of: value)) cannot stand in an NSPredicate.")
+        }
+        return try constant.expression()
+    }
+}
+
+/// A dictionary of any types.
+private protocol Entries {
+    var count: Int { get }
+    var pairs: [(Any, Any)] { get }
+}
+
+extension Dictionary: Entries {
+    fileprivate var pairs: [(Any, Any)] { map { ($0.key, $0.value) } }
+}

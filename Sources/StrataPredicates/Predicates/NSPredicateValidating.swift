@@ -1,0 +1,100 @@
+/// Looks through a predicate or an expression, and throws where it holds what it should not.
+///
+/// Text that comes from outside may parse and yet ask for what a client is not to know. A validator sees each predicate,
+/// expression and operator of a tree before anything is evaluated:
+///
+/// ```swift
+/// final class OnlyNames: NSPredicateValidating {
+///     func visit(_ expression: NSExpression) throws {
+///         guard expression.expressionType == .keyPath, expression.keyPath != "name" else { return }
+///         throw Refused(keyPath: expression.keyPath)
+///     }
+/// }
+/// let predicate = try NSPredicate(validating: text)
+/// try predicate.allowEvaluation(validator: OnlyNames())
+/// ```
+///
+/// Each method does nothing unless it is implemented. What they throw ends the visit.
+public protocol NSPredicateValidating: AnyObject {
+    /// Sees a predicate, before what is inside of it.
+    func visit(_ predicate: NSPredicate) throws
+    /// Sees an expression, before what is inside of it.
+    ///
+    /// A path under a variable, as in `$item.price`, is a function named `valueForKeyPath:` with the path as its argument.
+    func visit(_ expression: NSExpression) throws
+    /// Sees the operator of a comparison.
+    func visit(_ operatorType: NSComparisonPredicate.Operator) throws
+}
+
+extension NSPredicateValidating {
+    /// Accepts every predicate.
+    public func visit(_ predicate: NSPredicate) throws {}
+    /// Accepts every expression.
+    public func visit(_ expression: NSExpression) throws {}
+    /// Accepts every operator.
+    public func visit(_ operatorType: NSComparisonPredicate.Operator) throws {}
+}
+
+extension NSPredicate {
+    /// Shows the whole predicate to a validator.
+    ///
+    /// Predicates may be evaluated here without having been shown to anybody; what counts is that it throws.
+    ///
+    /// - Parameter validator: Sees each part, from the outside in and from left to right.
+    /// - Throws: What the validator throws, and an error for a predicate more than 1,000 levels deep.
+    /// - Complexity: O(*n*) in the number of parts.
+    public func allowEvaluation(validator: any NSPredicateValidating) throws {
+        try TreeDepth.check(self)
+        try Visit(validator: validator).visit(self)
+    }
+}
+
+extension NSExpression {
+    /// Shows the whole expression to a validator.
+    ///
+    /// - Parameter validator: Sees each part, from the outside in and from left to right.
+    /// - Throws: What the validator throws, and an error for an expression more than 1,000 levels deep.
+    /// - Complexity: O(*n*) in the number of parts.
+    public func allowEvaluation(validator: any NSPredicateValidating) throws {
+        try TreeDepth.check(self)
+        try Visit(validator: validator).visit(self)
+    }
+}
+
+/// Walks a tree for a validator.
+private struct Visit {
+    let validator: any NSPredicateValidating
+
+    func visit(_ predicate: NSPredicate) throws {
+        try validator.visit(predicate)
+        if let comparison = predicate as? NSComparisonPredicate {
+            try visit(comparison.leftExpression)
+            try validator.visit(comparison.predicateOperatorType)
+            try visit(comparison.rightExpression)
+        } else if let compound = predicate as? NSCompoundPredicate {
+            for member in compound.subpredicates { try visit(member) }
+        }
+    }
+
+    func visit(_ expression: NSExpression) throws {
+        try validator.visit(expression)
+        switch expression.kind {
+        case .constant, .evaluatedObject, .variable, .keyPath, .anyKey, .custom: break
+        case .function(_, let target, let arguments):
+            if let target { try visit(target) }
+            for argument in arguments { try visit(argument) }
+        case .setOperation(_, let left, let right):
+            try visit(left)
+            try visit(right)
+        case .subquery(let source, _, let predicate):
+            try visit(source)
+            try visit(predicate)
+        case .aggregate(let members), .block(_, let members):
+            for member in members { try visit(member) }
+        case .conditional(let predicate, let first, let second):
+            try visit(predicate)
+            try visit(first)
+            try visit(second)
+        }
+    }
+}

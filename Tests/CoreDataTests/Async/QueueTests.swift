@@ -1,0 +1,68 @@
+import CoreData
+import TestSupport
+import Testing
+
+@Suite("Queues of contexts")
+struct QueueTests {
+    @Test func `CS-4 blocks of a private queue never run on the main thread`() async throws {
+        let context = try Stack(.memory).context()
+        let (ends, end) = AsyncStream<Bool>.makeStream()
+        await MainActor.run {
+            for _ in 0..<200 { enqueue(context) { _ = end.yield(Thread.isMainThread) } }
+        }
+        var count = 0
+        for await isMain in ends {
+            #expect(!isMain)
+            count += 1
+            if count == 200 { break }
+        }
+        let awaited = await Task { @MainActor in await context.perform { Thread.isMainThread } }.value
+        #expect(!awaited)
+    }
+
+    @Test func `CS-5, 6 blocks that many threads submit run one at a time, each thread's in its order`() async throws {
+        let context = try Stack(.memory).context()
+        let inside = Shared((now: 0, most: 0))
+        let order = Shared<[[Int]]>(Array(repeating: [], count: 8))
+        await withTaskGroup(of: Void.self) { group in
+            for thread in 0..<8 {
+                group.addTask {
+                    for index in 0..<200 {
+                        let block: @Sendable () -> Void = {
+                            inside.update { $0 = ($0.now + 1, max($0.most, $0.now + 1)) }
+                            order.update { $0[thread].append(index) }
+                            inside.update { $0.now -= 1 }
+                        }
+                        if index % 3 == 0 { context.performAndWait(block) } else { enqueue(context, block) }
+                    }
+                }
+            }
+        }
+        context.performAndWait {}
+        #expect(inside.current.most == 1)
+        #expect(order.current.allSatisfy { $0 == Array(0..<200) })
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `CS-14 on the main queue without perform an event ends with a fetch, a save or processPendingChanges`(
+        _ kind: StoreKind
+    ) async throws {
+        let stack = try Stack(kind)
+        let log = try await MainActor.run {
+            let context = NSManagedObjectContext(.mainQueue)
+            context.persistentStoreCoordinator = stack.coordinator
+            let log = NotificationLog([.NSManagedObjectContextObjectsDidChange], of: context)
+            City(context: context).name = "Porto"
+            #expect(log.entries.isEmpty)
+            context.processPendingChanges()
+            #expect(log.entries.count == 1)
+            City(context: context).name = "Faro"
+            #expect(try context.fetch(citiesByName()).count == 2)
+            #expect(log.entries.count == 2)
+            City(context: context).name = "Braga"
+            try context.save()
+            return log
+        }
+        #expect(log.entries.count == 3)
+    }
+}

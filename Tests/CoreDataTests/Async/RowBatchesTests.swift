@@ -1,0 +1,220 @@
+import CoreData
+import TestSupport
+import Testing
+
+@Suite("Rows in batches")
+struct RowBatchesTests {
+    @Test(arguments: StoreKind.allCases)
+    func `batches are full but for the last, in order, with all rows once`(_ kind: StoreKind) async throws {
+        let stack = try Stack(kind)
+        try stack.storeCities((1...25).map { String(format: "%02d", $0) })
+        var sizes: [Int] = []
+        var names: [String] = []
+        for try await batch in stack.context().rows(for: citiesByName(), batchSize: 10) {
+            sizes.append(batch.count)
+            names += batch.map { $0["name"] as? String ?? "" }
+        }
+        #expect(sizes == [10, 10, 5])
+        #expect(names == (1...25).map { String(format: "%02d", $0) })
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `predicate, limit and offset are honoured, and an answer without rows has no batch`(_ kind: StoreKind)
+        async throws
+    {
+        let stack = try Stack(kind)
+        try stack.storeCities(["A", "B", "C", "D", "E"])
+        let request = citiesByName()
+        request.predicate = NSPredicate(format: "population > 1")
+        request.fetchOffset = 1
+        request.fetchLimit = 2
+        var names: [String?] = []
+        for try await batch in stack.context().rows(for: request, batchSize: 3) {
+            names += batch.map { $0["name"] as? String }
+        }
+        #expect(names == ["C", "D"])
+        request.predicate = NSPredicate(format: "population > 100")
+        for try await _ in stack.context().rows(for: request) { Issue.record("There is nothing to read.") }
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `a row shows attributes as an object does, to-one relationships as IDs, and its own entity`(_ kind: StoreKind)
+        async throws
+    {
+        let stack = try Stack(kind)
+        let code = UUID()
+        let id = try stack.store(Bar.self) { bar, context in
+            bar.name = "Piolho"
+            bar.price = 12
+            bar.favorite = true
+            bar.code = code
+            bar.colour = ["red", 3]
+            bar.rating = 4.5
+            bar.createdAt = Date(timeIntervalSinceReferenceDate: 1000)
+            bar.city = City(context: context)
+            bar.city?.name = "Porto"
+        }
+        var rows: [FetchedRow] = []
+        for try await batch in stack.context().rows(for: NSFetchRequest<Venue>(entityName: "Venue")) { rows += batch }
+        let row = try #require(rows.first)
+        #expect(rows.count == 1)
+        #expect(row.objectID === id)
+        #expect(row.entity.name == "Bar")
+        #expect(row["name"] as? String == "Piolho")
+        #expect((row["price"] as? NSNumber)?.intValue == 12)
+        #expect((row["favorite"] as? NSNumber)?.boolValue == true)
+        #expect((row["beers"] as? NSNumber)?.intValue == 3)
+        #expect(row["code"] as? UUID == code)
+        #expect((row["colour"] as? NSArray)?.count == 2)
+        #expect((row["rating"] as? NSDecimalNumber)?.decimalValue == 4.5)
+        #expect(row["createdAt"] as? Date == Date(timeIntervalSinceReferenceDate: 1000))
+        #expect((row["city"] as? NSManagedObjectID)?.entity.name == "City")
+        #expect(row["licence"] == nil)
+        #expect(row.values.keys.contains("city") && !row.values.keys.contains("licence"))
+        let cityID = try #require(row["city"] as? NSManagedObjectID)
+        #expect(try stack.read(cityID, City.self) { $0.name } == "Porto")
+    }
+
+    @Test func `a name that rows do not have stops the program and is named`() async {
+        let result = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
+            let stack = try Stack(.memory)
+            _ = try stack.storeCity("Porto")
+            for try await batch in stack.context().rows(for: citiesByName()) { _ = batch[0]["venues"] }
+        }
+        let text = String(decoding: result?.standardErrorContent ?? [], as: UTF8.self)
+        #expect(text.contains("\"venues\"") && text.contains("City"))
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `all batches are of the moment of the first, whatever is saved meanwhile`(_ kind: StoreKind) async throws {
+        let stack = try Stack(kind)
+        try stack.storeCities((1...20).map { String(format: "%02d", $0) })
+        var names: [String] = []
+        var isFirst = true
+        for try await batch in stack.context().rows(for: citiesByName(), batchSize: 5) {
+            names += batch.map { $0["name"] as? String ?? "" }
+            guard isFirst else { continue }
+            isFirst = false
+            let writer = stack.context()
+            try writer.performAndWait {
+                let cities = try writer.fetch(citiesByName())
+                cities[19].name = "changed"
+                writer.delete(cities[10])
+                City(context: writer).name = "99"
+                try writer.save()
+            }
+        }
+        #expect(names == (1...20).map { String(format: "%02d", $0) })
+        #expect(try stack.count("City") == 20)
+    }
+
+    @Test func `unsaved changes do not count`() async throws {
+        let stack = try Stack(.sqlite)
+        try stack.storeCities(["Porto"])
+        let context = stack.context()
+        context.performAndWait { City(context: context).name = "Faro" }
+        var count = 0
+        for try await batch in context.rows(for: citiesByName()) { count += batch.count }
+        #expect(count == 1)
+    }
+
+    @Test(.timeLimit(.minutes(1))) func `a table without end is read in bounded memory, and left at any time`()
+        async throws
+    {
+        let stack = try Stack(.sqlite)
+        try stack.makeTagsEndless(givingRows: true)
+        var last = ""
+        var count = 0
+        for try await batch in stack.context().rows(for: allTags(), batchSize: 1000) {
+            last = batch.last?["title"] as? String ?? ""
+            count += batch.count
+            if count == 50_000 { break }
+        }
+        #expect(last == "tag 50000")
+        #expect(try await stack.becomesQuiet())
+    }
+
+    @Test(.timeLimit(.minutes(1))) func `cancelling the task interrupts SQLite and throws`() async throws {
+        let stack = try Stack(.sqlite)
+        try stack.makeTagsEndless(givingRows: false)
+        let rows = stack.context().rows(for: allTags())
+        let task = Task {
+            for try await _ in rows { Issue.record("There is nothing to read.") }
+        }
+        await Task.yield()
+        task.cancel()
+        await #expect(throws: CancellationError.self) { try await task.value }
+        #expect(try await stack.becomesQuiet())
+    }
+
+    @Test func `a loop over a request that makes no sense throws, and the next loop too`() async throws {
+        let stack = try Stack(.sqlite)
+        let request = citiesByName()
+        request.predicate = NSPredicate(format: "altitude > 3")
+        let rows = stack.context().rows(for: request)
+        for _ in 1...2 {
+            await #expect(throws: CocoaError.self) {
+                for try await _ in rows {}
+            }
+        }
+    }
+
+    @Test func `too many loops at a time are refused with advice`() async throws {
+        let stack = try Stack(.sqlite)
+        try stack.storeCities(["A", "B"])
+        let rows = stack.context().rows(for: citiesByName(), batchSize: 1)
+        var open = (0..<16).map { _ in rows.makeAsyncIterator() }
+        for index in open.indices { #expect(try await open[index].next()?.count == 1) }
+        var another = rows.makeAsyncIterator()
+        let error = await #expect(throws: CocoaError.self) { try await another.next() }
+        #expect(error?.code.rawValue == 134070)
+        #expect(error?.localizedDescription.contains("End a loop") == true)
+        open = []
+        #expect(try await stack.becomesQuiet())
+        #expect(try await rows.makeAsyncIterator().first() == 1)
+    }
+
+    @Test func `several stores are read one after the other, but not sorted`() async throws {
+        let model = NSManagedObjectModel()
+        let place = GuideModel.entity("Place", NSManagedObject.self)
+        place.properties = [GuideModel.attribute("name", .string)]
+        model.entities = [place]
+        let stack = try Stack(.sqlite, model: model)
+        let second = try stack.coordinator.addPersistentStore(
+            type: .inMemory,
+            configuration: nil,
+            at: URL(fileURLWithPath: "/x")
+        )
+        let context = stack.context()
+        try context.performAndWait {
+            for index in 0..<10 {
+                let object = NSEntityDescription.insertNewObject(forEntityName: "Place", into: context)
+                object.setValue("\(index)", forKey: "name")
+                if index % 2 == 0 { context.assign(object, to: second) }
+            }
+            try context.save()
+        }
+        let request = NSFetchRequest<NSManagedObject>(entityName: "Place")
+        var names: Set<String> = []
+        for try await batch in context.rows(for: request, batchSize: 3) {
+            names.formUnion(batch.compactMap { $0["name"] as? String })
+        }
+        #expect(names.count == 10)
+        request.sortDescriptors = [NSSortDescriptor(key: "name", ascending: true)]
+        await #expect(throws: CocoaError.self) {
+            for try await _ in context.rows(for: request) {}
+        }
+        request.affectedStores = [second]
+        var sorted: [String] = []
+        for try await batch in context.rows(for: request) { sorted += batch.compactMap { $0["name"] as? String } }
+        #expect(sorted == ["0", "2", "4", "6", "8"])
+    }
+}
+
+extension RowBatches.AsyncIterator {
+    /// The size of the first batch.
+    fileprivate func first() async throws -> Int? {
+        var copy = self
+        return try await copy.next()?.count
+    }
+}

@@ -1,0 +1,103 @@
+import CoreData
+import TestSupport
+import Testing
+
+/// The log is one for the process, so these run one after the other, and look at contexts of their own only.
+@Suite("The slow-operation log", .serialized)
+final class SlowOperationTests {
+    private let log = Shared<[SlowOperation]>([])
+
+    deinit {
+        SlowOperationLog.threshold = nil
+        SlowOperationLog.handler = nil
+    }
+
+    /// What was told of contexts with this name.
+    private func told(_ name: String) -> [SlowOperation] { log.current.filter { $0.context.contains("\"\(name)\"") } }
+
+    private func listen(_ threshold: Duration?) {
+        let log = log
+        SlowOperationLog.handler = { operation in log.update { $0.append(operation) } }
+        SlowOperationLog.threshold = threshold
+    }
+
+    @Test func `it is off by default`() throws {
+        #expect(SlowOperationLog.threshold == nil)
+        SlowOperationLog.handler = { _ in Issue.record("Nobody asked.") }
+        try Stack(.memory).context("quiet").performAndWait {}
+    }
+
+    @Test func `user demand 7: it tells of rows, faults and the store's time`() async throws {
+        let stack = try Stack(.sqlite)
+        try stack.storeCities((1...100).map { "City \($0)" })
+        let id = try stack.storeCity("Porto")
+        let context = stack.context("counting")
+        listen(.zero)
+        try context.performAndWait {
+            _ = try context.fetch(citiesByName())
+            context.reset()
+            _ = try context.get(id, City.self).venues.count
+        }
+        await context.perform { City(context: context).name = "Faro" }
+        let operations = told("counting")
+        #expect(operations.map(\.kind) == [.performAndWait, .perform])
+        let first = try #require(operations.first)
+        #expect(first.rows == 101)
+        #expect(first.faults >= 1)
+        #expect(first.storeTime > .zero && first.storeTime <= first.duration)
+        #expect(operations.last?.rows == 0)
+        #expect(first.description.contains("101 rows"))
+    }
+
+    @Test func `it tells how long a block waited for the queue`() async throws {
+        let stack = try Stack(.memory)
+        let context = stack.context("waiting")
+        listen(.zero)
+        let gate = Gate()
+        let (ends, end) = AsyncStream<Void>.makeStream()
+        enqueue(context) { gate.stopOnce() }
+        await gate.arrival()
+        enqueue(context) { _ = end.yield() }
+        let submitted = ContinuousClock.now
+        while ContinuousClock.now < submitted + .milliseconds(60) { await Task.yield() }
+        gate.open()
+        for await _ in ends { break }
+        context.performAndWait {}
+        let operations = told("waiting")
+        #expect(operations.map(\.kind) == [.perform, .perform, .performAndWait])
+        #expect(operations[0].duration >= .milliseconds(60))
+        #expect(operations[1].queueWait >= .milliseconds(60))
+    }
+
+    @Test func `it leaves out what is faster than the threshold`() throws {
+        listen(.seconds(3600))
+        let stack = try Stack(.memory)
+        let context = stack.context("fast")
+        context.performAndWait { _ = context.hasChanges }
+        #expect(told("fast").isEmpty)
+    }
+
+    @Test func `a block that is waited for is told of by itself`() async throws {
+        let stack = try Stack(.sqlite)
+        try stack.storeCities(["Porto", "Faro"])
+        let (outer, inner) = (stack.context("outer"), stack.context("inner"))
+        listen(.zero)
+        try outer.performAndWait {
+            try inner.performAndWait { _ = try inner.fetch(citiesByName()) }
+            // Inline: part of the operation that is under way.
+            try outer.performAndWait { _ = try outer.fetch(citiesByName()) }
+        }
+        #expect(told("inner").map(\.rows) == [2])
+        #expect(told("outer").map(\.rows) == [2])
+    }
+
+    @Test func `the environment switches it on, and lines go to standard error`() async throws {
+        let result = await #expect(processExitsWith: .success, observing: [\.standardErrorContent]) {
+            setenv("STRATA_SLOW_OPERATIONS", "0", 1)
+            let stack = try Stack(.memory)
+            stack.context("told").performAndWait {}
+        }
+        let text = String(decoding: result?.standardErrorContent ?? [], as: UTF8.self)
+        #expect(text.contains("CoreData: slow performAndWait in private-queue context \"told\""), "\(text)")
+    }
+}

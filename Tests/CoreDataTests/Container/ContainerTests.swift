@@ -1,0 +1,145 @@
+import CoreData
+import Synchronization
+import TestSupport
+import Testing
+
+@Suite("Containers")
+struct ContainerTests {
+    private static func container(_ kind: StoreKind, in scratch: ScratchFolder) -> NSPersistentContainer {
+        let container = NSPersistentContainer(name: "Guide", managedObjectModel: GuideModel.make())
+        let description = NSPersistentStoreDescription(url: scratch.file("guide.sqlite"))
+        description.type = kind == .sqlite ? NSSQLiteStoreType : NSInMemoryStoreType
+        container.persistentStoreDescriptions = [description]
+        return container
+    }
+
+    @Test func `a new container has a main-queue context and one SQLite store to load, named like it`() throws {
+        let container = NSPersistentContainer(name: "Strata test guide", managedObjectModel: GuideModel.make())
+
+        #expect(container.name == "Strata test guide")
+        #expect(container.viewContext.concurrencyType == .mainQueueConcurrencyType)
+        #expect(container.viewContext.persistentStoreCoordinator === container.persistentStoreCoordinator)
+        #expect(container.persistentStoreCoordinator.managedObjectModel === container.managedObjectModel)
+        let description = try #require(container.persistentStoreDescriptions.first)
+        #expect(container.persistentStoreDescriptions.count == 1)
+        #expect(description.type == NSSQLiteStoreType)
+        #expect(description.url?.lastPathComponent == "Strata test guide.sqlite")
+        #expect(description.url?.deletingLastPathComponent().path == NSPersistentContainer.defaultDirectoryURL().path)
+        #expect(container.persistentStoreCoordinator.persistentStores.isEmpty)
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `stores are loaded before the call returns, and contexts share them`(kind: StoreKind) async throws {
+        let scratch = try ScratchFolder()
+        let container = Self.container(kind, in: scratch)
+        var answers: [(String?, (any Error)?)] = []
+        container.loadPersistentStores { answers.append(($0.url?.lastPathComponent, $1)) }
+        #expect(answers.count == 1)
+        #expect(answers.first?.0 == "guide.sqlite")
+        #expect(answers.first?.1 == nil)
+
+        let id = try await container.performBackgroundTask { context in
+            let city = City(context: context)
+            city.name = "Lund"
+            try context.save()
+            return city.objectID
+        }
+        let background = container.newBackgroundContext()
+        #expect(background.concurrencyType == .privateQueueConcurrencyType)
+        let name = try await background.perform { (try background.existingObject(with: id) as? City)?.name }
+        #expect(name == "Lund")
+        let seen = try await MainActor.run {
+            try container.viewContext.fetch(NSFetchRequest<City>(entityName: "City")).map(\.name)
+        }
+        #expect(seen == ["Lund"])
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `stores are loaded in the background where the description says so`(kind: StoreKind) async throws {
+        let scratch = try ScratchFolder()
+        let container = Self.container(kind, in: scratch)
+        container.persistentStoreDescriptions[0].shouldAddStoreAsynchronously = true
+
+        let error = await withCheckedContinuation { continuation in
+            container.loadPersistentStores { _, error in continuation.resume(returning: error.map { "\($0)" }) }
+        }
+
+        #expect(error == nil)
+        #expect(container.persistentStoreCoordinator.persistentStores.count == 1)
+    }
+
+    @Test func `each description is answered, with its error if it has one`() throws {
+        let scratch = try ScratchFolder()
+        let container = Self.container(.sqlite, in: scratch)
+        let bad = NSPersistentStoreDescription(url: scratch.file("no/such/folder/store.sqlite"))
+        container.persistentStoreDescriptions.append(bad)
+        var answers: [(NSPersistentStoreDescription, (any Error)?)] = []
+
+        container.loadPersistentStores { answers.append(($0, $1)) }
+
+        #expect(answers.count == 2)
+        #expect(answers[0].1 == nil)
+        #expect(answers[1].0 === bad)
+        #expect(answers[1].1 is CocoaError)
+        #expect(container.persistentStoreCoordinator.persistentStores.count == 1)
+    }
+
+    @Test func `loading again opens only what is not open yet`() throws {
+        let scratch = try ScratchFolder()
+        let container = Self.container(.sqlite, in: scratch)
+        container.loadPersistentStores { #expect($1 == nil) }
+        container.persistentStoreDescriptions.append(NSPersistentStoreDescription(url: scratch.file("more.sqlite")))
+        var answered: [String] = []
+
+        container.loadPersistentStores { description, error in
+            #expect(error == nil)
+            answered.append(description.url?.lastPathComponent ?? "")
+        }
+
+        #expect(container.persistentStoreCoordinator.persistentStores.count == 2)
+        #expect(answered == ["more.sqlite"])
+    }
+
+    @Test func `a description's settings are options of the store`() throws {
+        let scratch = try ScratchFolder()
+        let container = Self.container(.sqlite, in: scratch)
+        let description = container.persistentStoreDescriptions[0]
+        #expect(!description.isReadOnly)
+        #expect(description.timeout == 240)
+        #expect(description.shouldMigrateStoreAutomatically && description.shouldInferMappingModelAutomatically)
+        description.timeout = 7
+        description.setValue("FULL" as NSString, forPragmaNamed: "synchronous")
+        description.setOption("x" as NSString, forKey: "own")
+
+        container.loadPersistentStores { #expect($1 == nil) }
+
+        let options = try #require(container.persistentStoreCoordinator.persistentStores.first?.options)
+        #expect((options[NSPersistentStoreTimeoutOption] as? NSNumber)?.doubleValue == 7)
+        #expect((options["own"] as? NSString) == "x")
+        #expect((options[NSSQLitePragmasOption] as? [String: NSObject])?["synchronous"] == "FULL" as NSString)
+        let copy = try #require(description.copy() as? NSPersistentStoreDescription)
+        copy.isReadOnly = true
+        copy.setOption(nil, forKey: "own")
+        #expect(!description.isReadOnly)
+        #expect(description.options["own"] != nil)
+        #expect(copy.timeout == 7)
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `a background task's error comes back, and its context goes`(kind: StoreKind) async throws {
+        let scratch = try ScratchFolder()
+        let container = Self.container(kind, in: scratch)
+        container.loadPersistentStores { #expect($1 == nil) }
+        struct Stop: Error {}
+        await #expect(throws: Stop.self) {
+            try await container.performBackgroundTask { context in
+                City(context: context).name = "nowhere"
+                throw Stop()
+            }
+        }
+        let count = try await container.performBackgroundTask {
+            try $0.count(for: NSFetchRequest<City>(entityName: "City"))
+        }
+        #expect(count == 0)
+    }
+}

@@ -1,0 +1,313 @@
+import CoreData
+import Synchronization
+import TestSupport
+import Testing
+
+private typealias Tag = TestSupport.Tag
+
+@Suite("Conflicts: what they tell, and who resolves them")
+struct ConflictTests {
+    // MARK: - Contents
+
+    @Test(arguments: StoreKind.allCases)
+    func `CS-97, 100, 101, 103, 104 between a context and the row cache`(_ kind: StoreKind) throws {
+        let stack = try Stack(kind)
+        let cityID = try stack.storeCity()
+        let id = try stack.store(Venue.self) { venue, context in
+            venue.name = "old"
+            venue.city = context.object(with: cityID) as? City
+            venue.tags = [Tag(context: context)]
+        }
+        let context = stack.context()
+        try context.performAndWait {
+            let venue = try context.get(id, Venue.self)
+            venue.name = "mine"
+            try stack.change(id, Venue.self) { venue, _ in venue.name = "theirs" }
+            let conflicts = try context.versionConflictsOfSave()
+            #expect(conflicts.count == 1)
+            let conflict = try #require(conflicts.first)
+            #expect(conflict.sourceObject === venue)
+            #expect(conflict.oldVersionNumber == 1 && conflict.newVersionNumber == 2)
+            #expect(conflict.objectSnapshot?["name"] as? String == "old")
+            #expect(conflict.cachedSnapshot?["name"] as? String == "theirs")
+            #expect(conflict.persistedSnapshot == nil)
+            for snapshot in [conflict.objectSnapshot, conflict.cachedSnapshot] {
+                #expect(snapshot?["city"] as? NSManagedObjectID == cityID)
+                #expect(snapshot?["rating"] is NSNull)
+                #expect(snapshot?["tags"] == nil && snapshot?["photos"] == nil)
+            }
+            #expect(conflict.description.contains("differs in name"))
+            #expect(venue.name == "mine")
+        }
+    }
+
+    @Test func `CS-102 between the row cache and the store, when another coordinator has written`() throws {
+        let stack = try Stack(.sqlite)
+        let id = try stack.storeCity("old")
+        let second = try stack.secondCoordinator()
+        let context = stack.context()
+        try context.performAndWait {
+            let city = try context.get(id, City.self)
+            city.name = "mine"
+            try second.change(id) { $0.name = "theirs" }
+            let conflict = try #require(try context.versionConflictsOfSave().first)
+            #expect(conflict.oldVersionNumber == 1 && conflict.newVersionNumber == 2)
+            #expect(conflict.objectSnapshot?["name"] as? String == "old")
+            #expect(conflict.cachedSnapshot?["name"] as? String == "old")
+            #expect(conflict.persistedSnapshot?["name"] as? String == "theirs")
+            // The conflict has brought the newer row to light.
+            context.refresh(city, mergeChanges: true)
+            #expect(city.name == "mine")
+            try context.save()
+        }
+        for store in second.persistentStores { try second.remove(store) }
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `user demand 12: an error has all conflicts, and a made one has what it was made of`(_ kind: StoreKind) throws {
+        let stack = try Stack(kind)
+        let ids = try (0..<5).map { try stack.storeCity("city \($0)") }
+        let context = stack.context()
+        try context.performAndWait {
+            let cities = try ids.map { try context.get($0, City.self) }
+            for city in cities { city.population = 10 }
+            for id in ids.prefix(3) { try stack.change(id, City.self) { city, _ in city.population = 20 } }
+            try stack.delete(ids[3])
+            let conflicts = try context.versionConflictsOfSave()
+            #expect(Set(conflicts.map(\.sourceObject.objectID)) == Set(ids.prefix(4)))
+            #expect(conflicts.filter { $0.newVersionNumber == 0 }.map(\.sourceObject) == [cities[3]])
+            let made = NSMergeConflict(
+                source: cities[4],
+                newVersion: 7,
+                oldVersion: 6,
+                cachedSnapshot: ["name": "x"],
+                persistedSnapshot: nil
+            )
+            #expect(made.sourceObject === cities[4] && made.newVersionNumber == 7 && made.oldVersionNumber == 6)
+            #expect(made.cachedSnapshot?["name"] as? String == "x")
+            #expect(made.objectSnapshot?["name"] as? String == "city 4")
+        }
+    }
+
+    @Test(arguments: StoreKind.allCases, Policy.resolving)
+    func `several conflicts of one save are all resolved`(_ kind: StoreKind, _ policy: Policy) throws {
+        let stack = try Stack(kind)
+        let ids = try (0..<6).map { try stack.storeCity("city \($0)") }
+        let context = stack.context(policy)
+        try context.performAndWait {
+            for id in ids.prefix(5) { try context.get(id, City.self).population = 10 }
+            context.delete(try context.get(ids[5], City.self))
+            for id in ids.prefix(3) { try stack.change(id, City.self) { city, _ in city.population = 20 } }
+            try stack.delete(ids[3])
+            try stack.change(ids[5], City.self) { city, _ in city.population = 20 }
+            City(context: context).name = "new"
+            try context.save()
+            #expect(!context.hasChanges)
+        }
+        let reader = stack.context()
+        let stored = try reader.performAndWait {
+            try Dictionary(uniqueKeysWithValues: reader.all(City.self).map { ($0.name, $0.population) })
+        }
+        let expected: [String: Int64] =
+            policy.memoryWins
+            ? ["city 0": 10, "city 1": 10, "city 2": 10, "city 3": 10, "city 4": 10, "new": 0]
+            : ["city 0": 20, "city 1": 20, "city 2": 20, "city 4": 10, "city 5": 20, "new": 0]
+        #expect(stored == expected)
+    }
+
+    // MARK: - Detecting
+
+    @Test(arguments: StoreKind.allCases)
+    func `CS-111 an unchanged object takes part in the check of the next save, and only of that`(_ kind: StoreKind) throws {
+        let stack = try Stack(kind)
+        let (readID, writtenID) = (try stack.storeCity("read"), try stack.storeCity("written"))
+        let context = stack.context()
+        try context.performAndWait {
+            let read = try context.get(readID, City.self)
+            let written = try context.get(writtenID, City.self)
+            context.detectConflicts(for: read)
+            written.population = read.population + 1
+            try stack.change(readID, City.self) { city, _ in city.population = 5 }
+            #expect(try context.versionConflictsOfSave().map(\.sourceObject) == [read])
+            #expect(!read.hasChanges)
+            // Still refused, until somebody looks at it.
+            #expect(try context.versionConflictsOfSave().count == 1)
+            context.refresh(read, mergeChanges: true)
+            try context.save()
+            try stack.change(readID, City.self) { city, _ in city.population = 6 }
+            written.population += 1
+            try context.save()
+        }
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `CS-111 it is checked as well if only its to-many relationship changed`(_ kind: StoreKind) throws {
+        let stack = try Stack(kind)
+        let id = try stack.storeCity()
+        let context = stack.context()
+        try context.performAndWait {
+            let city = try context.get(id, City.self)
+            context.detectConflicts(for: city)
+            Venue(context: context).city = city
+            try stack.change(id, City.self) { city, _ in city.population = 5 }
+            #expect(try context.versionConflictsOfSave().map(\.sourceObject) == [city])
+        }
+    }
+
+    @Test(arguments: StoreKind.allCases, Policy.resolving)
+    func `CS-111 an object that was only read takes the stored values, or comes back`(_ kind: StoreKind, _ policy: Policy)
+        throws
+    {
+        let stack = try Stack(kind)
+        let (changedID, deletedID) = (try stack.storeCity("changed"), try stack.storeCity("deleted"))
+        let context = stack.context(policy)
+        try context.performAndWait {
+            let (changed, deleted) = (try context.get(changedID, City.self), try context.get(deletedID, City.self))
+            context.detectConflicts(for: changed)
+            context.detectConflicts(for: deleted)
+            try stack.change(changedID, City.self) { city, _ in city.population = 5 }
+            try stack.delete(deletedID)
+            try context.save()
+            #expect(changed.population == 5)
+            #expect(!context.hasChanges)
+            #expect(deleted.isDeleted == !policy.memoryWins)
+        }
+        #expect(try stack.count("City") == (policy.memoryWins ? 2 : 1))
+    }
+
+    // MARK: - Policies of the user's
+
+    @Test(arguments: StoreKind.allCases)
+    func `CS-112 a subclass may merge as it likes`(_ kind: StoreKind) throws {
+        /// Adds up what both sides have added.
+        final class Summing: NSMergePolicy, @unchecked Sendable {
+            // @unchecked Sendable: no state of its own.
+            override func resolve(optimisticLockingConflicts list: [NSMergeConflict]) throws {
+                for conflict in list {
+                    let city = try #require(conflict.sourceObject as? City)
+                    let base = try #require(conflict.objectSnapshot?["population"] as? Int64)
+                    let theirs = try #require(conflict.cachedSnapshot?["population"] as? Int64)
+                    city.population += theirs - base
+                }
+            }
+        }
+        let stack = try Stack(kind)
+        let id = try stack.storeCity("a", population: 100)
+        let context = stack.context()
+        try context.performAndWait {
+            context.mergePolicy = Summing(merge: .errorMergePolicyType)
+            let city = try context.get(id, City.self)
+            city.population += 1
+            try stack.change(id, City.self) { city, _ in city.population += 10 }
+            try context.save()
+            #expect(city.population == 111)
+        }
+        #expect(try stack.read(id, City.self) { $0.population } == 111)
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `CS-112 a subclass that resolves nothing leaves what is in memory`(_ kind: StoreKind) throws {
+        /// Resolves nothing.
+        final class Idle: NSMergePolicy, @unchecked Sendable {
+            // @unchecked Sendable: no state of its own.
+            override func resolve(mergeConflicts list: [Any]) throws {}
+        }
+        let stack = try Stack(kind)
+        let (changedID, deletedID) = (try stack.storeCity("changed"), try stack.storeCity("deleted"))
+        _ = try stack.store(User.self) { user, _ in user.email = "a@b" }
+        let context = stack.context()
+        try context.performAndWait {
+            context.mergePolicy = Idle(merge: .rollbackMergePolicyType)
+            try context.get(changedID, City.self).population = 2
+            try context.get(deletedID, City.self).population = 3
+            try stack.change(changedID, City.self) { city, _ in city.name = "theirs" }
+            try stack.delete(deletedID)
+            try context.save()
+            // Two rows with one value cannot be, so that is told after all.
+            let user = User(context: context)
+            user.email = "a@b"
+            #expect(try context.constraintConflictsOfSave().first?.conflictingObjects == [user])
+            #expect(user.isInserted)
+        }
+        #expect(try stack.read(changedID, City.self) { ["\($0.population)", $0.name] } == ["2", "changed"])
+        #expect(try stack.read(deletedID, City.self) { $0.population } == 3)
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `CS-112 conflicts of versions are resolved before those of constraints`(_ kind: StoreKind) throws {
+        /// Notes what it is asked.
+        final class Noting: NSMergePolicy, @unchecked Sendable {
+            // @unchecked Sendable: the notes are locked.
+            let notes = Shared<[String]>([])
+
+            override func resolve(optimisticLockingConflicts list: [NSMergeConflict]) throws {
+                notes.update { $0.append("versions \(list.count)") }
+                try super.resolve(optimisticLockingConflicts: list)
+            }
+
+            override func resolve(constraintConflicts list: [NSConstraintConflict]) throws {
+                notes.update { $0.append("constraints \(list.count)") }
+                try super.resolve(constraintConflicts: list)
+            }
+        }
+        let stack = try Stack(kind)
+        let id = try stack.storeCity()
+        let userID = try stack.store(User.self) { user, _ in user.email = "a@b" }
+        let context = stack.context()
+        try context.performAndWait {
+            let policy = Noting(merge: .mergeByPropertyObjectTrumpMergePolicyType)
+            context.mergePolicy = policy
+            try context.get(id, City.self).population = 2
+            let user = User(context: context)
+            user.email = "a@b"
+            user.name = "new"
+            try stack.change(id, City.self) { city, _ in city.population = 3 }
+            try context.save()
+            #expect(policy.notes.current == ["versions 1", "constraints 1"])
+        }
+        #expect(try stack.read(id, City.self) { $0.population } == 2)
+        #expect(try stack.read(userID, User.self) { $0.name } == "new")
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `CS-112 what a subclass throws comes out of the save, and nothing has changed`(_ kind: StoreKind) throws {
+        struct Refused: Error {}
+        /// Throws.
+        final class Refusing: NSMergePolicy, @unchecked Sendable {
+            // @unchecked Sendable: no state of its own.
+            override func resolve(constraintConflicts list: [NSConstraintConflict]) throws {
+                for case let user as User in list.flatMap(\.conflictingObjects) { user.name = "meddled" }
+                try super.resolve(constraintConflicts: list)
+                throw Refused()
+            }
+        }
+        let stack = try Stack(kind)
+        let storedID = try stack.store(User.self) { user, _ in user.email = "a@b" }
+        let context = stack.context()
+        try context.performAndWait {
+            context.mergePolicy = Refusing(merge: .mergeByPropertyObjectTrumpMergePolicyType)
+            let user = User(context: context)
+            user.email = "a@b"
+            user.name = "new"
+            #expect(throws: Refused.self) { try context.save() }
+            #expect(user.isInserted && user.name == "new" && user.email == "a@b")
+            #expect(context.insertedObjects == [user] && context.updatedObjects.isEmpty)
+            user.email = "c@d"
+            try context.save()
+        }
+        #expect(try stack.read(storedID, User.self) { $0.name } == nil)
+    }
+}
+
+extension NSPersistentStoreCoordinator {
+    /// Changes a city, which another coordinator on the same file knows by `id`, and saves.
+    func change(_ id: NSManagedObjectID, _ body: (City) -> Void) throws {
+        let context = NSManagedObjectContext(.privateQueue)
+        context.persistentStoreCoordinator = self
+        let own = try #require(managedObjectID(forURIRepresentation: id.uriRepresentation()))
+        try context.performAndWait {
+            body(try typed(context.existingObject(with: own)))
+            try context.save()
+        }
+    }
+}

@@ -1,0 +1,236 @@
+import CoreData
+import TestSupport
+import Testing
+
+@Suite("Uniqueness constraints: conflicts and what becomes of them")
+struct ConstraintConflictTests {
+    /// Stores a user with a favourite venue.
+    private func storeUser(_ stack: Stack, _ email: String = "a@b") throws -> NSManagedObjectID {
+        try stack.store(User.self) { user, context in
+            user.email = email
+            user.name = "stored"
+            user.age = 1
+            let venue = Venue(context: context)
+            venue.name = "stored"
+            user.favourites = [venue]
+        }
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `CS-113, 114 a conflict with the store names constraint, values, snapshot and objects`(_ kind: StoreKind) throws {
+        let stack = try Stack(kind)
+        let id = try storeUser(stack)
+        let context = stack.context()
+        try context.performAndWait {
+            let user = User(context: context)
+            user.email = "a@b"
+            let conflicts = try context.constraintConflictsOfSave()
+            #expect(conflicts.count == 1)
+            let conflict = try #require(conflicts.first)
+            #expect(conflict.constraint == ["email"])
+            #expect(conflict.constraintValues["email"] as? String == "a@b")
+            #expect(conflict.databaseObject?.objectID == id)
+            #expect(conflict.databaseSnapshot?["name"] as? String == "stored")
+            #expect(conflict.conflictingObjects == [user])
+            #expect(conflict.conflictingSnapshots.count == 1 && conflict.conflictingSnapshots[0].isEmpty)
+            #expect(user.isInserted)
+        }
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `CS-114 a conflict among unsaved objects names them all, and there is one for each constraint`(_ kind: StoreKind)
+        throws
+    {
+        let stack = try Stack(kind)
+        let id = try storeUser(stack, "stored")
+        let context = stack.context()
+        try context.performAndWait {
+            let same = (0..<3).map { _ in
+                let user = User(context: context)
+                user.email = "same"
+                return user
+            }
+            let duplicate = User(context: context)
+            duplicate.email = "stored"
+            let changed = try context.get(try storeUser(stack, "other"), User.self)
+            changed.email = "stored"
+            let conflicts = try context.constraintConflictsOfSave()
+            #expect(conflicts.count == 2)
+            let among = try #require(conflicts.first { $0.databaseObject == nil })
+            #expect(Set(among.conflictingObjects.map(\.objectID)) == Set(same.map(\.objectID)))
+            #expect(among.databaseSnapshot == nil)
+            let with = try #require(conflicts.first { $0.databaseObject != nil })
+            #expect(with.databaseObject?.objectID == id)
+            #expect(Set(with.conflictingObjects) == [duplicate, changed])
+            let index = try #require(with.conflictingObjects.firstIndex(of: changed))
+            #expect(with.conflictingSnapshots[index]["email"] as? String == "other")
+        }
+    }
+
+    private static let outcomes: [(policy: Policy, values: [String])] = [
+        (.storeTrump, ["stored", "1"]), (.objectTrump, ["new", "1"]), (.overwrite, ["new", "0"]),
+        (.rollback, ["stored", "1"]),
+    ]
+
+    @Test(arguments: StoreKind.allCases, outcomes)
+    func `CS-115, user demand 13: a new object merges into the stored one, with all that it is related to`(
+        _ kind: StoreKind,
+        _ outcome: (policy: Policy, values: [String])
+    ) throws {
+        let stack = try Stack(kind)
+        let id = try storeUser(stack)
+        let context = stack.context(outcome.policy)
+        try context.performAndWait {
+            let user = User(context: context)
+            user.email = "a@b"
+            user.name = "new"
+            let venue = Venue(context: context)
+            venue.name = "new"
+            user.favourites = [venue]
+            let report = User(context: context)
+            report.email = "report"
+            report.boss = user
+            try context.save()
+            #expect(!context.hasChanges)
+            let stored = try context.get(id, User.self)
+            #expect(user.managedObjectContext == nil || user.isDeleted)
+            #expect(report.boss === stored && stored.reports == [report])
+            #expect(stored.favourites.compactMap(\.name) == ["stored", "new"])
+            #expect(venue.fans == [stored])
+            #expect([stored.name ?? "", "\(stored.age)"] == outcome.values)
+        }
+        #expect(try stack.count("User") == 2)
+        let stored = try stack.read(id, User.self) { user in
+            #expect(user.favourites.compactMap(\.name) == ["stored", "new"])
+            #expect(user.reports.map(\.email) == ["report"])
+            return [user.name ?? "", "\(user.age)"]
+        }
+        #expect(stored == outcome.values)
+    }
+
+    @Test(arguments: StoreKind.allCases, Policy.resolving)
+    func `CS-115 of several new objects the first one stays`(_ kind: StoreKind, _ policy: Policy) throws {
+        let stack = try Stack(kind)
+        let context = stack.context(policy)
+        try context.performAndWait {
+            let users = ["first", "second", "third"].map { name in
+                let user = User(context: context)
+                user.email = "a@b"
+                user.name = name
+                let venue = Venue(context: context)
+                venue.name = name
+                user.favourites = [venue]
+                return user
+            }
+            try context.save()
+            #expect(try context.all(User.self) == [users[0]])
+            #expect(Set(users[0].favourites.compactMap(\.name)) == ["first", "second", "third"])
+            #expect(users[0].name == (policy.memoryWins ? "third" : "first"))
+        }
+        #expect(try stack.count("User") == 1)
+    }
+
+    @Test(arguments: StoreKind.allCases, Policy.resolving)
+    func `CS-115 a stored object that was changed into a duplicate gives way, or is refused`(
+        _ kind: StoreKind,
+        _ policy: Policy
+    ) throws {
+        let stack = try Stack(kind)
+        _ = try storeUser(stack, "a")
+        let id = try storeUser(stack, "b")
+        let context = stack.context(policy)
+        try context.performAndWait {
+            let user = try context.get(id, User.self)
+            user.email = "a"
+            user.name = "mine"
+            if policy.memoryWins {
+                #expect(try context.constraintConflictsOfSave().first?.conflictingObjects == [user])
+                #expect(user.email == "a" && user.isUpdated)
+            } else {
+                try context.save()
+                #expect(user.email == "b")
+                #expect(user.name == (policy == .rollback ? "stored" : "mine"))
+            }
+        }
+        #expect(try stack.read(id, User.self) { $0.email } == "b")
+    }
+
+    @Test(arguments: StoreKind.allCases, Policy.resolving)
+    func `CS-115 a stored object that was changed elsewhere is the one that new values go to`(
+        _ kind: StoreKind,
+        _ policy: Policy
+    ) throws {
+        let stack = try Stack(kind)
+        let id = try storeUser(stack)
+        let context = stack.context(policy)
+        try context.performAndWait {
+            let stored = try context.get(id, User.self)
+            #expect(stored.age == 1)
+            try stack.change(id, User.self) { user, _ in user.age = 7 }
+            let user = User(context: context)
+            user.email = "a@b"
+            user.name = "new"
+            try context.save()
+            #expect(stored.name == (policy.memoryWins ? "new" : "stored"))
+            #expect(stored.age == (policy == .overwrite ? 0 : 7))
+        }
+        #expect(try stack.read(id, User.self) { $0.age } == (policy == .overwrite ? 0 : 7))
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `CS-112 a subclass may resolve a constraint by changing a value`(_ kind: StoreKind) throws {
+        /// Numbers duplicates.
+        final class Numbering: NSMergePolicy, @unchecked Sendable {
+            // @unchecked Sendable: no state of its own.
+            override func resolve(constraintConflicts list: [NSConstraintConflict]) throws {
+                for conflict in list {
+                    for (index, object) in conflict.conflictingObjects.enumerated() {
+                        let user = try #require(object as? User)
+                        user.email += ".\(index)"
+                    }
+                }
+            }
+        }
+        let stack = try Stack(kind)
+        _ = try storeUser(stack)
+        let context = stack.context()
+        try context.performAndWait {
+            context.mergePolicy = Numbering(merge: .errorMergePolicyType)
+            for _ in 0..<2 { User(context: context).email = "a@b" }
+            try context.save()
+            #expect(Set(try context.all(User.self).map(\.email)) == ["a@b", "a@b.0", "a@b.1"])
+        }
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `rows may swap their unique values`(_ kind: StoreKind) throws {
+        let stack = try Stack(kind)
+        let (first, second) = (try storeUser(stack, "a"), try storeUser(stack, "b"))
+        let context = stack.context()
+        try context.performAndWait {
+            try context.get(first, User.self).email = "b"
+            try context.get(second, User.self).email = "a"
+            try context.save()
+        }
+        #expect(try stack.read(first, User.self) { $0.email } == "b")
+        #expect(try stack.read(second, User.self) { $0.email } == "a")
+    }
+
+    @Test func `a conflict that was made has what it was made of`() throws {
+        let stack = try Stack(.memory)
+        let context = stack.context()
+        context.performAndWait {
+            let user = User(context: context)
+            user.email = "a"
+            let conflict = NSConstraintConflict(
+                constraint: ["email"],
+                database: nil,
+                databaseSnapshot: nil,
+                conflicting: [user],
+                conflictingSnapshots: [["email": "b"]]
+            )
+            #expect(conflict.constraintValues["email"] as? String == "a")
+            #expect(conflict.conflictingSnapshots.first?["email"] as? String == "b")
+        }
+    }
+}

@@ -1,0 +1,268 @@
+import TestSupport
+import Testing
+
+@testable import CoreData
+
+private typealias Tag = TestSupport.Tag
+
+@Suite("Relationships to rows that somebody else has deleted")
+struct DeletedTargetTests {
+    /// Checks that no stored relationship leads to a row that is not there.
+    private func expectNothingDangles(_ stack: Stack) throws {
+        let context = stack.context()
+        try context.performAndWait {
+            for venue in try context.all(Venue.self) {
+                if let city = venue.city { #expect(throws: Never.self) { try context.existingObject(with: city.objectID) } }
+                for tag in venue.tags { #expect(throws: Never.self) { try context.existingObject(with: tag.objectID) } }
+            }
+            for tag in try context.all(Tag.self) {
+                for venue in tag.venues {
+                    #expect(throws: Never.self) { try context.existingObject(with: venue.objectID) }
+                }
+            }
+        }
+    }
+
+    @Test(arguments: StoreKind.allCases, [true, false])
+    func `are a conflict of the deleted object, which the error policy reports`(_ kind: StoreKind, _ isNew: Bool) throws {
+        let stack = try Stack(kind)
+        let cityID = try stack.storeCity("gone")
+        let venueID = try stack.store(Venue.self) { venue, _ in venue.name = "bar" }
+        let context = stack.context()
+        try context.performAndWait {
+            let city = try context.get(cityID, City.self)
+            #expect(city.name == "gone")
+            let venue = try isNew ? Venue(context: context) : context.get(venueID, Venue.self)
+            venue.city = city
+            try stack.delete(cityID)
+            let conflicts = try context.versionConflictsOfSave()
+            #expect(conflicts.map(\.sourceObject) == [city])
+            #expect(conflicts.first?.newVersionNumber == 0 && conflicts.first?.oldVersionNumber == 1)
+            #expect(conflicts.first?.objectSnapshot?["name"] as? String == "gone")
+            #expect(venue.city === city && venue.hasChanges)
+            // The same save succeeds when the cause is gone.
+            venue.city = nil
+            try context.save()
+        }
+        try expectNothingDangles(stack)
+    }
+
+    @Test(arguments: StoreKind.allCases, Policy.resolving)
+    func `become nil where the store wins, and bring the object back where memory wins`(_ kind: StoreKind, _ policy: Policy)
+        throws
+    {
+        let stack = try Stack(kind)
+        let cityID = try stack.storeCity("gone", population: 9)
+        let venueID = try stack.store(Venue.self) { venue, _ in venue.name = "bar" }
+        let context = stack.context(policy)
+        try context.performAndWait {
+            let city = try context.get(cityID, City.self)
+            #expect(city.population == 9)
+            let old = try context.get(venueID, Venue.self)
+            let new = Venue(context: context)
+            old.city = city
+            new.city = city
+            try stack.delete(cityID)
+            try context.save()
+            #expect(!context.hasChanges)
+            let expected = policy.memoryWins ? city : nil
+            #expect(old.city === expected && new.city === expected)
+            #expect(city.isDeleted == !policy.memoryWins)
+            if policy.memoryWins { #expect(city.venues == [old, new]) }
+        }
+        try expectNothingDangles(stack)
+        #expect(try stack.count("City") == (policy.memoryWins ? 1 : 0))
+        let name = try stack.read(venueID, Venue.self) { $0.city.map { "\($0.name) \($0.population)" } }
+        #expect(name == (policy.memoryWins ? "gone 9" : nil))
+    }
+
+    @Test(arguments: StoreKind.allCases, Policy.resolving)
+    func `become nil for an object that was never read, which nobody could bring back`(_ kind: StoreKind, _ policy: Policy)
+        throws
+    {
+        let stack = try Stack(kind)
+        let cityID = try stack.storeCity("gone")
+        let context = stack.context(policy)
+        try context.performAndWait {
+            let venue = Venue(context: context)
+            venue.city = try context.get(cityID, City.self)
+            try stack.delete(cityID)
+            try context.save()
+            #expect(venue.city == nil)
+        }
+        try expectNothingDangles(stack)
+    }
+
+    @Test(arguments: StoreKind.allCases, Policy.allCases)
+    func `a membership of a deleted object, or in one, dangles no more than a reference does`(
+        _ kind: StoreKind,
+        _ policy: Policy
+    ) throws {
+        let stack = try Stack(kind)
+        let tagID = try stack.store(Tag.self) { tag, _ in tag.title = "gone" }
+        let deletedVenueID = try stack.store(Venue.self) { venue, _ in venue.name = "gone" }
+        let venueID = try stack.store(Venue.self) { venue, _ in venue.name = "stays" }
+        let context = stack.context(policy)
+        try context.performAndWait {
+            let (tag, venue) = (try context.get(tagID, Tag.self), try context.get(venueID, Venue.self))
+            let deleted = try context.get(deletedVenueID, Venue.self)
+            _ = (tag.title, venue.name, deleted.name)
+            venue.tags.insert(tag)
+            deleted.tags.insert(Tag(context: context))
+            try stack.delete(tagID)
+            try stack.delete(deletedVenueID)
+            if policy == .error {
+                #expect(Set(try context.versionConflictsOfSave().map(\.sourceObject)) == [tag, deleted])
+            } else {
+                try context.save()
+                #expect(!context.hasChanges)
+                #expect(venue.tags == (policy.memoryWins ? [tag] : []))
+            }
+        }
+        try expectNothingDangles(stack)
+        #expect(try stack.count("Venue") == (policy.memoryWins ? 2 : 1))
+    }
+
+    @Test(arguments: StoreKind.allCases, [Policy.storeTrump, .objectTrump])
+    func `cannot become nil where they are not optional`(_ kind: StoreKind, _ policy: Policy) throws {
+        let (owners, items) = (StoreModels.entity("Owner"), StoreModels.entity("Item"))
+        let required = StoreModels.toOne("owner", owners)
+        required.isOptional = false
+        items.properties = [required]
+        let stack = try Stack(kind, model: StoreModels.model(owners, items))
+        let (context, other) = (stack.context(policy), stack.context())
+        try context.performAndWait {
+            let owner = NSManagedObject(entity: owners, insertInto: context)
+            try context.save()
+            let item = NSManagedObject(entity: items, insertInto: context)
+            // Never read: there is nothing to bring back.
+            context.refresh(owner, mergeChanges: false)
+            item.setValue(owner, forKey: "owner")
+            let id = owner.objectID
+            try other.performAndWait {
+                other.delete(other.object(with: id))
+                try other.save()
+            }
+            #expect(try context.versionConflictsOfSave().map(\.sourceObject) == [owner])
+            #expect(item.isInserted && item.value(forKey: "owner") as? NSManagedObject === owner)
+        }
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `what the context deletes itself is no conflict, whatever its rules leave behind`(_ kind: StoreKind) throws {
+        let (owners, items) = (StoreModels.entity("Owner"), StoreModels.entity("Item"))
+        items.properties = [StoreModels.toOne("owner", owners), StoreModels.attribute("name", .string)]
+        let stack = try Stack(kind, model: StoreModels.model(owners, items))
+        let context = stack.context()
+        try context.performAndWait {
+            let owner = NSManagedObject(entity: owners, insertInto: context)
+            let old = NSManagedObject(entity: items, insertInto: context)
+            try context.save()
+            let new = NSManagedObject(entity: items, insertInto: context)
+            old.setValue(owner, forKey: "owner")
+            new.setValue(owner, forKey: "owner")
+            context.delete(owner)
+            try context.save()
+            // A relationship that did not change is not looked at again.
+            old.setValue("renamed", forKey: "name")
+            try context.save()
+        }
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `racing with deletions they never dangle`(_ kind: StoreKind) async throws {
+        let stack = try Stack(kind)
+        let rounds = 40
+        let cityIDs = try (0..<rounds).map { try stack.storeCity("city \($0)") }
+        await withTaskGroup(of: Void.self) { group in
+            group.addTask {
+                for id in cityIDs { #expect(throws: Never.self) { try stack.delete(id) } }
+            }
+            for policy in [Policy.storeTrump, .rollback] {
+                group.addTask {
+                    let context = stack.context(policy)
+                    for id in cityIDs {
+                        context.performAndWait {
+                            Venue(context: context).city = context.object(with: id) as? City
+                            #expect(throws: Never.self) { try context.save() }
+                        }
+                    }
+                }
+            }
+        }
+        #expect(try stack.count("Venue") == 2 * rounds)
+        try expectNothingDangles(stack)
+    }
+}
+
+@Suite("Deleting rows that somebody else has related others to meanwhile")
+struct StragglerTests {
+    @Test(arguments: StoreKind.allCases)
+    func `sets those free, whose owners find out`(_ kind: StoreKind) throws {
+        let stack = try Stack(kind)
+        let cityID = try stack.storeCity("doomed")
+        let (deleting, adding, following) = (stack.context(), stack.context(), stack.context())
+        following.automaticallyMergesChangesFromParent = true
+        try deleting.performAndWait {
+            deleting.delete(try deleting.get(cityID, City.self))
+            deleting.processPendingChanges()
+        }
+        let venueID = try adding.performAndWait {
+            let venue = Venue(context: adding)
+            venue.city = try adding.get(cityID, City.self)
+            try adding.save()
+            return venue.objectID
+        }
+        let followed = try following.performAndWait {
+            let venue = try following.get(venueID, Venue.self)
+            #expect(venue.city != nil)
+            return UncheckedSendable(venue)
+        }
+        try deleting.performAndWait { try deleting.save() }
+        #expect(try stack.read(venueID, Venue.self) { $0.city == nil })
+        try adding.performAndWait {
+            let venue = try adding.get(venueID, Venue.self)
+            venue.name = "late"
+            #expect(try adding.versionConflictsOfSave().map(\.sourceObject) == [venue])
+            adding.refresh(venue, mergeChanges: true)
+            #expect(venue.city == nil)
+            try adding.save()
+        }
+        following.performAndWait { #expect(followed.value.city == nil) }
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `also at the other end of a one-to-one relationship`(_ kind: StoreKind) throws {
+        let stack = try Stack(kind)
+        let venueID = try stack.store(Venue.self) { venue, _ in venue.name = "doomed" }
+        let deleting = stack.context()
+        try deleting.performAndWait {
+            deleting.delete(try deleting.get(venueID, Venue.self))
+            deleting.processPendingChanges()
+        }
+        // Written from the other side only, so that the venue's own row stays as it is.
+        let model = stack.coordinator.frozenModel
+        let store = try #require(stack.coordinator.openStores.first)
+        let licence = Row(layout: try #require(model.entitiesByName["Licence"]).layout, key: -1)
+        let venue = ObjectReference(key: venueID.current.key, entity: venueID.layout.number)
+        licence.setReference(venue, try #require(licence.layout.slot(named: "venue")))
+        let changes = StoreChanges(inserted: [licence])
+        #expect(try store.store.save(changes) { _ = changes.settle($0) }.isEmpty)
+        try deleting.performAndWait { try deleting.save() }
+        let reader = stack.context()
+        try reader.performAndWait {
+            let request = NSFetchRequest<Licence>(entityName: "Licence")
+            request.predicate = NSPredicate(format: "venue == nil")
+            let count = try reader.count(for: request)
+            #expect(count == 1)
+        }
+    }
+}
+
+/// A reference that a test takes from one block of a context to the next.
+struct UncheckedSendable<Value>: @unchecked Sendable {
+    // @unchecked Sendable: the test uses the value inside the scope of its context only.
+    let value: Value
+
+    init(_ value: Value) { self.value = value }
+}

@@ -1,0 +1,257 @@
+import CDispatch
+import CoreData
+import TestSupport
+import Testing
+
+@Suite("What a context posts")
+struct NotificationTests {
+    private static var queueLabel: String { String(cString: dispatch_queue_get_label(nil)) }
+
+    @Test(arguments: StoreKind.allCases)
+    func `CS-118, 119, 120 a save posts will-save, did-save and did-save of IDs, in order, on its queue`(_ kind: StoreKind)
+        throws
+    {
+        let stack = try Stack(kind)
+        let (changedID, deletedID) = (try stack.storeCity("changed"), try stack.storeCity("deleted"))
+        let context = stack.context()
+        let log = NotificationLog(.ofContexts, of: context) { Self.queueLabel }
+        try context.performAndWait {
+            let (changed, deleted) = (try context.get(changedID, City.self), try context.get(deletedID, City.self))
+            changed.population = 4
+            context.delete(deleted)
+            let new = City(context: context)
+            new.name = "new"
+            context.processPendingChanges()
+            log.clear()
+            try context.save()
+            #expect(
+                log.names == [
+                    .NSManagedObjectContextWillSave, .NSManagedObjectContextDidSave,
+                    .NSManagedObjectContextDidSaveObjectIDs,
+                ]
+            )
+            let entries = log.entries
+            #expect(entries.allSatisfy { $0.probed == Self.queueLabel })
+            #expect(entries.allSatisfy { $0.notification.object as AnyObject? === context })
+            #expect(entries[0].notification.userInfo == nil)
+            #expect(entries[1].objects(NSInsertedObjectsKey) == [new])
+            #expect(entries[1].objects(NSUpdatedObjectsKey) == [changed])
+            #expect(entries[1].objects(NSDeletedObjectsKey) == [deleted])
+            #expect(entries[2].ids(NSInsertedObjectIDsKey) == [new.objectID])
+            #expect(entries[2].ids(NSUpdatedObjectIDsKey) == [changedID])
+            #expect(entries[2].ids(NSDeletedObjectIDsKey) == [deletedID])
+        }
+    }
+
+    @Test func `the names and keys are Apple's`() {
+        #expect(
+            [
+                Notification.Name.NSManagedObjectContextWillSave, .NSManagedObjectContextDidSave,
+                .NSManagedObjectContextObjectsDidChange, .NSManagedObjectContextDidSaveObjectIDs,
+                .NSManagedObjectContextDidMergeChangesObjectIDs,
+            ].map(\.rawValue) == [
+                "NSManagingContextWillSaveChangesNotification", "NSManagingContextDidSaveChangesNotification",
+                "NSObjectsChangedInManagingContextNotification", "NSManagedObjectContextDidSaveObjectIDsNotification",
+                "NSManagedObjectContextDidMergeChangesObjectIDsNotification",
+            ]
+        )
+        #expect(
+            [NSInsertedObjectsKey, NSUpdatedObjectsKey, NSDeletedObjectsKey, NSRefreshedObjectsKey] == [
+                "inserted", "updated", "deleted", "refreshed",
+            ]
+        )
+        #expect(
+            [NSInsertedObjectIDsKey, NSUpdatedObjectIDsKey, NSDeletedObjectIDsKey, NSRefreshedObjectIDsKey] == [
+                "inserted_objectIDs", "updated_objectIDs", "deleted_objectIDs", "refreshed_objectIDs",
+            ]
+        )
+        #expect(NSInvalidatedObjectsKey == "invalidated" && NSInvalidatedAllObjectsKey == "invalidatedAll")
+        #expect(NSManagedObjectContext.didSaveObjectsNotification == .NSManagedObjectContextDidSave)
+        #expect(NSManagedObjectContext.NotificationKey.updatedObjects.rawValue == NSUpdatedObjectsKey)
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `CS-121, 124 objects-did-change comes at the end of an event with what happened in it`(_ kind: StoreKind) throws {
+        let stack = try Stack(kind)
+        let ids = try ["changed", "deleted", "refreshed"].map { try stack.storeCity($0) }
+        let context = stack.context()
+        let log = NotificationLog([.NSManagedObjectContextObjectsDidChange], of: context)
+        try context.performAndWait {
+            let cities = try ids.map { try context.get($0, City.self) }
+            for city in cities { _ = city.name }
+            cities[0].population = 2
+            context.delete(cities[1])
+            context.refresh(cities[2], mergeChanges: true)
+            let new = City(context: context)
+            let passing = City(context: context)
+            context.delete(passing)
+            #expect(log.entries.isEmpty)
+            context.processPendingChanges()
+            let entry = try #require(log.entries.first)
+            #expect(log.entries.count == 1)
+            #expect(entry.objects(NSInsertedObjectsKey) == [new])
+            #expect(entry.objects(NSUpdatedObjectsKey) == [cities[0]])
+            #expect(entry.objects(NSDeletedObjectsKey) == [cities[1]])
+            #expect(entry.objects(NSRefreshedObjectsKey) == [cities[2]])
+            log.clear()
+            context.processPendingChanges()
+            #expect(log.entries.isEmpty)
+        }
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `CS-122 fetching and firing faults posts nothing`(_ kind: StoreKind) throws {
+        let stack = try Stack(kind)
+        _ = try stack.storeCity()
+        let context = stack.context()
+        let log = NotificationLog(.ofContexts, of: context)
+        try context.performAndWait {
+            for city in try context.all(City.self) { _ = (city.name, city.venues) }
+            context.processPendingChanges()
+        }
+        #expect(log.entries.isEmpty)
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `CS-125 a failed save posts will-save only`(_ kind: StoreKind) throws {
+        let stack = try Stack(kind)
+        let id = try stack.storeCity()
+        let context = stack.context()
+        let log = NotificationLog(.ofContexts, of: context)
+        try context.performAndWait {
+            try context.get(id, City.self).population = 2
+            context.processPendingChanges()
+            try stack.change(id, City.self) { city, _ in city.population = 3 }
+            log.clear()
+            #expect(throws: CocoaError.self) { try context.save() }
+            context.processPendingChanges()
+            #expect(log.names == [.NSManagedObjectContextWillSave])
+        }
+    }
+
+    @Test(
+        arguments: StoreKind.allCases,
+        [
+            Notification.Name.NSManagedObjectContextWillSave, .NSManagedObjectContextDidSave,
+            .NSManagedObjectContextDidSaveObjectIDs, .NSManagedObjectContextObjectsDidChange,
+        ]
+    )
+    func `no lock is held: a handler may fetch, and let other contexts save`(_ kind: StoreKind, _ name: Notification.Name)
+        throws
+    {
+        let stack = try Stack(kind)
+        let (context, other) = (stack.context(), stack.context("other"))
+        try context.performAndWait {
+            var calls = 0
+            let token = whenPosted(name, by: context) {
+                calls += 1
+                #expect(throws: Never.self) { try context.count(for: City.fetchRequest()) }
+                other.performAndWait {
+                    City(context: other).name = "other"
+                    #expect(throws: Never.self) { try other.save() }
+                }
+            }
+            City(context: context).name = "own"
+            try context.save()
+            token.remove()
+            #expect(calls > 0)
+            #expect(try context.count(for: City.fetchRequest()) == calls + 1)
+        }
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `what a did-change handler changes is an event of its own`(_ kind: StoreKind) throws {
+        let stack = try Stack(kind)
+        let context = stack.context()
+        let log = NotificationLog([.NSManagedObjectContextObjectsDidChange], of: context)
+        context.performAndWait {
+            let city = City(context: context)
+            let token = whenPosted(.NSManagedObjectContextObjectsDidChange, by: context) {
+                if city.population < 3 { city.population += 1 }
+            }
+            context.processPendingChanges()
+            context.processPendingChanges()
+            context.processPendingChanges()
+            token.remove()
+            #expect(log.entries.map { $0.objects(NSInsertedObjectsKey).count } == [1, 0, 0])
+            #expect(log.entries.map { $0.objects(NSUpdatedObjectsKey).count } == [0, 1, 1])
+        }
+    }
+
+    @Test(arguments: StoreKind.allCases, [true, false])
+    func `CS-92 delete rules wait for the end of the event, or for the save, on every store`(
+        _ kind: StoreKind,
+        _ atEnd: Bool
+    ) throws {
+        let stack = try Stack(kind)
+        let id = try stack.store(Venue.self) { venue, context in venue.photos = [Photo(context: context)] }
+        let context = stack.context()
+        let log = NotificationLog([.NSManagedObjectContextObjectsDidChange], of: context)
+        try context.performAndWait {
+            #expect(context.propagatesDeletesAtEndOfEvent)
+            context.propagatesDeletesAtEndOfEvent = atEnd
+            let venue = try context.get(id, Venue.self)
+            let photo = try #require(venue.photos.first)
+            context.delete(venue)
+            context.processPendingChanges()
+            #expect(photo.isDeleted == atEnd)
+            let deleted: Set<NSManagedObject> = atEnd ? [venue, photo] : [venue]
+            #expect(log.entries.first?.objects(NSDeletedObjectsKey) == deleted)
+            try context.save()
+        }
+        #expect(try stack.count("Photo") == 0)
+    }
+}
+
+@Suite("Rows that a store changes on its own")
+struct RereadRowTests {
+    /// Orders with items: an order knows the sum of its items' prices.
+    private static func model() -> NSManagedObjectModel {
+        let (order, item) = (StoreModels.entity("Order"), StoreModels.entity("Item"))
+        let (items, orderOf) = (StoreModels.toMany("items", item), StoreModels.toOne("order", order))
+        StoreModels.connect(items, orderOf)
+        order.properties = [items, StoreModels.derived("total", .double, NSExpression(format: "items.@sum.price"))]
+        item.properties = [orderOf, StoreModels.attribute("price", .double)]
+        return StoreModels.model(order, item)
+    }
+
+    @Test func `are refreshed objects in the saving context, and updated ones where the save is merged`() throws {
+        let stack = try Stack(.sqlite, model: Self.model())
+        let (context, other, following) = (stack.context("saving"), stack.context("other"), stack.context("following"))
+        following.automaticallyMergesChangesFromParent = true
+        let orderEntity = try #require(stack.coordinator.managedObjectModel.entitiesByName["Order"])
+        let itemEntity = try #require(stack.coordinator.managedObjectModel.entitiesByName["Item"])
+        let log = NotificationLog([.NSManagedObjectContextObjectsDidChange], of: context)
+        let id = try context.performAndWait {
+            let order = NSManagedObject(entity: orderEntity, insertInto: context)
+            let item = NSManagedObject(entity: itemEntity, insertInto: context)
+            item.setValue(1.5, forKey: "price")
+            item.setValue(order, forKey: "order")
+            try context.save()
+            #expect(order.value(forKey: "total") as? Double == 1.5)
+            #expect(log.entries.last?.objects(NSRefreshedObjectsKey) == [order])
+            return order.objectID
+        }
+        let followed = following.performAndWait { following.object(with: id) }
+        let box = UncheckedSendable(followed)
+        following.performAndWait { #expect(box.value.value(forKey: "total") as? Double == 1.5) }
+        try context.performAndWait {
+            let order = context.object(with: id)
+            let item = try #require((order.value(forKey: "items") as? Set<NSManagedObject>)?.first)
+            context.processPendingChanges()
+            log.clear()
+            item.setValue(2.5, forKey: "price")
+            try context.save()
+            #expect(order.value(forKey: "total") as? Double == 2.5)
+            #expect(!order.hasChanges)
+            #expect(log.entries.last?.objects(NSRefreshedObjectsKey) == [order])
+            log.clear()
+            // Nothing has changed on its own.
+            item.setValue(2.5, forKey: "price")
+            try context.save()
+            #expect(log.entries.allSatisfy { $0.objects(NSRefreshedObjectsKey).isEmpty })
+        }
+        following.performAndWait { #expect(box.value.value(forKey: "total") as? Double == 2.5) }
+        other.performAndWait { #expect(other.object(with: id).value(forKey: "total") as? Double == 2.5) }
+    }
+}

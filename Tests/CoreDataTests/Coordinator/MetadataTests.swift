@@ -1,0 +1,75 @@
+import CoreData
+import TestSupport
+import Testing
+
+@Suite("Metadata of stores")
+struct MetadataTests {
+    @Test(arguments: StoreKind.allCases)
+    func `a store tells its type, its identifier and the hashes of its model`(kind: StoreKind) throws {
+        let stack = try Stack(kind)
+        let store = try #require(stack.coordinator.persistentStores.first)
+
+        let metadata = stack.coordinator.metadata(for: store)
+
+        #expect(metadata[NSStoreTypeKey] as? String == store.type)
+        #expect(metadata[NSStoreUUIDKey] as? String == store.identifier)
+        let hashes = metadata[NSStoreModelVersionHashesKey] as? [String: Data]
+        #expect(hashes == stack.coordinator.managedObjectModel.entityVersionHashesByName)
+        #expect(
+            stack.coordinator.managedObjectModel.isConfiguration(withName: nil, compatibleWithStoreMetadata: metadata)
+        )
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `an application's keys are kept, and written with the next save`(kind: StoreKind) async throws {
+        let stack = try Stack(kind)
+        let store = try #require(stack.coordinator.persistentStores.first)
+        var metadata = stack.coordinator.metadata(for: store)
+        metadata["lastImport"] = 42
+
+        stack.coordinator.setMetadata(metadata, for: store)
+        #expect(stack.coordinator.metadata(for: store)["lastImport"] as? Int == 42)
+
+        let context = stack.context()
+        try await context.perform {
+            City(context: context).name = "Rome"
+            try context.save()
+        }
+        #expect(stack.coordinator.metadata(for: store)["lastImport"] as? Int == 42)
+        if kind == .sqlite {
+            let read = try NSPersistentStoreCoordinator.metadataForPersistentStore(type: .sqlite, at: stack.storeURL)
+            #expect(read["lastImport"] as? Int == 42)
+            #expect(read[NSStoreUUIDKey] as? String == store.identifier)
+        }
+    }
+
+    @Test func `the metadata of a closed SQLite store can be read and changed`() throws {
+        let scratch = try ScratchFolder()
+        let url = scratch.file("guide.sqlite")
+        let coordinator = NSPersistentStoreCoordinator(managedObjectModel: GuideModel.make())
+        let store = try coordinator.addPersistentStore(type: .sqlite, at: url)
+        let identifier = store.identifier
+        try coordinator.remove(store)
+
+        var metadata = try NSPersistentStoreCoordinator.metadataForPersistentStore(type: .sqlite, at: url)
+        metadata["owner"] = "nobody"
+        try NSPersistentStoreCoordinator.setMetadata(metadata, type: .sqlite, at: url)
+
+        let opened = try coordinator.addPersistentStore(type: .sqlite, at: url)
+        #expect(coordinator.metadata(for: opened)["owner"] as? String == "nobody")
+        #expect(opened.identifier == identifier)
+    }
+
+    @Test func `metadata of what is no store is an error`() throws {
+        let scratch = try ScratchFolder()
+        let text = scratch.file("letter.txt")
+        try Data("Dear reader, this is no database at all, however long it may be.".utf8).write(to: text)
+        #expect(throws: CocoaError.self) {
+            try NSPersistentStoreCoordinator.metadataForPersistentStore(type: .sqlite, at: text)
+        }
+        #expect(throws: CocoaError.self) {
+            try NSPersistentStoreCoordinator.metadataForPersistentStore(type: .sqlite, at: scratch.file("missing"))
+        }
+        #expect(!FileManager.default.fileExists(atPath: scratch.file("missing").path))
+    }
+}

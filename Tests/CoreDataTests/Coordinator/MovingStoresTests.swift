@@ -1,0 +1,165 @@
+import CoreData
+import TestSupport
+import Testing
+
+@Suite("Copying, replacing, destroying and moving stores")
+struct MovingStoresTests {
+    private static func fill(_ coordinator: NSPersistentStoreCoordinator) async throws {
+        let context = NSManagedObjectContext(.privateQueue)
+        context.persistentStoreCoordinator = coordinator
+        try await context.perform {
+            let city = City(context: context)
+            city.name = "Porto"
+            for number in 0..<20 {
+                let venue = number % 5 == 0 ? Bar(context: context) : Venue(context: context)
+                venue.name = "venue \(number)"
+                venue.city = city
+                venue.map = Data(repeating: UInt8(number), count: number)
+                for title in ["b", "a", "c"].prefix(number % 4) {
+                    let photo = Photo(context: context)
+                    photo.title = title
+                    venue.photos.append(photo)
+                }
+            }
+            let tag = Tag(context: context)
+            tag.title = "open"
+            tag.venues = Set(city.venues.filter { $0.name?.hasSuffix("1") == true })
+            let user = User(context: context)
+            user.email = "ada@example.org"
+            user.favourites = city.venues.sorted { $0.name ?? "" > $1.name ?? "" }
+            try context.save()
+        }
+    }
+
+    /// Everything in a coordinator's stores, as text that does not depend on keys.
+    private static func contents(_ coordinator: NSPersistentStoreCoordinator) async throws -> [String] {
+        let context = NSManagedObjectContext(.privateQueue)
+        context.persistentStoreCoordinator = coordinator
+        return try await context.perform {
+            let venues = try context.fetch(NSFetchRequest<Venue>(entityName: "Venue")).map { venue in
+                let kind = venue.entity.name ?? ""
+                let photos = venue.photos.map { $0.title ?? "" }.joined()
+                let tags = venue.tags.map { $0.title ?? "" }.sorted()
+                return
+                    "\(kind) \(venue.name ?? "") \(venue.city?.name ?? "") \(venue.map?.count ?? -1) \(photos) \(tags)"
+            }
+            let users = try context.fetch(NSFetchRequest<User>(entityName: "User")).map { user in
+                "\(user.email) \(user.favourites.map { $0.name ?? "" })"
+            }
+            return venues.sorted() + users
+        }
+    }
+
+    @Test(arguments: [(StoreKind.sqlite, StoreKind.memory), (.memory, .sqlite), (.sqlite, .sqlite)])
+    func `a migrated store holds the same objects and takes the old one's place`(
+        from: StoreKind,
+        to: StoreKind
+    ) async throws {
+        let scratch = try ScratchFolder()
+        let coordinator = NSPersistentStoreCoordinator(managedObjectModel: GuideModel.make())
+        let old = try coordinator.addPersistentStore(type: from.type, at: scratch.file("old.sqlite"))
+        try await Self.fill(coordinator)
+        let before = try await Self.contents(coordinator)
+        #expect(before.count == 21)
+        var metadata = coordinator.metadata(for: old)
+        metadata["mine"] = "kept"
+        coordinator.setMetadata(metadata, for: old)
+
+        let new = try coordinator.migratePersistentStore(old, to: scratch.file("new.sqlite"), type: to.type)
+
+        #expect(coordinator.persistentStores == [new])
+        #expect(new.type == (to == .sqlite ? NSSQLiteStoreType : NSInMemoryStoreType))
+        #expect(new.identifier != old.identifier)
+        #expect(coordinator.metadata(for: new)["mine"] as? String == "kept")
+        #expect(try await Self.contents(coordinator) == before)
+        if from == .sqlite {
+            let again = NSPersistentStoreCoordinator(managedObjectModel: GuideModel.make())
+            try again.addPersistentStore(type: .sqlite, at: scratch.file("old.sqlite"))
+            #expect(try await Self.contents(again) == before)
+        }
+    }
+
+    @Test func `a migration to a place that cannot be leaves the store where it was`() async throws {
+        let scratch = try ScratchFolder()
+        let coordinator = NSPersistentStoreCoordinator(managedObjectModel: GuideModel.make())
+        let store = try coordinator.addPersistentStore(type: .sqlite, at: scratch.file("old.sqlite"))
+        try await Self.fill(coordinator)
+        let before = try await Self.contents(coordinator)
+
+        #expect(throws: CocoaError.self) {
+            try coordinator.migratePersistentStore(
+                store,
+                to: scratch.file("no/such/folder/new.sqlite"),
+                type: .sqlite
+            )
+        }
+
+        #expect(coordinator.persistentStores == [store])
+        #expect(try await Self.contents(coordinator) == before)
+    }
+
+    @Test func `a file replaces another one, which must be closed`() async throws {
+        let scratch = try ScratchFolder()
+        let source = NSPersistentStoreCoordinator(managedObjectModel: GuideModel.make())
+        try source.addPersistentStore(type: .sqlite, at: scratch.file("source.sqlite"))
+        try await Self.fill(source)
+        let target = NSPersistentStoreCoordinator(managedObjectModel: GuideModel.make())
+        let store = try target.addPersistentStore(type: .sqlite, at: scratch.file("target.sqlite"))
+
+        func replace() throws {
+            try target.replacePersistentStore(
+                at: scratch.file("target.sqlite"),
+                withPersistentStoreFrom: scratch.file("source.sqlite"),
+                type: .sqlite
+            )
+        }
+        let error = #expect(throws: CocoaError.self) { try replace() }
+        #expect(error?.code == .persistentStoreOperation)
+        #expect(error?.localizedDescription.contains("remove it first") == true)
+
+        try target.remove(store)
+        try replace()
+        try target.addPersistentStore(type: .sqlite, at: scratch.file("target.sqlite"))
+        let wanted = try await Self.contents(source)
+        #expect(try await Self.contents(target) == wanted)
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `a destroyed store is empty when it is opened again, and must be closed before`(kind: StoreKind) async throws {
+        let scratch = try ScratchFolder()
+        let url = scratch.file("guide.sqlite")
+        let coordinator = NSPersistentStoreCoordinator(managedObjectModel: GuideModel.make())
+        let store = try coordinator.addPersistentStore(type: kind.type, at: url)
+        try await Self.fill(coordinator)
+
+        let error = #expect(throws: CocoaError.self) {
+            try coordinator.destroyPersistentStore(at: url, type: kind.type)
+        }
+        #expect(error?.code == .persistentStoreOperation)
+        #expect(try await Self.contents(coordinator).count == 21)
+
+        try coordinator.remove(store)
+        try coordinator.destroyPersistentStore(at: url, type: kind.type)
+        try coordinator.addPersistentStore(type: kind.type, at: url)
+        #expect(try await Self.contents(coordinator).isEmpty)
+    }
+
+    @Test func `a store follows its file to a new URL`() async throws {
+        let scratch = try ScratchFolder()
+        let coordinator = NSPersistentStoreCoordinator(managedObjectModel: GuideModel.make())
+        let store = try coordinator.addPersistentStore(type: .sqlite, at: scratch.file("old.sqlite"))
+        try await Self.fill(coordinator)
+        let before = try await Self.contents(coordinator)
+        for name in try FileManager.default.contentsOfDirectory(atPath: scratch.folder.path) {
+            let moved = name.replacingOccurrences(of: "old", with: "new")
+            try FileManager.default.moveItem(at: scratch.file(name), to: scratch.file(moved))
+        }
+
+        #expect(coordinator.setURL(scratch.file("new.sqlite"), for: store))
+
+        #expect(store.url == scratch.file("new.sqlite"))
+        #expect(try await Self.contents(coordinator) == before)
+        #expect(!coordinator.setURL(scratch.file("nowhere.sqlite"), for: store))
+        #expect(store.url == scratch.file("new.sqlite"))
+    }
+}

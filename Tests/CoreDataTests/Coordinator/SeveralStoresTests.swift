@@ -1,0 +1,187 @@
+import CoreData
+import TestSupport
+import Testing
+
+@Suite("Several stores of one coordinator")
+struct SeveralStoresTests {
+    /// Notes go into one store, users into the other; tags into both.
+    private static func model() -> NSManagedObjectModel {
+        let note = GuideModel.entity("Note", NSManagedObject.self)
+        note.properties = [GuideModel.attribute("text", .string)]
+        let person = GuideModel.entity("Person", NSManagedObject.self)
+        person.properties = [GuideModel.attribute("name", .string)]
+        person.uniquenessConstraints = [["name"]]
+        let tag = GuideModel.entity("Label", NSManagedObject.self)
+        tag.properties = [GuideModel.attribute("title", .string)]
+        GuideModel.relate(
+            note,
+            "author",
+            .one(.nullifyDeleteRule),
+            person,
+            "notes",
+            .many(.nullifyDeleteRule)
+        )
+        let model = NSManagedObjectModel()
+        model.entities = [note, person, tag]
+        model.setEntities([note, tag], forConfigurationName: "Notes")
+        model.setEntities([person, tag], forConfigurationName: "People")
+        return model
+    }
+
+    private struct Parts {
+        let folder: ScratchFolder
+        let coordinator: NSPersistentStoreCoordinator
+        let notes: NSPersistentStore
+        let people: NSPersistentStore
+
+        init(_ kind: StoreKind) throws {
+            folder = try ScratchFolder()
+            coordinator = NSPersistentStoreCoordinator(managedObjectModel: SeveralStoresTests.model())
+            notes = try coordinator.addPersistentStore(
+                type: kind.type,
+                configuration: "Notes",
+                at: folder.file("notes.sqlite")
+            )
+            people = try coordinator.addPersistentStore(
+                type: kind.type,
+                configuration: "People",
+                at: folder.file("people.sqlite")
+            )
+        }
+
+        func context() -> NSManagedObjectContext {
+            let context = NSManagedObjectContext(.privateQueue)
+            context.persistentStoreCoordinator = coordinator
+            return context
+        }
+    }
+
+    private static func insert(_ entity: String, _ values: [String: Any], _ context: NSManagedObjectContext)
+        -> NSManagedObject
+    {
+        let object = NSEntityDescription.insertNewObject(forEntityName: entity, into: context)
+        object.setValuesForKeys(values)
+        return object
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `a new object goes to the first store that holds its entity, or to the one it is assigned to`(
+        kind: StoreKind
+    ) async throws {
+        let parts = try Parts(kind)
+        let context = parts.context()
+        try await context.perform {
+            let note = Self.insert("Note", ["text": "milk"], context)
+            let person = Self.insert("Person", ["name": "Ada"], context)
+            let first = Self.insert("Label", ["title": "a"], context)
+            let second = Self.insert("Label", ["title": "b"], context)
+            context.assign(second, to: parts.people)
+            try context.save()
+
+            #expect(note.objectID.persistentStore === parts.notes)
+            #expect(person.objectID.persistentStore === parts.people)
+            #expect(first.objectID.persistentStore === parts.notes)
+            #expect(second.objectID.persistentStore === parts.people)
+        }
+        let other = parts.context()
+        try await other.perform {
+            let all = NSFetchRequest<NSManagedObject>(entityName: "Label")
+            all.sortDescriptors = [NSSortDescriptor(key: "title", ascending: true)]
+            let titles = try other.fetch(all).map { $0.value(forKey: "title") as? String }
+            #expect(titles == ["a", "b"])
+            all.affectedStores = [parts.people]
+            let affected = try other.fetch(all).map { $0.value(forKey: "title") as? String }
+            #expect(affected == ["b"])
+            #expect(try other.count(for: all) == 1)
+        }
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `a relationship into another store is refused, and the save succeeds without it`(kind: StoreKind) async throws
+    {
+        let parts = try Parts(kind)
+        let context = parts.context()
+        try await context.perform {
+            let note = Self.insert("Note", ["text": "milk"], context)
+            note.setValue(Self.insert("Person", ["name": "Ada"], context), forKey: "author")
+
+            let error = #expect(throws: CocoaError.self) { try context.save() }
+            #expect(error?.code == .managedObjectExternalRelationship)
+            #expect(error?.localizedDescription.contains("author") == true)
+            #expect(note.isInserted && note.objectID.isTemporaryID)
+
+            note.setValue(nil, forKey: "author")
+            try context.save()
+            #expect(!note.objectID.isTemporaryID)
+        }
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `what a later store refuses stays unsaved, and what an earlier one took is clean`(kind: StoreKind) async throws
+    {
+        let parts = try Parts(kind)
+        let context = parts.context()
+        try await context.perform {
+            _ = Self.insert("Person", ["name": "Ada"], context)
+            try context.save()
+
+            let note = Self.insert("Note", ["text": "milk"], context)
+            let double = Self.insert("Person", ["name": "Ada"], context)
+            #expect(throws: CocoaError.self) { try context.save() }
+            #expect(double.isInserted)
+
+            // Whether the note went in before or waits with the person: once the cause is gone, each is saved once.
+            double.setValue("Grace", forKey: "name")
+            try context.save()
+            #expect(!context.hasChanges)
+            #expect(!note.objectID.isTemporaryID)
+        }
+        let other = parts.context()
+        try await other.perform {
+            let notes = try other.count(for: NSFetchRequest<NSManagedObject>(entityName: "Note"))
+            let people = try other.count(for: NSFetchRequest<NSManagedObject>(entityName: "Person"))
+            #expect(notes == 1)
+            #expect(people == 2)
+        }
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `an entity that no store holds cannot be saved, and says so`(kind: StoreKind) async throws {
+        let parts = try Parts(kind)
+        try parts.coordinator.remove(parts.people)
+        let context = parts.context()
+        try await context.perform {
+            _ = Self.insert("Person", ["name": "Ada"], context)
+            let error = #expect(throws: CocoaError.self) { try context.save() }
+            #expect(error?.code == .persistentStoreSave)
+            #expect(error?.localizedDescription.contains("Person") == true)
+            #expect(context.insertedObjects.count == 1)
+        }
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `rows of two stores with the same key are two objects`(kind: StoreKind) async throws {
+        let parts = try Parts(kind)
+        let context = parts.context()
+        try await context.perform {
+            let here = Self.insert("Label", ["title": "here"], context)
+            let there = Self.insert("Label", ["title": "there"], context)
+            context.assign(there, to: parts.people)
+            try context.save()
+            #expect(
+                here.objectID.uriRepresentation().lastPathComponent
+                    == there.objectID.uriRepresentation().lastPathComponent
+            )
+            #expect(here.objectID != there.objectID)
+        }
+        let other = parts.context()
+        try await other.perform {
+            let one = NSFetchRequest<NSManagedObject>(entityName: "Label")
+            one.predicate = NSPredicate(format: "title == %@", "there")
+            let found = try #require(try other.fetch(one).first)
+            let uri = found.objectID.uriRepresentation()
+            #expect(uri.host == parts.people.identifier)
+            #expect(parts.coordinator.managedObjectID(forURIRepresentation: uri) == found.objectID)
+        }
+    }
+}

@@ -1,0 +1,161 @@
+import CoreData
+import Synchronization
+import TestSupport
+import Testing
+
+@Suite("Adding and removing stores")
+struct StoreListTests {
+    @Test(arguments: StoreKind.allCases)
+    func `a store is found by its URL, with type, configuration, options and coordinator`(kind: StoreKind) throws {
+        let scratch = try ScratchFolder()
+        let coordinator = NSPersistentStoreCoordinator(managedObjectModel: GuideModel.make())
+        let url = scratch.file("guide.sqlite")
+        #expect(coordinator.persistentStores.isEmpty)
+
+        let store = try coordinator.addPersistentStore(
+            type: kind.type,
+            configuration: nil,
+            at: url,
+            options: [NSPersistentStoreTimeoutOption: 5]
+        )
+
+        #expect(coordinator.persistentStores == [store])
+        #expect(coordinator.persistentStore(for: url) === store)
+        #expect(coordinator.url(for: store) == url)
+        #expect(store.type == (kind == .sqlite ? NSSQLiteStoreType : NSInMemoryStoreType))
+        #expect(store.options?[NSPersistentStoreTimeoutOption] as? Int == 5)
+        #expect(store.persistentStoreCoordinator === coordinator)
+        #expect(store.configurationName == "PF_DEFAULT_CONFIGURATION_NAME")
+        #expect(!store.isReadOnly)
+        #expect(UUID(uuidString: store.identifier) != nil)
+
+        try coordinator.remove(store)
+        #expect(coordinator.persistentStores.isEmpty)
+        #expect(store.persistentStoreCoordinator == nil)
+        #expect(coordinator.persistentStore(for: url) == nil)
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `adding and removing are announced with the store`(kind: StoreKind) throws {
+        let scratch = try ScratchFolder()
+        let coordinator = NSPersistentStoreCoordinator(managedObjectModel: GuideModel.make())
+        let seen = Mutex<[String]>([])
+        let names: [Notification.Name] = [
+            .NSPersistentStoreCoordinatorStoresWillChange, .NSPersistentStoreCoordinatorStoresDidChange,
+            .NSPersistentStoreCoordinatorWillRemoveStore,
+        ]
+        let observers = names.map { name in
+            NotificationCenter.default.addObserver(forName: name, object: coordinator, queue: nil) { note in
+                let added = (note.userInfo?[NSAddedPersistentStoresKey] as? [NSPersistentStore])?.count
+                let removed = (note.userInfo?[NSRemovedPersistentStoresKey] as? [NSPersistentStore])?.count
+                // A handler may ask the coordinator: no lock is held.
+                let stores = coordinator.persistentStores.count
+                seen.withLock { seen in
+                    let word =
+                        name == .NSPersistentStoreCoordinatorStoresWillChange
+                        ? "will" : name == .NSPersistentStoreCoordinatorStoresDidChange ? "did" : "remove"
+                    seen.append("\(word) +\(added ?? 0) -\(removed ?? 0) of \(stores)")
+                }
+            }
+        }
+        defer { observers.forEach(NotificationCenter.default.removeObserver) }
+
+        let store = try coordinator.addPersistentStore(type: kind.type, at: scratch.file("guide.sqlite"))
+        try coordinator.remove(store)
+
+        #expect(
+            seen.withLock { $0 } == [
+                "will +1 -0 of 0", "did +1 -0 of 1", "remove +0 -0 of 1", "will +0 -1 of 1", "did +0 -1 of 0",
+            ]
+        )
+    }
+
+    @Test func `what cannot be added says why`() throws {
+        let scratch = try ScratchFolder()
+        let coordinator = NSPersistentStoreCoordinator(managedObjectModel: GuideModel.make())
+        let url = scratch.file("guide.sqlite")
+        let store = try coordinator.addPersistentStore(type: .sqlite, at: url)
+
+        func failure(_ body: () throws -> Void) -> CocoaError? {
+            #expect(throws: CocoaError.self, performing: body)
+        }
+        let twice = failure { try coordinator.addPersistentStore(type: .sqlite, at: url) }
+        #expect(twice?.code == .persistentStoreOpen)
+        #expect(twice?.localizedDescription.contains("open in this coordinator already") == true)
+        let type = failure { try coordinator.addPersistentStore(type: .init(rawValue: "Paper"), at: scratch.file("b")) }
+        #expect(type?.code == .persistentStoreInvalidType)
+        #expect(type?.localizedDescription.contains("Paper") == true)
+        let configuration = failure {
+            try coordinator.addPersistentStore(type: .sqlite, configuration: "None", at: scratch.file("c"))
+        }
+        #expect(configuration?.code == .persistentStoreOpen)
+        #expect(configuration?.localizedDescription.contains("None") == true)
+        let place = failure {
+            try coordinator.addPersistentStore(ofType: NSSQLiteStoreType, configurationName: nil, at: nil)
+        }
+        #expect(place?.code == .persistentStoreOpen)
+        #expect(coordinator.persistentStores == [store])
+
+        try coordinator.remove(store)
+        let again = failure { try coordinator.remove(store) }
+        #expect(again?.code == .persistentStoreOperation)
+    }
+
+    @Test func `SQLite stores can be opened for reading only`() async throws {
+        let scratch = try ScratchFolder()
+        let url = scratch.file("guide.sqlite")
+        let writer = NSPersistentStoreCoordinator(managedObjectModel: GuideModel.make())
+        try writer.addPersistentStore(type: .sqlite, at: url)
+        let context = NSManagedObjectContext(.privateQueue)
+        context.persistentStoreCoordinator = writer
+        try await context.perform {
+            City(context: context).name = "Oslo"
+            try context.save()
+        }
+
+        let reader = NSPersistentStoreCoordinator(managedObjectModel: GuideModel.make())
+        let store = try reader.addPersistentStore(
+            type: .sqlite,
+            at: url,
+            options: [NSReadOnlyPersistentStoreOption: true]
+        )
+        #expect(store.isReadOnly)
+        let reading = NSManagedObjectContext(.privateQueue)
+        reading.persistentStoreCoordinator = reader
+        try await reading.perform {
+            let city = try #require(try reading.fetch(NSFetchRequest<City>(entityName: "City")).first)
+            #expect(city.name == "Oslo")
+            city.name = "Bergen"
+            let error = #expect(throws: CocoaError.self) { try reading.save() }
+            #expect(error?.code == .persistentStoreSave)
+            #expect(error?.localizedDescription.contains("read-only") == true)
+            #expect(city.name == "Bergen" && city.isUpdated)
+            reading.rollback()
+            City(context: reading).name = "Narvik"
+            #expect(throws: CocoaError.self) { try reading.save() }
+        }
+    }
+
+    @Test func `the known types of stores can be listed`() {
+        let types = NSPersistentStoreCoordinator.registeredStoreTypes
+        #expect(types[NSSQLiteStoreType] != nil)
+        #expect(types[NSInMemoryStoreType] != nil)
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `the coordinator may go before its contexts, which then say so`(kind: StoreKind) async throws {
+        let scratch = try ScratchFolder()
+        let context = NSManagedObjectContext(.privateQueue)
+        var coordinator: NSPersistentStoreCoordinator? = NSPersistentStoreCoordinator(
+            managedObjectModel: GuideModel.make()
+        )
+        let store = try #require(try coordinator?.addPersistentStore(type: kind.type, at: scratch.file("guide.sqlite")))
+        context.persistentStoreCoordinator = coordinator
+        try coordinator?.remove(store)
+        coordinator = nil
+        try await context.perform {
+            let cities = try context.fetch(NSFetchRequest<City>(entityName: "City"))
+            #expect(cities.isEmpty)
+        }
+    }
+}

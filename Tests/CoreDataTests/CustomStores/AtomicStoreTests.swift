@@ -1,0 +1,287 @@
+import CoreData
+import Synchronization
+import TestSupport
+import Testing
+
+@Suite("Atomic stores")
+struct AtomicStoreTests {
+    private let folder: StoreFolder
+    private var url: URL { folder.file("store.json") }
+
+    init() throws { folder = try StoreFolder() }
+
+    private func fault(_ fault: JSONStore.Fault?) { JSONStore.faults.withLock { $0[url] = fault } }
+
+    private func names(_ stack: CustomStack) throws -> [String?] {
+        try stack.inContext { context in
+            let request = NSFetchRequest<Venue>(entityName: "Venue")
+            request.sortDescriptors = [NSSortDescriptor(key: "name", ascending: true)]
+            return try context.fetch(request).map(\.name)
+        }
+    }
+
+    @Test
+    func `predicates are evaluated by the framework, over relationships too`() throws {
+        let stack = try CustomStack.json(url)
+        try stack.inContext { context in
+            for (index, name) in ["Porto", "Rome"].enumerated() {
+                let city = City(context: context)
+                city.name = name
+                for number in 0...index {
+                    let venue = Venue(context: context)
+                    venue.name = "\(name) \(number)"
+                    venue.city = city
+                }
+            }
+            try context.save()
+        }
+        for stack in [stack, try .json(url)] {
+            try stack.inContext { context in
+                let venues = NSFetchRequest<Venue>(entityName: "Venue")
+                venues.predicate = NSPredicate(format: "city.name BEGINSWITH[c] 'r' AND name ENDSWITH '1'")
+                #expect(try context.fetch(venues).map(\.name) == ["Rome 1"])
+                let cities = NSFetchRequest<City>(entityName: "City")
+                cities.predicate = NSPredicate(format: "venues.@count > 1 AND ANY venues.name CONTAINS '0'")
+                #expect(try context.fetch(cities).map(\.name) == ["Rome"])
+            }
+        }
+    }
+
+    @Test
+    func `a save that cannot be written leaves file, nodes and context as they were`() throws {
+        let stack = try CustomStack.json(url)
+        let ids = try stack.storeVenues(["a", "b", "c"])
+        let before = try Data(contentsOf: url)
+        let context = stack.context()
+        try context.performAndWait {
+            try context.get(ids[0], Venue.self).name = "changed"
+            context.delete(try context.get(ids[1], Venue.self))
+            let new = Venue(context: context)
+            new.name = "new"
+            fault(.saveThrows)
+            #expect(throws: JSONStore.DiskFull.self) { try context.save() }
+            #expect(context.insertedObjects == [new] && context.deletedObjects.count == 1)
+            #expect(context.updatedObjects.count == 1 && new.isInserted)
+            #expect(try Data(contentsOf: url) == before)
+            #expect(try names(stack) == ["a", "b", "c"])
+            fault(nil)
+            // What another context saves meanwhile has nothing of the failed save.
+            try stack.inContext { other in
+                try other.get(ids[2], Venue.self).price = 9
+                try other.save()
+            }
+            #expect(try names(.json(url)) == ["a", "b", "c"])
+            try context.save()
+        }
+        for stack in [stack, try .json(url)] { #expect(try names(stack) == ["c", "changed", "new"]) }
+        let store = try #require(stack.coordinator.persistentStores[0] as? JSONStore)
+        #expect(store.removedNodes == 2)
+        #expect(store.cacheNodes().count == 3)
+        #expect(store.cacheNode(for: ids[1]) == nil)
+        #expect(store.cacheNode(for: ids[0])?.value(forKey: "name") as? String == "changed")
+    }
+
+    @Test
+    func `a store that cannot load is not added`() throws {
+        fault(.loadThrows)
+        precondition(JSONStore.isRegistered)
+        let coordinator = NSPersistentStoreCoordinator(managedObjectModel: GuideModel.make())
+        #expect(throws: JSONStore.DiskFull.self) { try coordinator.addPersistentStore(type: JSONStore.storeType, at: url) }
+        #expect(coordinator.persistentStores.isEmpty)
+        fault(nil)
+        try coordinator.addPersistentStore(type: JSONStore.storeType, at: url)
+        #expect(coordinator.persistentStores.count == 1)
+    }
+
+    @Test(arguments: [JSONStore.Fault.otherNode, .sameReference, .unusableReference])
+    func `a store that names new objects wrongly makes the save throw, and nothing has changed`(
+        _ fault: JSONStore.Fault
+    ) throws {
+        let stack = try CustomStack.json(url)
+        try stack.storeVenues(["a"])
+        try stack.inContext { context in
+            for name in ["b", "c"] { Venue(context: context).name = name }
+            self.fault(fault)
+            let error = #expect(throws: CocoaError.self) { try context.save() }
+            #expect(error?.code == .persistentStoreOperation)
+            #expect(error?.localizedDescription.contains("JSONStore") == true)
+            #expect(context.insertedObjects.count == 2)
+            #expect(stack.coordinator.persistentStores[0].cacheNodeCount == 1)
+            self.fault(nil)
+            try context.save()
+        }
+        #expect(try names(.json(url)) == ["a", "b", "c"])
+    }
+
+    @Test
+    func `values that a node fills in come back to the context that saved`() throws {
+        let stack = try CustomStack.json(url)
+        fault(.capitals)
+        try stack.inContext { context in
+            let venue = Venue(context: context)
+            venue.name = "loud"
+            try context.save()
+            #expect(venue.name == "LOUD")
+            #expect(!venue.hasChanges)
+            venue.price = 8
+            try context.save()
+            #expect(venue.name == "LOUD" && venue.price == 8)
+        }
+        #expect(try names(stack) == ["LOUD"])
+    }
+
+    @Test
+    func `uniqueness constraints hold`() throws {
+        let stack = try CustomStack.json(url)
+        try stack.inContext { context in
+            User(context: context).email = "me"
+            try context.save()
+            User(context: context).email = "me"
+            let error = #expect(throws: CocoaError.self) { try context.save() }
+            #expect(error?.code == .managedObjectConstraintMerge)
+            context.mergePolicy = NSMergePolicy.mergeByPropertyObjectTrump
+            try context.save()
+            #expect(try context.count(for: NSFetchRequest<User>(entityName: "User")) == 1)
+        }
+    }
+
+    /// Files that no store of ours has written.
+    private static let damaged: [String] = [
+        // A relationship to an object that is not there.
+        #"{"metadata":{"NSStoreUUID":"U","NSStoreType":"JSON"},"objects":[{"entity":"Venue","reference":"1","texts":{},"numbers":{},"links":{"city":[["City","2"]]}}]}"#,
+        #"{"metadata":{"NSStoreUUID":"U","NSStoreType":"JSON"},"objects":[{"entity":"Venue","reference":"1","texts":{},"numbers":{},"links":{"tags":[["Tag","2"]]}}]}"#,
+        // A destination of another entity.
+        #"{"metadata":{"NSStoreUUID":"U","NSStoreType":"JSON"},"objects":[{"entity":"Venue","reference":"1","texts":{},"numbers":{},"links":{"city":[["Venue","1"]]}}]}"#,
+        // A text where a number belongs.
+        #"{"metadata":{"NSStoreUUID":"U","NSStoreType":"JSON"},"objects":[{"entity":"Venue","reference":"1","texts":{"price":"x"},"numbers":{},"links":{}}]}"#,
+        // A collection for a to-one relationship, an object for an attribute.
+        #"{"metadata":{"NSStoreUUID":"U","NSStoreType":"JSON"},"objects":[{"entity":"Venue","reference":"1","texts":{"tags":"x"},"numbers":{},"links":{}}]}"#,
+        // A UUID that no URI can hold.
+        #"{"metadata":{"NSStoreUUID":"a/b","NSStoreType":"JSON"},"objects":[]}"#,
+    ]
+
+    @Test(arguments: damaged)
+    func `nodes that make no sense keep the store from being added, with an error`(_ text: String) throws {
+        try Data(text.utf8).write(to: url)
+        let error = #expect(throws: CocoaError.self) { try CustomStack.json(url) }
+        #expect(error?.code == .persistentStoreOperation || error?.code == .persistentStoreOpen)
+        #expect(error?.localizedDescription.contains("JSONStore") == true)
+        #expect(try Data(contentsOf: url) == Data(text.utf8))
+    }
+
+    @Test
+    func `one side of a relationship is enough in a file`() throws {
+        let text = #"""
+            {"metadata":{"NSStoreUUID":"U","NSStoreType":"JSON"},"objects":[
+            {"entity":"City","reference":"1","texts":{"name":"Porto"},"numbers":{},"links":{"venues":[["Venue","1"],["Bar","2"]]}},
+            {"entity":"Venue","reference":"1","texts":{"name":"a"},"numbers":{},"links":{"photos":[["Photo","2"],["Photo","1"]]}},
+            {"entity":"Bar","reference":"2","texts":{"name":"b"},"numbers":{},"links":{}},
+            {"entity":"Tag","reference":"1","texts":{},"numbers":{},"links":{"venues":[["Venue","1"]]}},
+            {"entity":"Photo","reference":"1","texts":{"title":"1"},"numbers":{},"links":{}},
+            {"entity":"Photo","reference":"2","texts":{"title":"2"},"numbers":{},"links":{}}]}
+            """#
+        try Data(text.utf8).write(to: url)
+        try CustomStack.json(url).inContext { context in
+            let city = try #require(try context.all(City.self).first)
+            #expect(Set(city.venues.map(\.name)) == ["a", "b"])
+            let venue = try #require(city.venues.first { $0.name == "a" })
+            #expect(venue.city === city)
+            #expect(venue.tags.count == 1)
+            #expect(venue.photos.map(\.title) == ["2", "1"])
+            #expect(venue.photos.allSatisfy { $0.venue === venue })
+        }
+    }
+
+    @Test
+    func `a store of another model version is refused`() throws {
+        let stack = try CustomStack.json(url)
+        var metadata: [String: Any] = stack.coordinator.persistentStores[0].metadata
+        #expect(metadata[NSStoreModelVersionHashesKey] as? [String: Data] != nil)
+        try stack.storeVenues(["a"])
+        metadata[NSStoreModelVersionHashesKey] = ["Venue": Data(repeating: 7, count: 32)]
+        AgedStore.metadata.withLock { [metadata = UncheckedMetadata(metadata)] in $0 = metadata }
+        NSPersistentStoreCoordinator.registerStoreClass(AgedStore.self, forStoreType: "Aged")
+        let coordinator = NSPersistentStoreCoordinator(managedObjectModel: GuideModel.make())
+        let error = #expect(throws: CocoaError.self) {
+            try coordinator.addPersistentStore(ofType: "Aged", configurationName: nil, at: nil)
+        }
+        #expect(error?.code == .persistentStoreIncompatibleVersionHash)
+        try coordinator.addPersistentStore(
+            ofType: "Aged",
+            configurationName: nil,
+            at: nil,
+            options: [NSIgnorePersistentStoreVersioningOption: true]
+        )
+        NSPersistentStoreCoordinator.registerStoreClass(nil, forStoreType: "Aged")
+        let unknown = #expect(throws: CocoaError.self) {
+            try coordinator.addPersistentStore(ofType: "Aged", configurationName: nil, at: folder.file("x"))
+        }
+        #expect(unknown?.code == .persistentStoreInvalidType)
+    }
+
+    @Test
+    func `metadata are set, saved and read without opening the store`() throws {
+        let stack = try CustomStack.json(url)
+        let store = stack.coordinator.persistentStores[0]
+        var metadata = stack.coordinator.metadata(for: store)
+        metadata["colour"] = "red"
+        stack.coordinator.setMetadata(metadata, for: store)
+        try stack.storeVenues(["a"])
+        let read = try NSPersistentStoreCoordinator.metadataForPersistentStore(type: JSONStore.storeType, at: url)
+        #expect(read["colour"] as? String == "red")
+        #expect(read[NSStoreUUIDKey] as? String == store.identifier)
+        try NSPersistentStoreCoordinator.setMetadata(
+            [NSStoreUUIDKey: "U", NSStoreTypeKey: "JSON", "colour": "blue"],
+            type: JSONStore.storeType,
+            at: url
+        )
+        let again = try CustomStack.json(url)
+        #expect(again.coordinator.persistentStores[0].metadata["colour"] as? String == "blue")
+        #expect(again.coordinator.persistentStores[0].identifier == "U")
+    }
+
+    @Test
+    func `a class that overrides nothing is told what is missing`() throws {
+        NSPersistentStoreCoordinator.registerStoreClass(NSAtomicStore.self, forStoreType: "Nothing")
+        defer { NSPersistentStoreCoordinator.registerStoreClass(nil, forStoreType: "Nothing") }
+        let coordinator = NSPersistentStoreCoordinator(managedObjectModel: GuideModel.make())
+        let error = #expect(throws: CocoaError.self) {
+            try coordinator.addPersistentStore(ofType: "Nothing", configurationName: nil, at: nil)
+        }
+        #expect(error?.localizedDescription.contains("load()") == true)
+    }
+
+    @Test
+    func `a node keeps what it is given`() throws {
+        let stack = try CustomStack.json(url)
+        let id = try stack.storeVenues(["a"])[0]
+        let node = NSAtomicStoreCacheNode(objectID: id)
+        #expect(node.propertyCache == nil && node.value(forKey: "name") == nil)
+        node.setValue("b", forKey: "name")
+        #expect(node.propertyCache?.object(forKey: NSString(string: "name")) as? String == "b")
+        node.setValue(nil, forKey: "name")
+        #expect(node.value(forKey: "name") == nil)
+        node.propertyCache = NSMutableDictionary(dictionary: ["name": "c"])
+        #expect(node.value(forKey: "name") as? String == "c")
+    }
+}
+
+extension NSPersistentStore {
+    fileprivate var cacheNodeCount: Int? { (self as? NSAtomicStore)?.cacheNodes().count }
+}
+
+/// Metadata that a test hands to a store.
+struct UncheckedMetadata: @unchecked Sendable {
+    // @unchecked Sendable: property-list values, which nobody mutates.
+    let values: [String: Any]
+    init(_ values: [String: Any]) { self.values = values }
+}
+
+/// An empty store with the metadata that a test gives it.
+private final class AgedStore: NSAtomicStore, @unchecked Sendable {
+    // @unchecked Sendable: no state of its own.
+    static let metadata = Mutex<UncheckedMetadata>(UncheckedMetadata([:]))
+
+    override func load() throws { metadata = Self.metadata.withLock { $0 }.values }
+    override func save() throws {}
+}

@@ -1,0 +1,158 @@
+import CoreData
+import Dispatch
+import TestSupport
+import Testing
+
+@Suite("Contexts that follow what others save")
+struct AutomaticMergeTests {
+    @Test(arguments: StoreKind.allCases)
+    func `CS-57, 58 a following context merges saves of its coordinator's other contexts, and none by default`(
+        _ kind: StoreKind
+    ) throws {
+        let stack = try Stack(kind)
+        let id = try stack.storeCity("old")
+        let (following, other) = (stack.context("following"), stack.context("not following"))
+        #expect(!following.automaticallyMergesChangesFromParent)
+        following.automaticallyMergesChangesFromParent = true
+        #expect(following.automaticallyMergesChangesFromParent)
+        let cities = try [following, other].map { context in
+            try context.performAndWait {
+                let city = try context.get(id, City.self)
+                #expect(city.name == "old")
+                return UncheckedSendable(city)
+            }
+        }
+        try stack.change(id, City.self) { city, _ in city.name = "new" }
+        following.performAndWait { #expect(cities[0].value.name == "new") }
+        other.performAndWait { #expect(cities[1].value.name == "old") }
+        following.performAndWait { following.automaticallyMergesChangesFromParent = false }
+        try stack.change(id, City.self) { city, _ in city.name = "newest" }
+        following.performAndWait { #expect(cities[0].value.name == "new") }
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `CS-60 unsaved changes of the following context stay, a deletion elsewhere included`(_ kind: StoreKind) throws {
+        let stack = try Stack(kind)
+        let (changedID, deletedID) = (try stack.storeCity("changed"), try stack.storeCity("deleted"))
+        let context = stack.context()
+        context.automaticallyMergesChangesFromParent = true
+        try context.performAndWait {
+            try context.get(changedID, City.self).population = 5
+            try context.get(deletedID, City.self).population = 6
+        }
+        try stack.change(changedID, City.self) { city, _ in city.name = "theirs" }
+        try stack.delete(deletedID)
+        try context.performAndWait {
+            let (changed, deleted) = (try context.get(changedID, City.self), try context.get(deletedID, City.self))
+            #expect(changed.name == "theirs" && changed.population == 5)
+            // The next save finds the conflict, instead of the change being lost.
+            #expect(deleted.isUpdated && deleted.population == 6)
+            #expect(try context.versionConflictsOfSave().map(\.sourceObject) == [deleted])
+            context.refresh(deleted, mergeChanges: false)
+            try context.save()
+        }
+        #expect(try stack.read(changedID, City.self) { "\($0.name) \($0.population)" } == "theirs 5")
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `saves that a busy context has missed are merged as one`(_ kind: StoreKind) throws {
+        let stack = try Stack(kind)
+        let id = try stack.storeCity("counter", population: 0)
+        let context = stack.context()
+        context.automaticallyMergesChangesFromParent = true
+        let log = NotificationLog(.ofContexts, of: context)
+        try context.performAndWait {
+            let city = try context.get(id, City.self)
+            #expect(city.population == 0)
+            // While this block runs, nothing can be merged.
+            for round in 1...100 {
+                try stack.change(id, City.self) { city, context in
+                    city.population = Int64(round)
+                    let extra = City(context: context)
+                    extra.name = "extra \(round)"
+                    if round == 1 { extra.name = "doomed" }
+                }
+            }
+            let other = stack.context()
+            try other.performAndWait {
+                for city in try other.all(City.self) where city.name == "doomed" { other.delete(city) }
+                try other.save()
+            }
+            #expect(city.population == 0)
+        }
+        try context.performAndWait {
+            let city = try context.get(id, City.self)
+            #expect(city.population == 100)
+            #expect(
+                log.names == [
+                    .NSManagedObjectContextObjectsDidChange, .NSManagedObjectContextDidMergeChangesObjectIDs,
+                ]
+            )
+            #expect(log.entries[0].objects(NSInsertedObjectsKey).count == 99)
+            #expect(log.entries[1].ids(NSInsertedObjectIDsKey).count == 99)
+            #expect(log.entries[1].ids(NSUpdatedObjectIDsKey) == [id])
+            #expect(log.entries[1].ids(NSDeletedObjectIDsKey).count == 1)
+        }
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `a message is posted on the following context's queue, and its save is not merged back`(_ kind: StoreKind) throws {
+        let stack = try Stack(kind)
+        let contexts = [stack.context("a"), stack.context("b")]
+        for context in contexts { context.automaticallyMergesChangesFromParent = true }
+        let logs = contexts.map { context in
+            NotificationLog([.NSManagedObjectContextDidMergeChangesObjectIDs], of: context) {
+                // Inside its scope this does not stop the program.
+                "\(context.registeredObjects.count)"
+            }
+        }
+        try contexts[0].performAndWait {
+            City(context: contexts[0]).name = "a"
+            try contexts[0].save()
+        }
+        for context in contexts { context.performAndWait {} }
+        #expect(logs.map(\.entries.count) == [0, 1])
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `following contexts agree with the store when all is quiet`(_ kind: StoreKind) async throws {
+        let stack = try Stack(kind)
+        let ids = try (0..<20).map { try stack.storeCity("city \($0)", population: 0) }
+        let followers = (0..<3).map { index in
+            let context = stack.context("follower \(index)")
+            context.automaticallyMergesChangesFromParent = true
+            return context
+        }
+        let held = try followers.map { context in
+            try context.performAndWait { UncheckedSendable(try ids.map { try context.get($0, City.self) }) }
+        }
+        await withTaskGroup(of: Void.self) { group in
+            for writer in 0..<3 {
+                group.addTask {
+                    let context = stack.context(.objectTrump, "writer \(writer)")
+                    for round in 0..<50 {
+                        await context.perform {
+                            for (index, id) in ids.enumerated() where (index + round + writer).isMultiple(of: 3) {
+                                (context.object(with: id) as? City)?.population += 1
+                            }
+                            #expect(throws: Never.self) { try context.save() }
+                        }
+                    }
+                }
+            }
+            for (context, cities) in zip(followers, held) {
+                group.addTask {
+                    for _ in 0..<50 {
+                        // No torn object: the name never changes, the population never falls.
+                        await context.perform { #expect(cities.value.allSatisfy { $0.name.hasPrefix("city ") }) }
+                    }
+                }
+            }
+        }
+        let stored = try ids.map { try stack.read($0, City.self) { $0.population } }
+        #expect(stored.contains { $0 > 0 })
+        for (context, cities) in zip(followers, held) {
+            context.performAndWait { #expect(cities.value.map(\.population) == stored) }
+        }
+    }
+}

@@ -1,0 +1,334 @@
+import CoreData
+import TestSupport
+import Testing
+
+private typealias Tag = TestSupport.Tag
+
+@Suite("Merging what other contexts have saved")
+struct MergeTests {
+    /// Saves `body`'s changes in a context of its own and gives the did-save notification, of objects or of IDs.
+    private func save(
+        _ stack: Stack,
+        _ name: Notification.Name = .NSManagedObjectContextDidSave,
+        _ body: (NSManagedObjectContext) throws -> Void
+    ) throws -> Notification {
+        let other = stack.context("other")
+        let log = NotificationLog([name], of: other)
+        try other.performAndWait {
+            try body(other)
+            try other.save()
+        }
+        return try #require(log.entries.first).notification
+    }
+
+    private static let names: [Notification.Name] = [
+        .NSManagedObjectContextDidSave, .NSManagedObjectContextDidSaveObjectIDs,
+    ]
+
+    @Test(arguments: StoreKind.allCases, names)
+    func `CS-127, 128, 135 a merged insertion is reachable, told and reported by ID`(
+        _ kind: StoreKind,
+        _ name: Notification.Name
+    ) throws {
+        let stack = try Stack(kind)
+        let context = stack.context()
+        let log = NotificationLog(.ofContexts, of: context)
+        let saved = try save(stack, name) { City(context: $0).name = "new" }
+        context.performAndWait {
+            context.mergeChanges(fromContextDidSave: saved)
+            #expect(
+                log.names == [
+                    .NSManagedObjectContextObjectsDidChange, .NSManagedObjectContextDidMergeChangesObjectIDs,
+                ]
+            )
+            let inserted = log.entries[0].objects(NSInsertedObjectsKey)
+            #expect(inserted.count == 1)
+            let city = inserted.first as? City
+            #expect(city?.isFault == true && city?.managedObjectContext === context)
+            #expect(city?.name == "new")
+            #expect(log.entries[1].ids(NSInsertedObjectIDsKey) == Set(inserted.map(\.objectID)))
+            // CS-132
+            #expect(!context.hasChanges)
+        }
+    }
+
+    @Test(arguments: StoreKind.allCases, names)
+    func `CS-129, 130, 132 a merged update refreshes what is registered and keeps unsaved edits`(
+        _ kind: StoreKind,
+        _ name: Notification.Name
+    ) throws {
+        let stack = try Stack(kind)
+        let ids = try ["edited", "read", "fault", "unknown"].map { try stack.storeCity($0) }
+        let context = stack.context()
+        let log = NotificationLog(.ofContexts, of: context)
+        try context.performAndWait {
+            let cities = try ids.prefix(3).map { try context.get($0, City.self) }
+            cities[0].population = 7
+            _ = cities[1].name
+            context.processPendingChanges()
+            log.clear()
+            let saved = try save(stack, name) { other in
+                for id in ids {
+                    let city = try other.get(id, City.self)
+                    city.name += "!"
+                    city.population = 9
+                }
+            }
+            context.mergeChanges(fromContextDidSave: saved)
+            #expect(cities[2].isFault)
+            #expect(cities.map(\.name) == ["edited!", "read!", "fault!"])
+            #expect(cities.map(\.population) == [7, 9, 9])
+            #expect(context.updatedObjects == [cities[0]])
+            // Objects known only as faults count as changed: user demand 14.
+            #expect(log.entries[0].objects(NSRefreshedObjectsKey) == [cities[0], cities[1], cities[2]])
+            #expect(log.entries[1].ids(NSUpdatedObjectIDsKey) == Set(ids))
+            // The edit is made upon the merged version.
+            try context.save()
+        }
+        #expect(try stack.read(ids[0], City.self) { "\($0.name) \($0.population)" } == "edited! 7")
+    }
+
+    @Test(arguments: StoreKind.allCases, names)
+    func `CS-131 a merged deletion marks what is registered, which stays readable while no fetch finds it`(
+        _ kind: StoreKind,
+        _ name: Notification.Name
+    ) throws {
+        let stack = try Stack(kind)
+        let venueID = try stack.store(Venue.self) { venue, context in
+            venue.name = "bar"
+            let city = City(context: context)
+            city.name = "Porto"
+            venue.city = city
+            venue.tags = [Tag(context: context)]
+        }
+        let context = stack.context()
+        let log = NotificationLog(.ofContexts, of: context)
+        try context.performAndWait {
+            let venue = try context.get(venueID, Venue.self)
+            let city = try #require(venue.city)
+            let tag = try #require(venue.tags.first)
+            #expect(city.venues == [venue] && tag.venues == [venue])
+            let saved = try save(stack, name) { $0.delete($0.object(with: venueID)) }
+            context.mergeChanges(fromContextDidSave: saved)
+            #expect(venue.isDeleted && venue.name == "bar")
+            #expect(context.registeredObject(for: venueID) === venue)
+            #expect(log.entries[0].objects(NSDeletedObjectsKey) == [venue])
+            #expect(try context.all(Venue.self).isEmpty)
+            #expect(city.venues.isEmpty && tag.venues.isEmpty)
+            // CS-132: there is nothing to save about it.
+            #expect(!context.hasChanges && context.deletedObjects.isEmpty)
+            try context.save()
+        }
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `relationships that others have changed follow, on both sides`(_ kind: StoreKind) throws {
+        let stack = try Stack(kind)
+        let (fromID, toID) = (try stack.storeCity("from"), try stack.storeCity("to"))
+        let venueID = try stack.store(Venue.self) { venue, context in
+            venue.city = context.object(with: fromID) as? City
+            venue.photos = ["a", "b"].map { title in
+                let photo = Photo(context: context)
+                photo.title = title
+                return photo
+            }
+        }
+        let context = stack.context()
+        try context.performAndWait {
+            let venue = try context.get(venueID, Venue.self)
+            let (from, to) = (try context.get(fromID, City.self), try context.get(toID, City.self))
+            #expect(from.venues == [venue] && to.venues.isEmpty && venue.photos.map(\.title) == ["a", "b"])
+            // An unsaved member stays.
+            let own = Venue(context: context)
+            own.city = to
+            let saved = try save(stack) { other in
+                let venue = try other.get(venueID, Venue.self)
+                venue.city = try other.get(toID, City.self)
+                venue.photos.reverse()
+            }
+            context.mergeChanges(fromContextDidSave: saved)
+            #expect(from.venues.isEmpty && to.venues == [venue, own] && venue.city === to)
+            #expect(venue.photos.map(\.title) == ["b", "a"])
+            try context.save()
+        }
+        #expect(try stack.read(toID, City.self) { $0.venues.count } == 2)
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `a row that was deleted and is back is no deletion, in whatever order the saves are merged`(_ kind: StoreKind)
+        throws
+    {
+        let stack = try Stack(kind)
+        let id = try stack.storeCity("phoenix")
+        let (context, reviving) = (stack.context(), stack.context(.objectTrump))
+        try context.performAndWait {
+            let city = try context.get(id, City.self)
+            #expect(city.name == "phoenix")
+            try reviving.performAndWait { try reviving.get(id, City.self).population = 8 }
+            let deletion = try save(stack) { $0.delete($0.object(with: id)) }
+            let log = NotificationLog([.NSManagedObjectContextDidSave], of: reviving)
+            try reviving.performAndWait { try reviving.save() }
+            context.mergeChanges(fromContextDidSave: try #require(log.entries.first).notification)
+            context.mergeChanges(fromContextDidSave: deletion)
+            #expect(!city.isDeleted && city.population == 8)
+            #expect(try context.all(City.self) == [city])
+        }
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `a handler of a merge may fetch and save`(_ kind: StoreKind) throws {
+        let stack = try Stack(kind)
+        let id = try stack.storeCity()
+        let context = stack.context()
+        try context.performAndWait {
+            let city = try context.get(id, City.self)
+            _ = city.name
+            var calls = 0
+            let tokens = [
+                Notification.Name.NSManagedObjectContextObjectsDidChange, .NSManagedObjectContextDidMergeChangesObjectIDs,
+            ].map { name in
+                whenPosted(name, by: context) {
+                    calls += 1
+                    #expect(throws: Never.self) { try context.all(City.self) }
+                    guard city.population < 10 else { return }
+                    city.population += 10
+                    #expect(throws: Never.self) { try context.save() }
+                }
+            }
+            let saved = try save(stack) { try $0.get(id, City.self).population = 3 }
+            context.mergeChanges(fromContextDidSave: saved)
+            tokens.forEach { $0.remove() }
+            #expect(calls >= 2)
+            #expect(city.population == 13)
+        }
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `what was changed before a merge is an event of its own`(_ kind: StoreKind) throws {
+        let stack = try Stack(kind)
+        let id = try stack.storeCity()
+        let context = stack.context()
+        try context.performAndWait {
+            let city = try context.get(id, City.self)
+            context.undoManager = UndoManager()
+            city.population = 5
+            let saved = try save(stack) { try $0.get(id, City.self).name = "merged" }
+            context.mergeChanges(fromContextDidSave: saved)
+            context.undo()
+            #expect(city.name == "merged" && city.population == 1)
+            #expect(!context.hasChanges)
+        }
+    }
+
+    // MARK: - From elsewhere
+
+    /// The forms in which changes come from elsewhere.
+    enum Form: String, CaseIterable, Sendable {
+        case ids
+        case uris
+        case uriTexts
+        case idSets
+
+        func data(_ lists: [NSManagedObjectContext.NotificationKey: [NSManagedObjectID]]) -> [AnyHashable: Any] {
+            var data: [AnyHashable: Any] = [:]
+            for (key, ids) in lists {
+                switch self {
+                case .ids: data[key.rawValue] = ids
+                case .uris: data[key.rawValue] = ids.map { $0.uriRepresentation() }
+                case .uriTexts: data[key.rawValue] = ids.map { $0.uriRepresentation().absoluteString }
+                case .idSets: data[key.rawValue] = Set(ids)
+                }
+            }
+            return data
+        }
+    }
+
+    @Test(arguments: Form.allCases, [true, false])
+    func `CS-133, user demand 15: changes of another coordinator come in by ID, into several contexts`(
+        _ form: Form,
+        _ usesObjectKeys: Bool
+    ) throws {
+        let stack = try Stack(.sqlite)
+        let (changedID, deletedID) = (try stack.storeCity("changed"), try stack.storeCity("deleted"))
+        let second = try stack.secondCoordinator()
+        let contexts = [stack.context("first"), stack.context("second")]
+        var cities: [[City]] = []
+        for context in contexts {
+            try context.performAndWait {
+                let known = [try context.get(changedID, City.self), try context.get(deletedID, City.self)]
+                #expect(known.map(\.name) == ["changed", "deleted"])
+                cities.append(known)
+            }
+        }
+        let writer = NSManagedObjectContext(.privateQueue)
+        writer.persistentStoreCoordinator = second
+        let newURI = try writer.performAndWait {
+            for city in try writer.all(City.self) {
+                if city.name == "changed" { city.name = "theirs" } else { writer.delete(city) }
+            }
+            let city = City(context: writer)
+            city.name = "new"
+            try writer.save()
+            return city.objectID.uriRepresentation()
+        }
+        let newID = try #require(stack.coordinator.managedObjectID(forURIRepresentation: newURI))
+        NSManagedObjectContext.mergeChanges(
+            fromRemoteContextSave: form.data(
+                usesObjectKeys
+                    ? [.insertedObjects: [newID], .updatedObjects: [changedID], .deletedObjects: [deletedID]]
+                    : [.insertedObjectIDs: [newID], .updatedObjectIDs: [changedID], .deletedObjectIDs: [deletedID]]
+            ),
+            into: contexts
+        )
+        for (context, known) in zip(contexts, cities) {
+            context.performAndWait {
+                #expect(known[0].name == "theirs")
+                #expect(known[1].isDeleted)
+                #expect((context.registeredObject(for: newID) as? City)?.name == "new")
+                #expect(!context.hasChanges)
+            }
+        }
+        for store in second.persistentStores { try second.remove(store) }
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `CS-133 what nobody knows is left out`(_ kind: StoreKind) throws {
+        let stack = try Stack(kind)
+        let id = try stack.storeCity()
+        let context = stack.context()
+        let log = NotificationLog(.ofContexts, of: context)
+        NSManagedObjectContext.mergeChanges(
+            fromRemoteContextSave: [
+                NSUpdatedObjectIDsKey: ["x-coredata://NOWHERE/City/p1", "nonsense", 7, id] as [Any],
+                "strange": [id],
+                NSDeletedObjectsKey: "no list",
+            ],
+            into: [context]
+        )
+        #expect(log.entries.map { $0.ids(NSUpdatedObjectIDsKey) } == [[id]])
+        NSManagedObjectContext.mergeChanges(fromRemoteContextSave: [:], into: [context])
+        NSManagedObjectContext.mergeChanges(fromRemoteContextSave: [NSUpdatedObjectsKey: [id]], into: [])
+        #expect(log.entries.count == 1)
+    }
+
+    @Test func `a did-save of another coordinator on the same file is merged, by ID`() throws {
+        let stack = try Stack(.sqlite)
+        let id = try stack.storeCity("old")
+        let second = try stack.secondCoordinator()
+        let context = stack.context()
+        let writer = NSManagedObjectContext(.privateQueue)
+        writer.persistentStoreCoordinator = second
+        let log = NotificationLog([.NSManagedObjectContextDidSave], of: writer)
+        try context.performAndWait {
+            let city = try context.get(id, City.self)
+            #expect(city.name == "old")
+            try writer.performAndWait {
+                try writer.all(City.self).first?.name = "theirs"
+                try writer.save()
+            }
+            context.mergeChanges(fromContextDidSave: try #require(log.entries.first).notification)
+            #expect(city.name == "theirs")
+        }
+        for store in second.persistentStores { try second.remove(store) }
+    }
+}

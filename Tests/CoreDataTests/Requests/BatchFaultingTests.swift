@@ -1,0 +1,147 @@
+import TestSupport
+import Testing
+
+@testable import CoreData
+
+@Suite("Faults in batches")
+struct BatchFaultingTests {
+    private func request(_ size: Int = 10) -> NSFetchRequest<Venue> {
+        let request = venues()
+        request.fetchBatchSize = size
+        return request
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `the first touch of a member reads its batch`(_ kind: StoreKind) throws {
+        let stack = try Stack(kind)
+        try stack.storeVenues(45)
+        stack.coolDown()
+        let log = try QueryLog(stack)
+        let context = stack.context()
+        try context.performAndWait { () throws -> Void in
+            let found = try context.fetch(request())
+            #expect(found.count == 45 && found.allSatisfy { $0.isFault })
+            #expect(log.saw(1))
+            #expect(found[13].name == "013")
+            #expect(log.saw(1))
+            #expect(found[10].name == "010" && found[19].name == "019")
+            #expect(found[11].isFault && log.saw(0))
+            #expect(found.map(\.name) == (0..<45).map { String(format: "%03d", $0) })
+            #expect(log.saw(4))
+            #expect(context.batchedFetches.isEmpty)
+        }
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `a batch that everything fits in is read at once`(_ kind: StoreKind) throws {
+        let stack = try Stack(kind)
+        try stack.storeVenues(45)
+        stack.coolDown()
+        let log = try QueryLog(stack)
+        let context = stack.context()
+        try context.performAndWait { () throws -> Void in
+            let request = request(10)
+            request.fetchLimit = 10
+            #expect(try context.fetch(request).map(\.name).count == 10)
+            #expect(log.saw(1))
+        }
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `unsaved changes and deletions count, and a row that goes leaves a fault`(_ kind: StoreKind) throws {
+        let stack = try Stack(kind)
+        let ids = try stack.storeVenues(30)
+        stack.coolDown()
+        let context = stack.context()
+        try context.performAndWait { () throws -> Void in
+            let changed: Venue = try context.get(ids[0])
+            changed.name = "0155"
+            context.delete(try context.get(ids[1], Venue.self))
+            let added = Venue(context: context)
+            added.name = "0145"
+            let found = try context.fetch(request(5))
+            try stack.delete(ids[20])
+            #expect(found.count == 30)
+            #expect(found.first?.name == "002")
+            let index = try #require(found.firstIndex { $0 === added })
+            #expect(found[index - 1 ... index + 2].map(\.name) == ["014", "0145", "015", "0155"])
+            #expect(found[index + 2] === changed)
+            let gone = try #require(found.first { $0.objectID == ids[20] })
+            #expect(gone.isFault && gone.name == nil && gone.isDeleted)
+        }
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `a batch never overwrites what is realised or changed`(_ kind: StoreKind) throws {
+        let stack = try Stack(kind)
+        let ids = try stack.storeVenues(10)
+        let context = stack.context()
+        try context.performAndWait { () throws -> Void in
+            let realised: Venue = try context.get(ids[1])
+            #expect(realised.price == 1)
+            let changed: Venue = try context.get(ids[2])
+            changed.price = 200
+            try stack.change(ids[1], Venue.self) { venue, _ in venue.price = 100 }
+            try stack.change(ids[3], Venue.self) { venue, _ in venue.price = 300 }
+            let found = try context.fetch(request(5))
+            #expect(found.map(\.price)[..<5] == [0, 1, 200, 300, 4])
+        }
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `what a request prefetches comes with each batch`(_ kind: StoreKind) throws {
+        let stack = try Stack(kind)
+        try stack.storeVenues(30)
+        stack.coolDown()
+        let log = try QueryLog(stack)
+        let context = stack.context()
+        try context.performAndWait { () throws -> Void in
+            let request = request(10)
+            request.relationshipKeyPathsForPrefetching = ["city"]
+            let found = try context.fetch(request)
+            #expect(log.saw(1))
+            #expect(found.compactMap { $0.city?.name }.count == 30)
+            // Three batches, and the three cities once: they are known afterwards.
+            #expect(log.saw(4))
+        }
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `the context forgets a batched fetch that nobody holds`(_ kind: StoreKind) throws {
+        let stack = try Stack(kind)
+        try stack.storeVenues(30)
+        let context = stack.context()
+        try context.performAndWait { () throws -> Void in
+            _ = try context.fetch(request(5)).count
+            #expect(context.batchedFetches.count == 1)
+            context.sweep()
+            #expect(context.batchedFetches.isEmpty)
+            for _ in 0..<20 { _ = try context.fetch(request(5)) }
+            #expect(context.batchedFetches.count <= 8)
+            context.reset()
+            #expect(context.batchedFetches.isEmpty)
+        }
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `faults of a to-many are filled by one fetch with SELF IN`(_ kind: StoreKind) throws {
+        let stack = try Stack(kind)
+        try stack.storeVenues(60)
+        stack.coolDown()
+        let log = try QueryLog(stack)
+        let context = stack.context()
+        try context.performAndWait { () throws -> Void in
+            let city = try #require(try context.fetch(NSFetchRequest<City>(entityName: "City")).first)
+            let faults = city.venues
+            #expect(faults.count == 20 && faults.allSatisfy { $0.isFault })
+            log.clear()
+            let request = NSFetchRequest<Venue>(entityName: "Venue")
+            request.predicate = NSPredicate(format: "SELF IN %@", faults)
+            request.returnsObjectsAsFaults = false
+            let filled = try context.fetch(request)
+            #expect(Set(filled) == faults && faults.allSatisfy { !$0.isFault })
+            #expect(log.saw(1))
+            #expect(faults.allSatisfy { $0.name != nil } && log.saw(0))
+        }
+    }
+}

@@ -1,0 +1,85 @@
+import Foundation
+import TestSupport
+import Testing
+
+@testable import CoreData
+
+@Suite("Objects in predicates")
+struct ObjectPredicateTests {
+    /// Ten venues; those with an even number are in a city.
+    private func venues(_ kind: StoreKind) throws -> (NSManagedObjectContext, [Venue], City) {
+        let context = try Stack(kind).context()
+        return try context.performAndWait {
+            let city = City(context: context)
+            city.name = "Lisbon"
+            let venues = (0..<10).map { number in
+                let venue = Venue(context: context)
+                venue.price = Int16(number)
+                venue.city = number.isMultiple(of: 2) ? city : nil
+                return venue
+            }
+            try context.save()
+            return (context, venues, city)
+        }
+    }
+
+    private func prices(_ context: NSManagedObjectContext, _ text: String, _ arguments: Any...) throws -> [Int16] {
+        let request = NSFetchRequest<Venue>(entityName: "Venue")
+        request.predicate = NSPredicate(format: text, argumentArray: arguments)
+        request.sortDescriptors = [NSSortDescriptor(key: "price", ascending: true)]
+        let found = try context.fetch(request)
+        let all = try context.fetch(NSFetchRequest<Venue>(entityName: "Venue"))
+        #expect(Set(all.filter { request.predicate?.evaluate(with: $0) == true }) == Set(found), "\(text)")
+        return found.map(\.price)
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `objects and their IDs come in any collection`(_ kind: StoreKind) throws {
+        let (context, venues, city) = try venues(kind)
+        try context.performAndWait { () throws in
+            let chosen = [venues[3], venues[1], venues[4]]
+            let ids = chosen.map(\.objectID)
+            let collections: [Any] = [
+                chosen, Set(chosen), ids, Set(ids), NSArray(array: chosen), NSSet(array: ids), NSOrderedSet(array: chosen),
+                [chosen[0], ids[1], chosen[2].objectID, NSNull()] as [Any], ["a": chosen[0], "b": chosen[1], "c": chosen[2]],
+            ]
+
+            for collection in collections {
+                #expect(try prices(context, "SELF IN %@", collection) == [1, 3, 4])
+                #expect(try prices(context, "objectID IN %@", collection) == [1, 3, 4])
+                #expect(try prices(context, "%@ CONTAINS SELF", collection) == [1, 3, 4])
+                #expect(try prices(context, "NOT SELF IN %@", collection).count == 7)
+                #expect(try prices(context, "ANY city.venues IN %@", collection) == [0, 2, 4, 6, 8])
+            }
+            #expect(try prices(context, "SELF == %@", venues[3]) == [3])
+            #expect(try prices(context, "SELF != %@", venues[3].objectID).count == 9)
+            #expect(try prices(context, "%@ == objectID", venues[3].objectID) == [3])
+            #expect(try prices(context, "city == %@", city) == [0, 2, 4, 6, 8])
+            #expect(try prices(context, "city IN %@", [city.objectID]) == [0, 2, 4, 6, 8])
+            #expect(try prices(context, "city.objectID != %@", city.objectID) == [1, 3, 5, 7, 9])
+            #expect(try prices(context, "city IN %@", [NSNull()]) == [1, 3, 5, 7, 9])
+            #expect(try prices(context, "SELF IN %@", [Any]()) == [])
+            // An object that was never saved, and one of another entity, are nowhere.
+            #expect(try prices(context, "SELF IN %@", [city, User(context: context)] as [NSManagedObject]) == [])
+        }
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `tens of thousands of values are looked up`(_ kind: StoreKind) throws {
+        let (context, venues, _) = try venues(kind)
+        try context.performAndWait {
+            let numbers = Array(0..<50_000).filter { $0 != 4 }
+            let texts = numbers.map { "x\($0)" }
+            venues[2].name = "x2"
+            venues[4].name = "X4"
+            venues[6].name = "X6"
+            try context.save()
+
+            #expect(try prices(context, "price IN %@", numbers) == [0, 1, 2, 3, 5, 6, 7, 8, 9])
+            #expect(try prices(context, "name IN %@", texts) == [2])
+            #expect(try prices(context, "name IN[c] %@", texts) == [2, 6])
+            #expect(try prices(context, "NOT name IN %@ AND price IN %@", texts, numbers).count == 8)
+            #expect(try prices(context, "SUBQUERY(city.venues, $v, $v.price IN %@).@count == 4", numbers).count == 5)
+        }
+    }
+}

@@ -1,0 +1,212 @@
+import CoreData
+import TestSupport
+import Testing
+
+@Suite("Trees: parentConflictPolicy")
+struct TreeConflictTests {
+    let stack: Stack
+    let id: NSManagedObjectID
+    let parent: NSManagedObjectContext
+    let first: NSManagedObjectContext
+    let second: NSManagedObjectContext
+
+    init() throws {
+        stack = try Stack(.memory)
+        id = try stack.storeCity("start", population: 1)
+        parent = stack.context("parent")
+        first = parent.child("first")
+        second = parent.child("second")
+    }
+
+    /// The first child changes name and population, the second only the name, and the first saves.
+    private func collide(_ policy: NSMergePolicy) throws {
+        second.parentConflictPolicy = policy
+        for child in [first, second] { try child.look(id, City.self) { _ = $0.name } }
+        try first.edit(id, City.self) {
+            $0.name = "first"
+            $0.population = 10
+        }
+        try second.edit(id, City.self) { $0.name = "second" }
+        try first.saveAndWait()
+    }
+
+    private func expect(_ name: String, _ population: Int64) throws {
+        for context in [second, parent] {
+            try context.look(id, City.self) { #expect($0.name == name && $0.population == population, "\(context)") }
+        }
+        second.performAndWait { #expect(!second.hasChanges) }
+    }
+
+    @Test func `without a policy there is no conflict`() throws {
+        #expect(first.parentConflictPolicy == nil)
+        try collide(.error)
+        second.parentConflictPolicy = nil
+        try second.saveAndWait()
+        try expect("second", 10)
+    }
+
+    @Test func `the error policy throws 133020 with the conflicts, and both contexts are as before`() throws {
+        try collide(.error)
+        let fresh = second.insertCity("new")
+        let error = #expect(throws: CocoaError.self) { try second.saveAndWait() }
+        #expect(error?.code == .managedObjectMerge)
+        let conflicts = error?.userInfo[NSPersistentStoreSaveConflictsErrorKey] as? [NSMergeConflict]
+        try second.performAndWait {
+            let conflict = try #require(conflicts?.first)
+            #expect(conflicts?.count == 1)
+            #expect(conflict.sourceObject.objectID == id)
+            #expect(conflict.oldVersionNumber == 1 && conflict.newVersionNumber == 2)
+            #expect(conflict.objectSnapshot?["name"] as? String == "start")
+            #expect(conflict.cachedSnapshot?["name"] as? String == "first")
+            #expect((conflict.cachedSnapshot?["population"] as? NSNumber)?.int64Value == 10)
+            #expect(conflict.persistedSnapshot == nil)
+            #expect(second.insertedObjects.map(\.objectID) == [fresh])
+            #expect(second.updatedObjects.map(\.objectID) == [id])
+            #expect(try second.get(id, City.self).name == "second")
+            #expect(try second.get(id, City.self).changedValues().keys.sorted() == ["name"])
+        }
+        parent.performAndWait { #expect(parent.insertedObjects.isEmpty) }
+        try parent.look(id, City.self) { #expect($0.name == "first") }
+        // Once the cause is gone the same save succeeds.
+        try second.performAndWait {
+            second.refresh(try second.get(id, City.self), mergeChanges: true)
+            try second.save()
+        }
+        try expect("second", 10)
+    }
+
+    @Test func `object trump keeps the child's changes and the parent's others`() throws {
+        try collide(.mergeByPropertyObjectTrump)
+        try second.saveAndWait()
+        try expect("second", 10)
+    }
+
+    @Test func `store trump keeps the parent's changes`() throws {
+        try collide(.mergeByPropertyStoreTrump)
+        try second.edit(id, City.self) { _ in }
+        try second.saveAndWait()
+        try expect("first", 10)
+    }
+
+    @Test func `overwrite keeps the child's object as a whole`() throws {
+        try collide(.overwrite)
+        try second.saveAndWait()
+        try expect("second", 1)
+    }
+
+    @Test func `rollback drops the child's changes`() throws {
+        try collide(.rollback)
+        try second.saveAndWait()
+        try expect("first", 10)
+    }
+
+    @Test func `a policy of the user's decides`() throws {
+        final class Adding: NSMergePolicy, @unchecked Sendable {
+            // @unchecked Sendable: no state.
+            override func resolve(optimisticLockingConflicts list: [NSMergeConflict]) throws {
+                for conflict in list {
+                    let theirs = (conflict.cachedSnapshot?["population"] as? NSNumber)?.int64Value ?? 0
+                    let city = conflict.sourceObject as? City
+                    city?.population += theirs
+                }
+            }
+        }
+        second.parentConflictPolicy = Adding(merge: .mergeByPropertyObjectTrumpMergePolicyType)
+        try second.edit(id, City.self) { $0.population = 5 }
+        try first.edit(id, City.self) { $0.population = 7 }
+        try first.saveAndWait()
+        try second.saveAndWait()
+        try expect("start", 12)
+    }
+
+    @Test func `a change against a deletion, and a deletion against a change, are conflicts`() throws {
+        let other = try stack.storeCity("other", population: 1)
+        second.parentConflictPolicy = .error
+        for child in [first, second] {
+            try child.look(id, City.self) { _ = $0.name }
+            try child.look(other, City.self) { _ = $0.name }
+        }
+        try first.performAndWait {
+            first.delete(try first.get(id, City.self))
+            try first.get(other, City.self).population = 2
+            try first.save()
+        }
+        try second.performAndWait {
+            try second.get(id, City.self).population = 3
+            second.delete(try second.get(other, City.self))
+            let error = #expect(throws: CocoaError.self) { try second.save() }
+            let conflicts = error?.userInfo[NSPersistentStoreSaveConflictsErrorKey] as? [NSMergeConflict] ?? []
+            #expect(conflicts.count == 2)
+            #expect(conflicts.first { $0.sourceObject.objectID == id }?.newVersionNumber == 0)
+            // Memory wins: one comes back, the other goes.
+            second.parentConflictPolicy = .mergeByPropertyObjectTrump
+            try second.save()
+        }
+        try parent.performAndWait {
+            #expect(try parent.all(City.self).map(\.objectID) == [id])
+            #expect(try parent.get(id, City.self).population == 3)
+            try parent.save()
+        }
+        #expect(try stack.count("City") == 1)
+        #expect(try stack.read(id, City.self) { $0.population } == 3)
+    }
+
+    @Test func `under store trump deletions of the parent stand`() throws {
+        second.parentConflictPolicy = .mergeByPropertyStoreTrump
+        try second.edit(id, City.self) { $0.population = 3 }
+        try first.performAndWait {
+            first.delete(try first.existingObject(with: id))
+            try first.save()
+        }
+        try second.saveAndWait()
+        parent.performAndWait { #expect(parent.deletedObjects.count == 1) }
+        #expect(try second.cityNames() == [])
+    }
+
+    @Test func `what the child saved itself, and what the parent saved since, is no conflict`() throws {
+        second.parentConflictPolicy = .error
+        for number in 1...3 {
+            try second.edit(id, City.self) { $0.population = Int64(number) }
+            try second.saveAndWait()
+            try parent.saveAndWait()
+        }
+        let fresh = second.insertCity("new")
+        try second.saveAndWait()
+        try second.performAndWait {
+            let venue = Venue(context: second)
+            venue.city = try second.get(fresh, City.self)
+            try second.save()
+        }
+        try parent.saveAndWait()
+        try second.edit(fresh, City.self) { $0.population = 4 }
+        try second.performAndWait { try #require(try second.all(Venue.self).first).price = 4 }
+        try second.saveAndWait()
+        try parent.saveAndWait()
+        #expect(try stack.read(fresh, City.self) { $0.population } == 4)
+    }
+
+    @Test func `changes of different objects, and additions to one relationship, do not conflict`() throws {
+        let other = try stack.storeCity("other")
+        for child in [first, second] {
+            child.parentConflictPolicy = .error
+            try child.look(id, City.self) { _ = $0.venues }
+        }
+        try first.edit(id, City.self) { $0.venues.insert(Venue(context: first)) }
+        try second.edit(id, City.self) { $0.venues.insert(Venue(context: second)) }
+        try second.edit(other, City.self) { $0.population = 2 }
+        try first.saveAndWait()
+        try second.saveAndWait()
+        try parent.look(id, City.self) { #expect($0.venues.count == 2) }
+    }
+
+    @Test func `CS-111: detectConflicts(for:) in a child checks an object that it does not change`() throws {
+        second.parentConflictPolicy = .error
+        try second.performAndWait {
+            second.detectConflicts(for: try second.existingObject(with: id))
+        }
+        second.insertCity("depends on it")
+        try first.edit(id, City.self) { $0.population = 2 }
+        try first.saveAndWait()
+        #expect { try second.saveAndWait() } throws: { $0.cocoaCode == .managedObjectMerge }
+    }
+}

@@ -1,0 +1,277 @@
+import CoreData
+import TestSupport
+import Testing
+
+@Suite("Trees: fetching through the parent")
+struct TreeFetchTests {
+    @Test(arguments: StoreKind.allCases)
+    func `CS-44: a child's fetch answers from the parent's state, unsaved changes included`(_ kind: StoreKind) throws {
+        let stack = try Stack(kind)
+        let (stays, changes, goes) = (
+            try stack.storeCity("Aveiro"), try stack.storeCity("Beja"), try stack.storeCity("Chaves")
+        )
+        let (parent, child) = stack.pair()
+        try parent.edit(changes, City.self) { $0.name = "Bragança" }
+        try parent.performAndWait { parent.delete(try parent.existingObject(with: goes)) }
+        let fresh = parent.insertCity("Dornes")
+        #expect(try child.cityNames() == ["Aveiro", "Bragança", "Dornes"])
+        try child.performAndWait {
+            let ids = Set(try child.all(City.self).map(\.objectID))
+            #expect(ids == [stays, changes, fresh])
+            #expect(try child.count(for: NSFetchRequest<City>(entityName: "City")) == 3)
+        }
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `CS-45: stored values reach a grandchild through all levels`(_ kind: StoreKind) throws {
+        let stack = try Stack(kind)
+        let id = try stack.storeCity("Porto", population: 230_000)
+        let (_, _, leaf) = stack.chain()
+        try leaf.performAndWait {
+            let city = try #require(try leaf.all(City.self).first)
+            #expect(city.objectID == id)
+            #expect(city.name == "Porto")
+            #expect(city.population == 230_000)
+        }
+    }
+
+    @Test func `a grandchild sees the unsaved changes of every level`() throws {
+        let stack = try Stack(.sqlite)
+        let id = try stack.storeCity("Porto")
+        let (root, middle, leaf) = stack.chain()
+        try root.edit(id, City.self) { $0.population = 5 }
+        root.insertCity("Root")
+        middle.insertCity("Middle")
+        leaf.insertCity("Leaf")
+        try middle.edit(id, City.self) { $0.name = "Oporto" }
+        #expect(try leaf.cityNames() == ["Leaf", "Middle", "Oporto", "Root"])
+        #expect(try leaf.look(id, City.self) { $0.population } == 5)
+        #expect(try middle.cityNames() == ["Middle", "Oporto", "Root"])
+        #expect(try root.cityNames() == ["Porto", "Root"])
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `CS-46: a child lays its own inserts, changes and deletes over the parent's answer`(_ kind: StoreKind) throws {
+        let stack = try Stack(kind)
+        let (first, second) = (try stack.storeCity("Aveiro"), try stack.storeCity("Beja"))
+        let (parent, child) = stack.pair()
+        let third = parent.insertCity("Coimbra")
+        child.insertCity("Dornes")
+        try child.performAndWait {
+            child.delete(try child.existingObject(with: first))
+            try child.get(second, City.self).name = "Elvas"
+            try child.get(third, City.self).name = "Faro"
+        }
+        #expect(try child.cityNames() == ["Dornes", "Elvas", "Faro"])
+        #expect(try parent.cityNames() == ["Aveiro", "Beja", "Coimbra"])
+        try child.performAndWait {
+            let request = NSFetchRequest<City>(entityName: "City")
+            request.predicate = NSPredicate(format: "name < %@", "F")
+            let count = try child.count(for: request)
+            #expect(count == 2)
+            request.includesPendingChanges = false
+            // What counts as saved for a child is what its parent has.
+            #expect(try child.count(for: request) == 3)
+        }
+    }
+
+    @Test func `CS-47: a parent never sees a child's unsaved changes`() throws {
+        let stack = try Stack(.memory)
+        let id = try stack.storeCity("Lagos")
+        let (parent, child) = stack.pair()
+        child.insertCity("Tavira")
+        try child.edit(id, City.self) { $0.name = "Changed" }
+        try child.performAndWait { child.delete(try child.existingObject(with: id)) }
+        #expect(try parent.cityNames() == ["Lagos"])
+        parent.performAndWait {
+            #expect(!parent.hasChanges)
+            #expect(parent.insertedObjects.isEmpty && parent.deletedObjects.isEmpty)
+        }
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `order, offset and limit hold over the changes of all levels`(_ kind: StoreKind) throws {
+        let stack = try Stack(kind)
+        for number in 0..<10 { _ = try stack.storeCity("c\(number)", population: Int64(number) * 10) }
+        let (root, middle, leaf) = stack.chain()
+        root.insertCity("root", population: 15)
+        middle.insertCity("middle", population: 25)
+        leaf.insertCity("leaf", population: 35)
+        try middle.performAndWait {
+            let request = NSFetchRequest<City>(entityName: "City")
+            request.predicate = NSPredicate(format: "name == %@", "c4")
+            try middle.delete(#require(try middle.fetch(request).first))
+        }
+        try leaf.performAndWait {
+            let request = NSFetchRequest<City>(entityName: "City")
+            request.sortDescriptors = [NSSortDescriptor(key: "population", ascending: true)]
+            let names = try leaf.fetch(request).map(\.name)
+            #expect(names == ["c0", "c1", "root", "c2", "middle", "c3", "leaf", "c5", "c6", "c7", "c8", "c9"])
+            request.fetchOffset = 2
+            request.fetchLimit = 5
+            #expect(try leaf.fetch(request).map(\.name) == ["root", "c2", "middle", "c3", "leaf"])
+            #expect(try leaf.count(for: request) == 5)
+            let ids = NSFetchRequest<NSManagedObjectID>(entityName: "City")
+            ids.resultType = .managedObjectIDResultType
+            ids.sortDescriptors = request.sortDescriptors
+            ids.fetchOffset = 2
+            ids.fetchLimit = 5
+            #expect(try leaf.fetch(ids) == leaf.fetch(request).map(\.objectID))
+            let count = NSFetchRequest<NSNumber>(entityName: "City")
+            count.resultType = .countResultType
+            #expect(try leaf.fetch(count) == [12])
+        }
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `a predicate over a relationship sees the parent's unsaved objects on both ends`(_ kind: StoreKind) throws {
+        let stack = try Stack(kind)
+        let (parent, child) = stack.pair()
+        let (cityID, venueID) = parent.performAndWait {
+            let city = City(context: parent)
+            city.name = "Porto"
+            let venue = Venue(context: parent)
+            venue.name = "Bar"
+            venue.city = city
+            return (city.objectID, venue.objectID)
+        }
+        try child.performAndWait {
+            let request = NSFetchRequest<Venue>(entityName: "Venue")
+            request.predicate = NSPredicate(format: "city.name == %@", "Porto")
+            #expect(try child.fetch(request).map(\.objectID) == [venueID])
+            request.predicate = NSPredicate(format: "city == %@", try child.get(cityID, City.self))
+            #expect(try child.fetch(request).map(\.objectID) == [venueID])
+            request.predicate = NSPredicate(format: "city == %@", cityID)
+            #expect(try child.fetch(request).map(\.objectID) == [venueID])
+            let cities = NSFetchRequest<City>(entityName: "City")
+            cities.predicate = NSPredicate(format: "ANY venues.name == %@", "Bar")
+            #expect(try child.fetch(cities).map(\.objectID) == [cityID])
+        }
+    }
+
+    @Test func `sub-entities and several stores go through the tree`() throws {
+        let stack = try Stack(.memory)
+        let (parent, child) = stack.pair()
+        parent.performAndWait {
+            _ = Bar(context: parent)
+            _ = Venue(context: parent)
+        }
+        try child.performAndWait {
+            let request = NSFetchRequest<Venue>(entityName: "Venue")
+            let venues = try child.fetch(request)
+            #expect(venues.count == 2 && venues.contains { $0 is Bar })
+            request.includesSubentities = false
+            #expect(try child.fetch(request).count == 1)
+            #expect(try child.count(for: NSFetchRequest<Bar>(entityName: "Bar")) == 1)
+        }
+        let second = try stack.coordinator.addPersistentStore(type: .inMemory, configuration: nil, at: stack.folder)
+        let writer = stack.context()
+        try writer.performAndWait {
+            for (name, store) in [("first", stack.coordinator.persistentStores[0]), ("second", second)] {
+                let city = City(context: writer)
+                city.name = name
+                writer.assign(city, to: store)
+            }
+            try writer.save()
+        }
+        parent.insertCity("new")
+        #expect(try child.cityNames() == ["first", "new", "second"])
+        try child.performAndWait {
+            let request = NSFetchRequest<City>(entityName: "City")
+            request.sortDescriptors = [NSSortDescriptor(key: "name", ascending: false)]
+            request.fetchLimit = 2
+            #expect(try child.fetch(request).map(\.name) == ["second", "new"])
+            request.affectedStores = [second]
+            request.fetchLimit = 0
+            request.predicate = NSPredicate(format: "name != %@", "new")
+            #expect(try child.fetch(request).map(\.name) == ["second"])
+            // A change in the child goes back into the store that the object is from.
+            let city = try #require(try child.fetch(request).first)
+            city.name = "zweite"
+            try child.save()
+        }
+        try parent.saveAndWait()
+        try writer.performAndWait {
+            let request = NSFetchRequest<City>(entityName: "City")
+            request.affectedStores = [second]
+            request.predicate = NSPredicate(format: "name == %@", "zweite")
+            let count = try writer.count(for: request)
+            #expect(count == 1)
+        }
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `a child's fetch and its faults register nothing in the parent`(_ kind: StoreKind) throws {
+        let stack = try Stack(kind)
+        for number in 0..<50 { _ = try stack.storeCity("c\(number)") }
+        let (root, middle, leaf) = stack.chain()
+        #expect(try leaf.cityNames().count == 50)
+        for context in [root, middle] {
+            context.performAndWait { #expect(context.registeredObjects.isEmpty) }
+        }
+        // Also where the parent has to fold in changes of its own.
+        middle.insertCity("new")
+        #expect(try leaf.cityNames().count == 51)
+        try leaf.performAndWait {
+            leaf.reset()
+            let request = NSFetchRequest<City>(entityName: "City")
+            request.includesPropertyValues = false
+            let names = try leaf.fetch(request).map(\.name)
+            #expect(names.count == 51)
+        }
+        middle.performAndWait { #expect(middle.registeredObjects.count == 1) }
+        root.performAndWait { #expect(root.registeredObjects.isEmpty) }
+    }
+
+    @Test func `a fault that was fetched shows what the parent changed afterwards`() throws {
+        let stack = try Stack(.memory)
+        let id = try stack.storeCity("before")
+        let (parent, child) = stack.pair()
+        let city = try child.performAndWait { try #require(try child.all(City.self).first) }
+        try parent.edit(id, City.self) { $0.name = "after" }
+        child.performAndWait { #expect(city.isFault && city.name == "after") }
+        // Once loaded it stays as it is until it is refreshed.
+        try parent.edit(id, City.self) { $0.name = "later" }
+        child.performAndWait { #expect(city.name == "after") }
+        try parent.edit(id, City.self) { $0.name = "latest" }
+        child.performAndWait {
+            child.refresh(city, mergeChanges: false)
+            #expect(city.name == "latest")
+        }
+    }
+
+    @Test func `what a child was shown does not change with the parent's next edit`() throws {
+        let stack = try Stack(.memory)
+        let (parent, child) = stack.pair()
+        let (city, id) = parent.performAndWait {
+            let city = City(context: parent)
+            city.name = "one"
+            return (city, city.objectID)
+        }
+        let seen = try child.performAndWait { try typed(child.existingObject(with: id)) as City }
+        // In the same event of the parent, where edits go straight to the row.
+        parent.performAndWait { city.name = "two" }
+        child.performAndWait { #expect(seen.name == "one") }
+        parent.performAndWait { #expect(city.name == "two") }
+        let fetched = try child.performAndWait { try child.all(City.self) }
+        #expect(fetched == [seen])
+        child.performAndWait { #expect(seen.name == "one") }
+        let request = NSFetchRequest<City>(entityName: "City")
+        request.shouldRefreshRefetchedObjects = true
+        try child.performAndWait {
+            _ = try child.fetch(request)
+            #expect(seen.name == "two")
+        }
+    }
+
+    @Test func `a fetch of a child from inside its parent's block does not deadlock`() throws {
+        let stack = try Stack(.memory)
+        let (parent, child) = stack.pair()
+        try parent.performAndWait {
+            let city = City(context: parent)
+            city.name = "inside"
+            let names = try child.performAndWait { try child.all(City.self).map(\.name) }
+            #expect(names == ["inside"])
+        }
+    }
+}
