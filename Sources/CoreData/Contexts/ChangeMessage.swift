@@ -49,7 +49,9 @@ struct ChangeMessage: Sendable {
         }
     }
 
-    private static func openStore(of object: NSManagedObject, _ coordinator: NSPersistentStoreCoordinator?) -> OpenStore? {
+    private static func openStore(of object: NSManagedObject, _ coordinator: NSPersistentStoreCoordinator?)
+        -> OpenStore?
+    {
         if object.storeSlot < 0 { return coordinator?.storeForInsertion(of: object.layout) }
         return coordinator?.openStore(at: Int(object.storeSlot))
     }
@@ -139,7 +141,8 @@ struct WaitingMerges: Sendable {
     /// Adds a message.
     ///
     /// - Returns: Whether somebody has to see to it that the messages are merged.
-    mutating func add(_ message: ChangeMessage, isRequested: Bool, _ waiter: CheckedContinuation<Void, Never>?) -> Bool {
+    mutating func add(_ message: ChangeMessage, isRequested: Bool, _ waiter: CheckedContinuation<Void, Never>?) -> Bool
+    {
         if isRequested { requested.append(message) } else { followed.append(message) }
         if let waiter { waiters.append(waiter) }
         rowCount += message.count

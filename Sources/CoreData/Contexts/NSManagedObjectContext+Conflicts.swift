@@ -20,6 +20,8 @@ extension NSManagedObjectContext {
             return
         }
         switch type {
+        // What is only checked, by `detectConflicts(for:)`, has nothing to win with.
+        case _ where !object.flags.contains(.updated): object.rebase(onto: newer)
         case .mergeByPropertyObjectTrumpMergePolicyType: object.rebase(onto: newer)
         case .mergeByPropertyStoreTrumpMergePolicyType:
             object.rebase(onto: newer, storeWins: true)

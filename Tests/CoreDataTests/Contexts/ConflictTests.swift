@@ -64,7 +64,8 @@ struct ConflictTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `user demand 12: an error has all conflicts, and a made one has what it was made of`(_ kind: StoreKind) throws {
+    func `user demand 12: an error has all conflicts, and a made one has what it was made of`(_ kind: StoreKind) throws
+    {
         let stack = try Stack(kind)
         let ids = try (0..<5).map { try stack.storeCity("city \($0)") }
         let context = stack.context()
@@ -97,6 +98,7 @@ struct ConflictTests {
         try context.performAndWait {
             for id in ids.prefix(5) { try context.get(id, City.self).population = 10 }
             context.delete(try context.get(ids[5], City.self))
+            context.processPendingChanges()
             for id in ids.prefix(3) { try stack.change(id, City.self) { city, _ in city.population = 20 } }
             try stack.delete(ids[3])
             try stack.change(ids[5], City.self) { city, _ in city.population = 20 }
@@ -118,7 +120,9 @@ struct ConflictTests {
     // MARK: - Detecting
 
     @Test(arguments: StoreKind.allCases)
-    func `CS-111 an unchanged object takes part in the check of the next save, and only of that`(_ kind: StoreKind) throws {
+    func `CS-111 an unchanged object takes part in the check of the next save, and only of that`(_ kind: StoreKind)
+        throws
+    {
         let stack = try Stack(kind)
         let (readID, writtenID) = (try stack.storeCity("read"), try stack.storeCity("written"))
         let context = stack.context()
@@ -155,7 +159,10 @@ struct ConflictTests {
     }
 
     @Test(arguments: StoreKind.allCases, Policy.resolving)
-    func `CS-111 an object that was only read takes the stored values, or comes back`(_ kind: StoreKind, _ policy: Policy)
+    func `CS-111 an object that was only read takes the stored values, or comes back`(
+        _ kind: StoreKind,
+        _ policy: Policy
+    )
         throws
     {
         let stack = try Stack(kind)

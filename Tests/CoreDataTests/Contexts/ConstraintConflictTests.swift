@@ -17,7 +17,9 @@ struct ConstraintConflictTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `CS-113, 114 a conflict with the store names constraint, values, snapshot and objects`(_ kind: StoreKind) throws {
+    func `CS-113, 114 a conflict with the store names constraint, values, snapshot and objects`(_ kind: StoreKind)
+        throws
+    {
         let stack = try Stack(kind)
         let id = try storeUser(stack)
         let context = stack.context()
@@ -38,7 +40,9 @@ struct ConstraintConflictTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `CS-114 a conflict among unsaved objects names them all, and there is one for each constraint`(_ kind: StoreKind)
+    func `CS-114 a conflict among unsaved objects names them all, and there is one for each constraint`(
+        _ kind: StoreKind
+    )
         throws
     {
         let stack = try Stack(kind)

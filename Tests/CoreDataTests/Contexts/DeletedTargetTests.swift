@@ -12,7 +12,9 @@ struct DeletedTargetTests {
         let context = stack.context()
         try context.performAndWait {
             for venue in try context.all(Venue.self) {
-                if let city = venue.city { #expect(throws: Never.self) { try context.existingObject(with: city.objectID) } }
+                if let city = venue.city {
+                    #expect(throws: Never.self) { try context.existingObject(with: city.objectID) }
+                }
                 for tag in venue.tags { #expect(throws: Never.self) { try context.existingObject(with: tag.objectID) } }
             }
             for tag in try context.all(Tag.self) {
@@ -24,7 +26,8 @@ struct DeletedTargetTests {
     }
 
     @Test(arguments: StoreKind.allCases, [true, false])
-    func `are a conflict of the deleted object, which the error policy reports`(_ kind: StoreKind, _ isNew: Bool) throws {
+    func `are a conflict of the deleted object, which the error policy reports`(_ kind: StoreKind, _ isNew: Bool) throws
+    {
         let stack = try Stack(kind)
         let cityID = try stack.storeCity("gone")
         let venueID = try stack.store(Venue.self) { venue, _ in venue.name = "bar" }
@@ -48,7 +51,10 @@ struct DeletedTargetTests {
     }
 
     @Test(arguments: StoreKind.allCases, Policy.resolving)
-    func `become nil where the store wins, and bring the object back where memory wins`(_ kind: StoreKind, _ policy: Policy)
+    func `become nil where the store wins, and bring the object back where memory wins`(
+        _ kind: StoreKind,
+        _ policy: Policy
+    )
         throws
     {
         let stack = try Stack(kind)
@@ -77,7 +83,10 @@ struct DeletedTargetTests {
     }
 
     @Test(arguments: StoreKind.allCases, Policy.resolving)
-    func `become nil for an object that was never read, which nobody could bring back`(_ kind: StoreKind, _ policy: Policy)
+    func `become nil for an object that was never read, which nobody could bring back`(
+        _ kind: StoreKind,
+        _ policy: Policy
+    )
         throws
     {
         let stack = try Stack(kind)

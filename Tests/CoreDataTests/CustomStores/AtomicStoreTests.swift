@@ -13,7 +13,7 @@ struct AtomicStoreTests {
     private func fault(_ fault: JSONStore.Fault?) { JSONStore.faults.withLock { $0[url] = fault } }
 
     private func names(_ stack: CustomStack) throws -> [String?] {
-        try stack.inContext { context in
+        try stack.inContext { context throws in
             let request = NSFetchRequest<Venue>(entityName: "Venue")
             request.sortDescriptors = [NSSortDescriptor(key: "name", ascending: true)]
             return try context.fetch(request).map(\.name)
@@ -23,7 +23,7 @@ struct AtomicStoreTests {
     @Test
     func `predicates are evaluated by the framework, over relationships too`() throws {
         let stack = try CustomStack.json(url)
-        try stack.inContext { context in
+        try stack.inContext { context throws in
             for (index, name) in ["Porto", "Rome"].enumerated() {
                 let city = City(context: context)
                 city.name = name
@@ -36,7 +36,7 @@ struct AtomicStoreTests {
             try context.save()
         }
         for stack in [stack, try .json(url)] {
-            try stack.inContext { context in
+            try stack.inContext { context throws in
                 let venues = NSFetchRequest<Venue>(entityName: "Venue")
                 venues.predicate = NSPredicate(format: "city.name BEGINSWITH[c] 'r' AND name ENDSWITH '1'")
                 #expect(try context.fetch(venues).map(\.name) == ["Rome 1"])
@@ -66,7 +66,7 @@ struct AtomicStoreTests {
             #expect(try names(stack) == ["a", "b", "c"])
             fault(nil)
             // What another context saves meanwhile has nothing of the failed save.
-            try stack.inContext { other in
+            try stack.inContext { other throws in
                 try other.get(ids[2], Venue.self).price = 9
                 try other.save()
             }
@@ -99,7 +99,7 @@ struct AtomicStoreTests {
     ) throws {
         let stack = try CustomStack.json(url)
         try stack.storeVenues(["a"])
-        try stack.inContext { context in
+        try stack.inContext { context throws in
             for name in ["b", "c"] { Venue(context: context).name = name }
             self.fault(fault)
             let error = #expect(throws: CocoaError.self) { try context.save() }
@@ -117,7 +117,7 @@ struct AtomicStoreTests {
     func `values that a node fills in come back to the context that saved`() throws {
         let stack = try CustomStack.json(url)
         fault(.capitals)
-        try stack.inContext { context in
+        try stack.inContext { context throws in
             let venue = Venue(context: context)
             venue.name = "loud"
             try context.save()
@@ -133,7 +133,7 @@ struct AtomicStoreTests {
     @Test
     func `uniqueness constraints hold`() throws {
         let stack = try CustomStack.json(url)
-        try stack.inContext { context in
+        try stack.inContext { context throws in
             User(context: context).email = "me"
             try context.save()
             User(context: context).email = "me"
@@ -181,7 +181,7 @@ struct AtomicStoreTests {
             {"entity":"Photo","reference":"2","texts":{"title":"2"},"numbers":{},"links":{}}]}
             """#
         try Data(text.utf8).write(to: url)
-        try CustomStack.json(url).inContext { context in
+        try CustomStack.json(url).inContext { context throws in
             let city = try #require(try context.all(City.self).first)
             #expect(Set(city.venues.map(\.name)) == ["a", "b"])
             let venue = try #require(city.venues.first { $0.name == "a" })

@@ -47,7 +47,7 @@ final class CustomStack: Sendable {
     /// Saves venues with these names; the price of each is its position from 1.
     @discardableResult
     func storeVenues(_ names: [String]) throws -> [NSManagedObjectID] {
-        try inContext { context in
+        try inContext { context throws in
             let venues = names.enumerated().map { index, name in
                 let venue = Venue(context: context)
                 venue.name = name

@@ -22,7 +22,7 @@ struct CustomStoreTests {
         let stack = try CustomStack.make(kind, in: folder)
         let ids = try stack.storeVenues(["a", "b", "c", "d", "e"])
         #expect(ids.allSatisfy { !$0.isTemporaryID && $0.persistentStore === stack.coordinator.persistentStores[0] })
-        try stack.inContext { context in
+        try stack.inContext { context throws in
             let all = request(NSPredicate(format: "price > 1"))
             #expect(try context.fetch(all).map(\.name) == ["b", "c", "d", "e"])
             all.fetchOffset = 1
@@ -53,7 +53,7 @@ struct CustomStoreTests {
         let found = try #require(second.coordinator.managedObjectID(forURIRepresentation: uri))
         #expect(found.uriRepresentation() == uri)
         #expect(found.entity.name == "Venue")
-        try second.inContext { context in
+        try second.inContext { context throws in
             let venue = try #require(try context.existingObject(with: found) as? Venue)
             #expect(venue.name == "a")
             #expect(venue.objectID === found)
@@ -63,7 +63,7 @@ struct CustomStoreTests {
     @Test(arguments: CustomKind.allCases)
     func `relationships of every kind are saved and read`(_ kind: CustomKind) throws {
         let stack = try CustomStack.make(kind, in: folder)
-        try stack.inContext { context in
+        try stack.inContext { context throws in
             let city = City(context: context)
             city.name = "Porto"
             let venues = ["a", "b"].map { name in
@@ -90,7 +90,7 @@ struct CustomStoreTests {
             try context.save()
         }
         for stack in [stack, try stack.reopened(kind)] {
-            try stack.inContext { context in
+            try stack.inContext { context throws in
                 let venues = try context.fetch(request(sortedBy: "name"))
                 #expect(venues.map { $0.city?.name } == ["Porto", "Porto"])
                 #expect(venues[0].city === venues[1].city)
@@ -104,7 +104,7 @@ struct CustomStoreTests {
                 #expect(user.boss == nil)
             }
         }
-        try stack.inContext { context in
+        try stack.inContext { context throws in
             let user = try #require(try context.all(User.self).first)
             user.favourites.reverse()
             let venue = try #require(user.favourites.first)
@@ -113,7 +113,7 @@ struct CustomStoreTests {
             try context.save()
         }
         for stack in [stack, try stack.reopened(kind)] {
-            try stack.inContext { context in
+            try stack.inContext { context throws in
                 let user = try #require(try context.all(User.self).first)
                 #expect(user.favourites.map(\.name) == ["a", "b"])
                 #expect(user.favourites[0].photos.map(\.title) == ["2", "3"])
@@ -127,14 +127,14 @@ struct CustomStoreTests {
     func `sub-entities are fetched with their super-entity, and by themselves`(_ kind: CustomKind) throws {
         let stack = try CustomStack.make(kind, in: folder)
         try stack.storeVenues(["a"])
-        try stack.inContext { context in
+        try stack.inContext { context throws in
             let bar = Bar(context: context)
             bar.name = "b"
             bar.beers = 7
             try context.save()
         }
         for stack in [stack, try stack.reopened(kind)] {
-            try stack.inContext { context in
+            try stack.inContext { context throws in
                 let all = try context.fetch(request(sortedBy: "name"))
                 #expect(all.map(\.name) == ["a", "b"])
                 #expect((all[1] as? Bar)?.beers == 7)
@@ -149,7 +149,7 @@ struct CustomStoreTests {
     @Test(arguments: CustomKind.allCases)
     func `deleted objects go, and delete rules are saved`(_ kind: CustomKind) throws {
         let stack = try CustomStack.make(kind, in: folder)
-        let id = try stack.inContext { context in
+        let id = try stack.inContext { context throws in
             let venue = Venue(context: context)
             venue.name = "a"
             venue.city = City(context: context)
@@ -158,18 +158,18 @@ struct CustomStoreTests {
             try context.save()
             return venue.objectID
         }
-        try stack.inContext { context in
+        try stack.inContext { context throws in
             context.delete(try context.existingObject(with: id))
             try context.save()
         }
         for stack in [stack, try stack.reopened(kind)] {
-            try stack.inContext { context in
+            try stack.inContext { context throws in
                 #expect(try context.all(Venue.self).isEmpty)
                 #expect(try context.all(Photo.self).isEmpty)
                 #expect(try context.all(City.self).first?.venues == [])
             }
         }
-        try stack.inContext { context in
+        try stack.inContext { context throws in
             let error = #expect(throws: CocoaError.self) { try context.existingObject(with: id) }
             #expect(error?.code == .managedObjectReferentialIntegrity)
         }
@@ -179,7 +179,7 @@ struct CustomStoreTests {
     func `pending changes fold into fetches and counts`(_ kind: CustomKind) throws {
         let stack = try CustomStack.make(kind, in: folder)
         let ids = try stack.storeVenues(["a", "b", "c", "d"])
-        try stack.inContext { context in
+        try stack.inContext { context throws in
             context.delete(try context.existingObject(with: ids[0]))
             try context.get(ids[1], Venue.self).price = 0
             try context.get(ids[3], Venue.self).name = "z"
@@ -208,7 +208,7 @@ struct CustomStoreTests {
         try late.performAndWait {
             let venue = try late.get(id, Venue.self)
             venue.price = 50
-            try stack.inContext { context in
+            try stack.inContext { context throws in
                 try context.get(id, Venue.self).name = "changed"
                 try context.save()
             }
@@ -223,7 +223,7 @@ struct CustomStoreTests {
             #expect(venue.name == "changed")
         }
         for stack in [stack, try stack.reopened(kind)] {
-            try stack.inContext { context in
+            try stack.inContext { context throws in
                 let venue = try context.fetch(request())[0]
                 #expect(venue.name == "changed" && venue.price == 50)
             }
@@ -242,7 +242,7 @@ struct CustomStoreTests {
             let locked = try late.get(ids[1], Venue.self)
             _ = locked.name
             late.detectConflicts(for: locked)
-            try stack.inContext { context in
+            try stack.inContext { context throws in
                 context.delete(try context.get(ids[0], Venue.self))
                 try context.get(ids[1], Venue.self).price = 9
                 try context.save()
@@ -256,7 +256,7 @@ struct CustomStoreTests {
             try late.save()
             #expect(locked.price == 9)
         }
-        try stack.inContext { context in #expect(try context.fetch(request()).map(\.name) == ["b"]) }
+        try stack.inContext { context throws in #expect(try context.fetch(request()).map(\.name) == ["b"]) }
     }
 
     @Test(arguments: CustomKind.allCases)
@@ -275,7 +275,7 @@ struct CustomStoreTests {
         )
         try coordinator.addPersistentStore(type: .sqlite, configuration: "people", at: folder.file())
         let stack = CustomStack(coordinator, folder.url)
-        try stack.inContext { context in
+        try stack.inContext { context throws in
             let venue = Venue(context: context)
             venue.name = "a"
             let user = User(context: context)
@@ -290,7 +290,7 @@ struct CustomStoreTests {
             let error = #expect(throws: CocoaError.self) { try context.save() }
             #expect(error?.code == .managedObjectExternalRelationship)
         }
-        try stack.inContext { context in
+        try stack.inContext { context throws in
             #expect(try context.fetch(request()).map(\.price) == [4])
             #expect(try context.all(User.self).map(\.age) == [5])
         }
@@ -301,7 +301,7 @@ struct CustomStoreTests {
         let stack = try CustomStack.make(kind, in: folder)
         let other = try stack.coordinator.addPersistentStore(type: .inMemory, at: folder.file("memory"))
         try stack.storeVenues(["a", "c"])
-        try stack.inContext { context in
+        try stack.inContext { context throws in
             let venue = Venue(context: context)
             venue.name = "b"
             context.assign(venue, to: other)
@@ -322,7 +322,7 @@ struct CustomStoreTests {
     @Test(arguments: CustomKind.allCases)
     func `obtainPermanentIDs gives the IDs that the save keeps`(_ kind: CustomKind) throws {
         let stack = try CustomStack.make(kind, in: folder)
-        try stack.inContext { context in
+        try stack.inContext { context throws in
             let venue = Venue(context: context)
             let city = City(context: context)
             city.name = "Porto"
@@ -359,10 +359,10 @@ struct CustomStoreTests {
             try child.save()
             return new.objectID
         }
-        try stack.inContext { context in #expect(try context.fetch(request()).map(\.name) == ["a", "b"]) }
+        try stack.inContext { context throws in #expect(try context.fetch(request()).map(\.name) == ["a", "b"]) }
         try parent.performAndWait { try parent.save() }
         #expect(!id.isTemporaryID)
-        try stack.inContext { context in #expect(try context.fetch(request()).map(\.name) == ["changed", "new"]) }
+        try stack.inContext { context throws in #expect(try context.fetch(request()).map(\.name) == ["changed", "new"]) }
         try child.performAndWait { #expect((try child.existingObject(with: id) as? Venue)?.name == "new") }
     }
 
@@ -373,7 +373,7 @@ struct CustomStoreTests {
         let follower = stack.context()
         follower.automaticallyMergesChangesFromParent = true
         follower.performAndWait { #expect((follower.object(with: id) as? Venue)?.name == "a") }
-        try stack.inContext { context in
+        try stack.inContext { context throws in
             try context.get(id, Venue.self).name = "b"
             try context.save()
         }
@@ -384,7 +384,7 @@ struct CustomStoreTests {
     func `dictionaries are made of what the store says`(_ kind: CustomKind) throws {
         let stack = try CustomStack.make(kind, in: folder)
         try stack.storeVenues(["a", "b", "c"])
-        try stack.inContext { context in
+        try stack.inContext { context throws in
             let request = NSFetchRequest<NSDictionary>(entityName: "Venue")
             request.resultType = .dictionaryResultType
             request.predicate = NSPredicate(format: "price > 1")
@@ -428,7 +428,7 @@ struct CustomStoreTests {
         let stack = try CustomStack.make(kind, in: folder)
         let id = try stack.storeVenues(["a"])[0]
         stack.coordinator.persistentStores[0].isReadOnly = true
-        try stack.inContext { context in
+        try stack.inContext { context throws in
             try context.get(id, Venue.self).price = 3
             let error = #expect(throws: CocoaError.self) { try context.save() }
             #expect(error?.code == .persistentStoreSave)
@@ -438,7 +438,7 @@ struct CustomStoreTests {
     @Test(arguments: CustomKind.allCases)
     func `a store of one's own migrates into a SQLite file`(_ kind: CustomKind) throws {
         let stack = try CustomStack.make(kind, in: folder)
-        try stack.inContext { context in
+        try stack.inContext { context throws in
             let venue = Venue(context: context)
             venue.name = "a"
             venue.tags = [Tag(context: context)]
@@ -446,7 +446,7 @@ struct CustomStoreTests {
         }
         let store = stack.coordinator.persistentStores[0]
         try stack.coordinator.migratePersistentStore(store, to: folder.file("new.sqlite"), type: .sqlite)
-        try stack.inContext { context in
+        try stack.inContext { context throws in
             let venue = try #require(try context.fetch(request()).first)
             #expect(venue.name == "a" && venue.tags.count == 1)
             #expect(venue.objectID.persistentStore?.type == NSSQLiteStoreType)
@@ -468,7 +468,7 @@ struct CustomStoreTests {
         let id = try stack.storeVenues(["a"])[0]
         try stack.coordinator.remove(stack.coordinator.persistentStores[0])
         #expect(id.persistentStore == nil)
-        try stack.inContext { context in
+        try stack.inContext { context throws in
             #expect(throws: CocoaError.self) { try context.existingObject(with: id) }
             #expect(throws: CocoaError.self) { try context.fetch(request()) }
         }

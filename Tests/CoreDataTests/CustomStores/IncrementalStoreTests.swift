@@ -28,11 +28,11 @@ struct IncrementalStoreTests {
         try context.performAndWait {
             let found = try context.fetch(venues())
             #expect(server.calls() == [.fetch])
-            #expect(found.allSatisfy(\.isFault))
+            #expect(found.allSatisfy { $0.isFault })
             #expect(found[0].name == "a" && found[0].price == 1)
             #expect(server.calls() == [.values])
         }
-        try second.inContext { other in
+        try second.inContext { other throws in
             #expect(try other.fetch(venues())[0].name == "a")
             #expect(server.calls() == [.fetch])
         }
@@ -44,7 +44,7 @@ struct IncrementalStoreTests {
         let ids = try stack.storeVenues(["a", "b"])
         let second = try CustomStack.server(server)
         _ = server.calls()
-        try second.inContext { context in
+        try second.inContext { context throws in
             let request = venues()
             request.returnsObjectsAsFaults = false
             let found = try context.fetch(request)
@@ -59,7 +59,7 @@ struct IncrementalStoreTests {
     @Test
     func `to-many relationships are read when they are used, a missing to-one with its object`() throws {
         let stack = try CustomStack.server(server)
-        try stack.inContext { context in
+        try stack.inContext { context throws in
             let venue = Venue(context: context)
             venue.name = "a"
             venue.city = City(context: context)
@@ -69,7 +69,7 @@ struct IncrementalStoreTests {
         server.change { $0.omitsToOne = true }
         let second = try CustomStack.server(server)
         _ = server.calls()
-        try second.inContext { context in
+        try second.inContext { context throws in
             let venue = try context.fetch(venues())[0]
             #expect(venue.name == "a")
             #expect(server.calls() == [.fetch, .values, .toOne, .toOne])
@@ -89,7 +89,7 @@ struct IncrementalStoreTests {
         let stack = try CustomStack.server(server)
         try stack.storeVenues(["a", "b"])
         let second = try CustomStack.server(server)
-        try second.inContext { context in
+        try second.inContext { context throws in
             let found = try context.fetch(venues())
             server.change { $0.records[second.text(found[0].objectID)] = nil }
             let error = #expect(throws: CocoaError.self) { try context.existingObject(with: found[0].objectID) }
@@ -106,7 +106,7 @@ struct IncrementalStoreTests {
         let stack = try CustomStack.server(server)
         let date = Date(timeIntervalSinceReferenceDate: 1234.5)
         let code = UUID()
-        try stack.inContext { context in
+        try stack.inContext { context throws in
             let venue = Venue(context: context)
             venue.distance = 1.5
             venue.createdAt = date
@@ -121,7 +121,7 @@ struct IncrementalStoreTests {
             venue.colour = NSArray(array: ["red"])
             try context.save()
         }
-        try CustomStack.server(server).inContext { context in
+        try CustomStack.server(server).inContext { context throws in
             let venue = try context.fetch(venues())[0]
             #expect(venue.distance == 1.5 && venue.createdAt == date && venue.favorite)
             #expect(venue.rating == Decimal(string: "4.25") && venue.code == code)
@@ -179,7 +179,7 @@ struct IncrementalStoreTests {
         let stack = try CustomStack.server(server)
         let ids = try stack.storeVenues(["a", "b"])
         _ = server.calls()
-        try stack.inContext { context in
+        try stack.inContext { context throws in
             try context.get(ids[0], Venue.self).price = 7
             context.delete(try context.get(ids[1], Venue.self))
             let city = City(context: context)
@@ -229,7 +229,7 @@ struct IncrementalStoreTests {
             let venue = try late.get(id, Venue.self)
             venue.price = 5
             for price: Int16 in [6, 7] {
-                try stack.inContext { context in
+                try stack.inContext { context throws in
                     context.stalenessInterval = 0
                     try context.get(id, Venue.self).price = price
                     try context.save()
@@ -248,10 +248,10 @@ struct IncrementalStoreTests {
         let stack = try CustomStack.server(server)
         let id = try stack.storeVenues(["a"])[0]
         server.change { $0.records[stack.text(id)]?.poke("name", "new") }
-        try stack.inContext { context in
+        try stack.inContext { context throws in
             #expect(try context.get(id, Venue.self).name == "a")
         }
-        try stack.inContext { context in
+        try stack.inContext { context throws in
             context.stalenessInterval = 0
             let venue = try context.get(id, Venue.self)
             #expect(venue.name == "new")
@@ -304,7 +304,7 @@ struct IncrementalStoreTests {
             let text = "\(error)"
             reported.update { $0.append(text) }
         }
-        try second.inContext { context in
+        try second.inContext { context throws in
             let venue = try context.fetch(venues())[0]
             server.change { $0.fails = [method] }
             #expect(venue.tags.isEmpty)
@@ -371,7 +371,7 @@ struct IncrementalStoreTests {
     @Test
     func `a new object is not given the ID of another entity`() throws {
         let stack = try CustomStack.server(server)
-        try stack.inContext { context in
+        try stack.inContext { context throws in
             server.change { $0.lie = .otherEntity }
             let venue = Venue(context: context)
             let error = #expect(throws: CocoaError.self) { try context.save() }
@@ -459,7 +459,7 @@ struct IncrementalStoreTests {
         try stack.storeVenues(["a"])
         let other = stack.context()
         let nested = Shared<[String?]>([])
-        try stack.inContext { context in
+        try stack.inContext { context throws in
             let box = UncheckedContext(context)
             server.whenAsked.withLock { hook in
                 hook = { method in
@@ -495,7 +495,7 @@ struct IncrementalStoreTests {
             done.signal()
         }
         entered.wait()
-        try stack.inContext { context in
+        try stack.inContext { context throws in
             let error = #expect(throws: CocoaError.self) { try context.fetch(venues()) }
             #expect(error?.code == .persistentStoreTimeout)
             leave.signal()

@@ -31,7 +31,8 @@ struct AutomaticMergeTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `CS-60 unsaved changes of the following context stay, a deletion elsewhere included`(_ kind: StoreKind) throws {
+    func `CS-60 unsaved changes of the following context stay, a deletion elsewhere included`(_ kind: StoreKind) throws
+    {
         let stack = try Stack(kind)
         let (changedID, deletedID) = (try stack.storeCity("changed"), try stack.storeCity("deleted"))
         let context = stack.context()
@@ -96,7 +97,9 @@ struct AutomaticMergeTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `a message is posted on the following context's queue, and its save is not merged back`(_ kind: StoreKind) throws {
+    func `a message is posted on the following context's queue, and its save is not merged back`(_ kind: StoreKind)
+        throws
+    {
         let stack = try Stack(kind)
         let contexts = [stack.context("a"), stack.context("b")]
         for context in contexts { context.automaticallyMergesChangesFromParent = true }

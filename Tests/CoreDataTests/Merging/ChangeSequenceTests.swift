@@ -149,7 +149,8 @@ struct ChangeSequenceTests {
         }
         for id in ids {
             let notification = try #require(await own.next())
-            #expect(notification.object as AnyObject? === context)
+            let poster = notification.object as? NSManagedObjectContext
+            #expect(poster === context)
             #expect(notification.userInfo?[NSInsertedObjectIDsKey] as? Set<NSManagedObjectID> == [id])
         }
         try await context.perform {

@@ -185,7 +185,8 @@ struct MergeTests {
             _ = city.name
             var calls = 0
             let tokens = [
-                Notification.Name.NSManagedObjectContextObjectsDidChange, .NSManagedObjectContextDidMergeChangesObjectIDs,
+                Notification.Name.NSManagedObjectContextObjectsDidChange,
+                .NSManagedObjectContextDidMergeChangesObjectIDs,
             ].map { name in
                 whenPosted(name, by: context) {
                     calls += 1

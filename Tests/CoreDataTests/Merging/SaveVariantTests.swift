@@ -139,7 +139,9 @@ struct SaveVariantTests {
     // MARK: - Trying again
 
     @Test(arguments: StoreKind.allCases)
-    func `user demand 12: a retried save keeps the edits made here upon what others have saved`(_ kind: StoreKind) throws {
+    func `user demand 12: a retried save keeps the edits made here upon what others have saved`(_ kind: StoreKind)
+        throws
+    {
         let stack = try Stack(kind)
         let (changedID, deletedID) = (try stack.storeCity("old"), try stack.storeCity("doomed"))
         let context = stack.context()
@@ -147,6 +149,7 @@ struct SaveVariantTests {
             let (changed, doomed) = (try context.get(changedID, City.self), try context.get(deletedID, City.self))
             changed.population = 5
             context.delete(doomed)
+            context.processPendingChanges()
             try stack.change(changedID, City.self) { city, _ in city.name = "theirs" }
             try stack.change(deletedID, City.self) { city, _ in city.name = "theirs" }
             try context.save(retrying: 1)

@@ -53,7 +53,8 @@ private final class Play {
     private var random: UInt64
 
     init(_ kind: StoreKind, seed: UInt64) throws {
-        stack = try Stack(kind)
+        let stack = try Stack(kind)
+        self.stack = stack
         random = seed &* 0x9E37_79B9_7F4A_7C15 | 1
         cities = try ["a", "b", "c"].map { try stack.storeCity($0) }
         let root = Node(stack.context("root"), nil)

@@ -194,11 +194,13 @@ struct UndoTests {
                 photo.title = title
                 return photo
             }
-            venue.tags = Set(["x", "y"].map { title in
-                let tag = Tag(context: context)
-                tag.title = title
-                return tag
-            })
+            venue.tags = Set(
+                ["x", "y"].map { title in
+                    let tag = Tag(context: context)
+                    tag.title = title
+                    return tag
+                }
+            )
         }
         let context = context(stack)
         func picture(_ venue: Venue) -> String {
@@ -283,7 +285,9 @@ struct UndoTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `CS-209 objects whose deletion was saved come back as new ones, related to one another`(_ kind: StoreKind) throws {
+    func `CS-209 objects whose deletion was saved come back as new ones, related to one another`(_ kind: StoreKind)
+        throws
+    {
         let stack = try Stack(kind)
         let id = try stack.store(Venue.self) { venue, context in
             venue.name = "bar"
@@ -326,7 +330,9 @@ struct UndoTests {
     func `CS-209 earlier steps know an object that came back under a new key`(_ kind: StoreKind) throws {
         let stack = try Stack(kind)
         let (firstID, secondID) = (try stack.storeCity("first"), try stack.storeCity("second"))
-        let venueID = try stack.store(Venue.self) { venue, context in venue.city = context.object(with: firstID) as? City }
+        let venueID = try stack.store(Venue.self) { venue, context in
+            venue.city = context.object(with: firstID) as? City
+        }
         let context = context(stack)
         try context.performAndWait {
             let venue = try context.get(venueID, Venue.self)
