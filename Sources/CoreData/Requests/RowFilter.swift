@@ -35,10 +35,11 @@ struct RowFilter {
         case .or(let operands): return tests(operands, layout).map(Test.any)
         case .not(let operand): return test(operand, layout).map(Test.not)
         case .isNull(.attribute(let path, let attribute)):
+            // An entity has no slot, and the slots at the end of a path are of another layout.
+            guard path.steps.isEmpty, attribute.type != .entity else { return nil }
             let slot = layout.slots[attribute.slot]
             // A NaN counts as nil, which the evaluator knows.
-            guard path.steps.isEmpty, slot.kind == .int else { return nil }
-            return .isNull(slot.index)
+            return slot.kind == .int ? .isNull(slot.index) : nil
         case .comparison(let comparison): return test(comparison, layout)
         case .isNull, .between, .member, .string, .exists: return nil
         }
@@ -55,7 +56,7 @@ struct RowFilter {
 
     private static func test(_ comparison: ResolvedComparison, _ layout: EntityLayout) -> Test? {
         guard case .attribute(let path, let attribute) = comparison.left, path.steps.isEmpty,
-            case .constant(let value, _) = comparison.right
+            attribute.type != .entity, case .constant(let value, _) = comparison.right
         else { return nil }
         let slot = layout.slots[attribute.slot]
         let place = Place(slot: slot.index, word: slot.word)
