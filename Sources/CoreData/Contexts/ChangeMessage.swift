@@ -63,8 +63,8 @@ struct ChangeMessage: Sendable {
 
     /// One message of several that came one after the other: each row once.
     ///
-    /// A row that was inserted and deleted is told as deleted, since somebody may have fetched it in between; one that was
-    /// deleted and is back, because memory won over a deletion, as inserted.
+    /// A row that was inserted and deleted is told as deleted, since somebody may have fetched it in between; one that
+    /// was deleted and is back, because memory won over a deletion, as inserted.
     ///
     /// - Complexity: O(number of rows).
     init(coalescing messages: [ChangeMessage]) {

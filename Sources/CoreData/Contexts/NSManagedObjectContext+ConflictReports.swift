@@ -5,8 +5,8 @@ import Foundation
 extension NSManagedObjectContext {
     /// Lets the merge policy resolve what a store has refused.
     ///
-    /// Throws what the policy throws, and the last time what it has left unresolved; `before` has everything then that it
-    /// takes to put the context back.
+    /// Throws what the policy throws, and the last time what it has left unresolved; `before` has everything then that
+    /// it takes to put the context back.
     final func resolve(_ conflicts: [SavePlan.Conflict], _ before: StateBeforeResolution, isLast: Bool) throws {
         var versions: [NSMergeConflict] = []
         var constraints: [NSConstraintConflict] = []
@@ -43,8 +43,8 @@ extension NSManagedObjectContext {
         compactChanges()
     }
 
-    /// The conflict over a row that a changed relationship leads to and that somebody else has deleted: one of the deleted
-    /// object itself, as if it had been named to `detectConflicts(for:)`.
+    /// The conflict over a row that a changed relationship leads to and that somebody else has deleted: one of the
+    /// deleted object itself, as if it had been named to `detectConflicts(for:)`.
     private func missingTarget(
         _ target: ObjectReference,
         _ conflict: SavePlan.Conflict,

@@ -79,7 +79,8 @@ extension NSManagedObjectContext {
         }
     }
 
-    /// Lets stored orders win where others have changed the order as well; members that were added here stay, at the end.
+    /// Lets stored orders win where others have changed the order as well; members that were added here stay, at the
+    /// end.
     private func yieldOrders(of object: NSManagedObject) {
         guard let extras = object.extras else { return }
         for slot in object.layout.toMany where slot.isOrdered && !slot.isTransient {

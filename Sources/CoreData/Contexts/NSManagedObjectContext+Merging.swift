@@ -4,9 +4,10 @@ import Synchronization
 extension NSManagedObjectContext {
     /// Merges what another context has saved, from its did-save notification (of objects or of IDs).
     ///
-    /// Registered objects are refreshed, with unsaved changes kept on top; deleted ones are marked deleted; inserted ones
-    /// become reachable. Must be called inside this context's scope; the notification's objects are used by ID only.
-    /// What a context on another coordinator has saved is read from the store, whatever ``stalenessInterval`` says.
+    /// Registered objects are refreshed, with unsaved changes kept on top; deleted ones are marked deleted; inserted
+    /// ones become reachable. Must be called inside this context's scope; the notification's objects are used by ID
+    /// only. What a context on another coordinator has saved is read from the store, whatever ``stalenessInterval``
+    /// says.
     public func mergeChanges(fromContextDidSave notification: Notification) {
         assertCurrent(#function)
         let message = ChangeMessage(userInfo: notification.userInfo ?? [:], coordinator)
@@ -22,9 +23,9 @@ extension NSManagedObjectContext {
     /// Merges changes that were made elsewhere into several contexts, each on its own queue, and waits for all.
     ///
     /// - Parameters:
-    ///   - changeNotificationData: IDs, or URIs of IDs, in arrays or sets under the inserted, updated and deleted keys (those
-    ///     for objects or those for IDs), as a batch request's result or another process's message has them. The cached
-    ///     rows of updated and deleted IDs are forgotten first.
+    ///   - changeNotificationData: IDs, or URIs of IDs, in arrays or sets under the inserted, updated and deleted keys
+    ///     (those for objects or those for IDs), as a batch request's result or another process's message has them. The
+    ///     cached rows of updated and deleted IDs are forgotten first.
     ///   - contexts: Where to merge.
     public class func mergeChanges(
         fromRemoteContextSave changeNotificationData: [AnyHashable: Any],
@@ -65,8 +66,8 @@ extension NSManagedObjectContext {
 
     /// Takes a message to be merged in turn.
     ///
-    /// Called on the saving context's queue; messages that wait are merged together. A message that is requested is merged
-    /// even if the context does not follow; `waiter` is resumed when that is done.
+    /// Called on the saving context's queue; messages that wait are merged together. A message that is requested is
+    /// merged even if the context does not follow; `waiter` is resumed when that is done.
     final func enqueueMerge(
         _ message: ChangeMessage,
         isRequested: Bool = false,
@@ -157,7 +158,8 @@ extension NSManagedObjectContext {
         return depth
     }
 
-    /// Whether a row that was deleted is there again: messages of two contexts may come in another order than their saves.
+    /// Whether a row that was deleted is there again: messages of two contexts may come in another order than their
+    /// saves.
     private func isBack(_ change: ChangeMessage.Change) -> Bool {
         if upward != nil { return parentHas(change) }
         return change.store.cache.row(change.key, root: change.layout.rootNumber) != nil
@@ -217,7 +219,8 @@ extension NSManagedObjectContext {
 
     /// Somebody has deleted the row: the object is deleted here too, and readable as long as it is held.
     ///
-    /// An object with unsaved changes is left as it is, so that the next save finds the conflict instead of losing them.
+    /// An object with unsaved changes is left as it is, so that the next save finds the conflict instead of losing
+    /// them.
     private func mergeDeletion(of object: NSManagedObject) {
         guard !object.flags.contains(.gone) else { return }
         if object.isUpdated && !object.isDeleted && object.hasPersistentChangedValues { return }

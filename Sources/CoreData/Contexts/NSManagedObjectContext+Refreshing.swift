@@ -5,8 +5,8 @@ extension NSManagedObjectContext {
     ///
     /// - Parameters:
     ///   - object: An object of this context. Unsaved objects are left alone.
-    ///   - flag: With `true` the stored values are read anew and the object's changes are put back on top; a later save does
-    ///     not conflict with what was merged. With `false` the changes are dropped and the object becomes a fault.
+    ///   - flag: With `true` the stored values are read anew and the object's changes are put back on top; a later save
+    ///     does not conflict with what was merged. With `false` the changes are dropped and the object becomes a fault.
     public func refresh(_ object: NSManagedObject, mergeChanges flag: Bool) {
         assertCurrent(#function)
         guard object.context === self, isStored(object) else { return }
@@ -22,7 +22,8 @@ extension NSManagedObjectContext {
             // Only relationships are changed, and a fault reads the newest values by itself.
             object.extras?.reloadRelationships()
         } else if flag, object.hasChanges {
-            // A refresh asks for the newest there is; the cache is as new as anything this coordinator has read or saved.
+            // A refresh asks for the newest there is; the cache is as new as anything this coordinator has read or
+            // saved.
             if let row = try? newestRow(of: object) { object.rebase(onto: row) }
             object.awake(fromSnapshotEvents: .refresh)
         } else {

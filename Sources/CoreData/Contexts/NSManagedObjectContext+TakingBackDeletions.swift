@@ -1,6 +1,6 @@
 extension NSManagedObjectContext {
-    /// Takes a deletion back that lost a conflict, with what the delete rules have done because of it: the object and those
-    /// that went with it are as stored again, and so are relationships to them that nobody has changed since.
+    /// Takes a deletion back that lost a conflict, with what the delete rules have done because of it: the object and
+    /// those that went with it are as stored again, and so are relationships to them that nobody has changed since.
     final func takeBackDeletion(of object: NSManagedObject, _ row: Row) {
         undelete(object)
         object.discardChanges()

@@ -64,8 +64,8 @@ public final class NSMergeConflict: NSObject {
 
     /// Describes what a store has refused.
     ///
-    /// `base`: What the context last read; `nil` for a row that it only has relationships to. `newer`: What the store has;
-    /// `nil` if it was deleted. `cached`: What the row cache had before.
+    /// `base`: What the context last read; `nil` for a row that it only has relationships to. `newer`: What the store
+    /// has; `nil` if it was deleted. `cached`: What the row cache had before.
     init(source: NSManagedObject, base: Row?, newer: Row?, cached: Row?) {
         sourceObject = source
         oldVersionNumber = Int(base?.version ?? cached?.version ?? 0)

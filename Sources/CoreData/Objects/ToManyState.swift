@@ -88,8 +88,8 @@ struct ToManyState {
         storedOrder = nil
     }
 
-    /// Loads an ordered relationship of which somebody else has stored changes: if the order is not the one that the changes
-    /// here were made upon, it wins, with what was added here at the end.
+    /// Loads an ordered relationship of which somebody else has stored changes: if the order is not the one that the
+    /// changes here were made upon, it wins, with what was added here at the end.
     mutating func yieldOrder(to stored: [ObjectReference]) {
         turnIntoFault()
         if let old = storedOrder {

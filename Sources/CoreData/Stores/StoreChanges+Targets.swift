@@ -1,9 +1,10 @@
 extension StoreChanges {
-    /// The rows that changed relationships lead to and that this save does not write itself, by the number of their root
-    /// entity.
+    /// The rows that changed relationships lead to and that this save does not write itself, by the number of their
+    /// root entity.
     ///
     /// Whether they are still there only the store can tell, inside the save's transaction. Rows that the save changes,
-    /// deletes or locks are left out: their versions are checked, and what the context deletes itself is no surprise to it.
+    /// deletes or locks are left out: their versions are checked, and what the context deletes itself is no surprise to
+    /// it.
     ///
     /// - Complexity: O(number of changes); nothing is hashed for changes without relationships.
     func foreignTargets() -> [(root: Int, targets: [ObjectReference])] {
@@ -97,7 +98,8 @@ private struct ForeignTargets {
 }
 
 extension EntityLayout {
-    /// The to-one relationships of other objects that may lead to one of this entity, and that a delete rule looks after.
+    /// The to-one relationships of other objects that may lead to one of this entity, and that a delete rule looks
+    /// after.
     var backlinks: [NSRelationshipDescription] {
         entity.relationshipsByName.values.compactMap { relationship in
             guard let inverse = relationship.inverseRelationship, !inverse.isToMany, !inverse.isTransient,

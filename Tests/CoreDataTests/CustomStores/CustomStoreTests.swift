@@ -363,7 +363,8 @@ struct CustomStoreTests {
         try parent.performAndWait { try parent.save() }
         #expect(!id.isTemporaryID)
         try stack.inContext { context throws in #expect(try context.fetch(request()).map(\.name) == ["changed", "new"]) }
-        try child.performAndWait { #expect((try child.existingObject(with: id) as? Venue)?.name == "new") }
+        let name = try child.performAndWait { (try child.existingObject(with: id) as? Venue)?.name }
+        #expect(name == "new")
     }
 
     @Test(arguments: CustomKind.allCases)

@@ -53,9 +53,9 @@ struct FaultTests {
 
     // CS-62
     @Test(arguments: StoreKind.allCases)
-    func `CS-62 awakeFromFetch runs once each time a fault is realised, and what it sets is no change`(_ kind: StoreKind)
-        throws
-    {
+    func `CS-62 awakeFromFetch runs once each time a fault is realised, and what it sets is no change`(
+        _ kind: StoreKind
+    ) throws {
         let stack = try Stack.objects(kind)
         let id = try store(["a"], stack)[0]
         try stack.inContext { context throws in

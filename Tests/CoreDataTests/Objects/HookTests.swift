@@ -15,9 +15,9 @@ struct HookTests {
 
     // CS-85
     @Test(arguments: StoreKind.allCases)
-    func `CS-85 defaults are in place before awakeFromInsert, which runs once and belongs to the insertion`(_ kind: StoreKind)
-        throws
-    {
+    func `CS-85 defaults are in place before awakeFromInsert, which runs once and belongs to the insertion`(
+        _ kind: StoreKind
+    ) throws {
         let stack = try Stack.objects(kind)
         try stack.inContext { context in
             let object = Hooked(context: context)
@@ -150,9 +150,9 @@ struct HookTests {
 
     // CS-93
     @Test(arguments: StoreKind.allCases)
-    func `CS-93 prepareForDeletion runs while relationships are still set, and again when deleted again`(_ kind: StoreKind)
-        throws
-    {
+    func `CS-93 prepareForDeletion runs while relationships are still set, and again when deleted again`(
+        _ kind: StoreKind
+    ) throws {
         let stack = try Stack.objects(kind)
         try stack.inContext { context in
             let owner = Hooked(context: context)

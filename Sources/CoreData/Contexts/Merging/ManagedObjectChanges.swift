@@ -36,14 +36,15 @@ extension NSManagedObjectContext {
     ///
     ///     for await changes in context.changes where !changes.deletedObjectIDs.isEmpty { … }
     ///
-    /// A message comes when the context shows what it tells: after its own save, or after a merge. So a context that neither
-    /// follows others (``automaticallyMergesChangesFromParent``) nor is given their changes tells of its own saves only.
-    /// Messages come in order. Those that come while nobody asks for the next one are told as one: a row that changed twice is
-    /// named once, one that came and went as deleted, and of more than 10,000 rows only that there were so many
-    /// (``ManagedObjectChanges/affectsEverything``).
+    /// A message comes when the context shows what it tells: after its own save, or after a merge. So a context that
+    /// neither follows others (``automaticallyMergesChangesFromParent``) nor is given their changes tells of its own
+    /// saves only. Messages come in order. Those that come while nobody asks for the next one are told as one: a row
+    /// that changed twice is named once, one that came and went as deleted, and of more than 10,000 rows only that
+    /// there were so many (``ManagedObjectChanges/affectsEverything``).
     ///
-    /// Each loop observes for itself, from its start (from `makeAsyncIterator()`, to be exact), and takes no thread. The
-    /// sequence does not keep the context alive. It ends when the context goes away, and when the task is cancelled.
+    /// Each loop observes for itself, from its start (from `makeAsyncIterator()`, to be exact), and takes no thread.
+    /// The sequence does not keep the context alive. It ends when the context goes away, and when the task is
+    /// cancelled.
     ///
     /// May be read on any thread.
     public var changes: Changes { Changes(self) }

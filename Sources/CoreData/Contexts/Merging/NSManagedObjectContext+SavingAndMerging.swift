@@ -4,14 +4,14 @@ extension NSManagedObjectContext {
     ///     try await background.save(mergingInto: [container.viewContext])
     ///     // The view context shows what was saved.
     ///
-    /// Each context merges on its own queue, after the blocks submitted to it before, whether it follows saves by itself or
-    /// not, and is told once. No thread waits, so nobody can block anybody else. May be called on any thread; saves as
-    /// ``save()`` does, as a block of ``perform(schedule:_:)``.
+    /// Each context merges on its own queue, after the blocks submitted to it before, whether it follows saves by
+    /// itself or not, and is told once. No thread waits, so nobody can block anybody else. May be called on any thread;
+    /// saves as ``save()`` does, as a block of ``perform(schedule:_:)``.
     ///
     /// Cancelling the task does not shorten the wait.
     ///
-    /// - Parameter contexts: Where to merge: of a root context other roots, also of another coordinator that has the same store
-    ///   open; of a child its siblings. Contexts that are not named follow as always.
+    /// - Parameter contexts: Where to merge: of a root context other roots, also of another coordinator that has the
+    ///   same store open; of a child its siblings. Contexts that are not named follow as always.
     /// - Throws: As ``save()``. If some stores were saved before one was not (134040), the contexts merge what was.
     nonisolated(nonsending) public func save(mergingInto contexts: [NSManagedObjectContext]) async throws {
         let targets = contexts.filter { $0 !== self }
@@ -40,18 +40,18 @@ extension NSManagedObjectContext {
         await withCheckedContinuation { enqueueMerge(message, isRequested: true, $0) }
     }
 
-    /// Saves all changes; if others have saved the same objects meanwhile, refreshes those, keeps the changes made here on top,
-    /// and tries again.
+    /// Saves all changes; if others have saved the same objects meanwhile, refreshes those, keeps the changes made here
+    /// on top, and tries again.
     ///
     ///     try context.save(retrying: 3)
     ///
-    /// For contexts with the error policy, to which each attempt is a save of its own, hooks and notifications included. What
-    /// both sides changed ends as it is in this context. Not tried again: a save that conflicts over a deleted object, over an
-    /// object that is only named to ``detectConflicts(for:)``, or over a uniqueness constraint.
+    /// For contexts with the error policy, to which each attempt is a save of its own, hooks and notifications
+    /// included. What both sides changed ends as it is in this context. Not tried again: a save that conflicts over a
+    /// deleted object, over an object that is only named to ``detectConflicts(for:)``, or over a uniqueness constraint.
     ///
     /// - Parameter limit: How often to try again, at most.
-    /// - Throws: As ``save()``; after the last attempt its conflict (133020). The context is as before the call then, but
-    ///   for the refreshed objects.
+    /// - Throws: As ``save()``; after the last attempt its conflict (133020). The context is as before the call then,
+    ///   but for the refreshed objects.
     public func save(retrying limit: Int) throws {
         var retries = 0
         while true {

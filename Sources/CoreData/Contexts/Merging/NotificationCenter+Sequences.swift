@@ -4,11 +4,12 @@ import Synchronization
 extension NotificationCenter {
     /// The notifications of a name, as they are posted.
     ///
-    ///     for await _ in NotificationCenter.default.notifications(named: .NSManagedObjectContextDidSave, object: context) { … }
+    ///     let saves = NotificationCenter.default.notifications(named: .NSManagedObjectContextDidSave, object: context)
+    ///     for await _ in saves { … }
     ///
-    /// Foundation's method of this name does not exist on Linux. Notifications that are posted while nobody asks for the next
-    /// one are kept, the 1,000 newest of them. They are handed over on whatever thread the loop runs: of a context's
-    /// notification only the IDs and the context itself may be used there, outside of a `perform`.
+    /// Foundation's method of this name does not exist on Linux. Notifications that are posted while nobody asks for
+    /// the next one are kept, the 1,000 newest of them. They are handed over on whatever thread the loop runs: of a
+    /// context's notification only the IDs and the context itself may be used there, outside of a `perform`.
     ///
     /// Each loop observes for itself, from its start. It ends when its task is cancelled. May be called on any thread.
     ///

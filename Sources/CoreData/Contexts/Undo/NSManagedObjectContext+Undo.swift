@@ -3,8 +3,8 @@ import Foundation
 extension NSManagedObjectContext {
     /// Takes the last event's changes back, if there is an undo manager.
     ///
-    /// What was saved meanwhile becomes an unsaved change back to how it was; an object whose deletion was saved comes back as
-    /// a new insertion, under a new ID.
+    /// What was saved meanwhile becomes an unsaved change back to how it was; an object whose deletion was saved comes
+    /// back as a new insertion, under a new ID.
     public func undo() {
         assertCurrent(#function)
         undoManager?.undo()
@@ -114,7 +114,8 @@ extension NSManagedObjectContext {
         noteEvent(object, .eventInserted)
     }
 
-    /// Lets the relationships of an object that came back lead to those that came back with it, all of them to be saved.
+    /// Lets the relationships of an object that came back lead to those that came back with it, all of them to be
+    /// saved.
     private func replaceRevivedKeys(of object: NSManagedObject) {
         guard let values = object.current else { return }
         for slot in object.layout.referenceSlots {

@@ -30,7 +30,8 @@ struct UndoRecord {
     init(_ object: NSManagedObject, status: Status) {
         self.object = object
         self.status = status
-        // A row that this event has changed already was kept at its first change; any other is copied before it is changed.
+        // A row that this event has changed already was kept at its first change; any other is copied before it is
+        // changed.
         before = object.extras?.eventBase ?? (object.isFault ? nil : object.current)
     }
 

@@ -210,8 +210,8 @@ struct InMemoryContents: Sendable {
 
     /// Makes all changes, with the very rows that were handed over.
     ///
-    /// Their keys, versions and references are still those of the context: ``StoreChanges/settle(_:)`` sets them once the
-    /// save is accepted.
+    /// Their keys, versions and references are still those of the context: ``StoreChanges/settle(_:)`` sets them once
+    /// the save is accepted.
     mutating func apply(_ changes: StoreChanges) -> StoreSaveResult {
         var result = StoreSaveResult()
         var permanent = KeyMap<Int64>()

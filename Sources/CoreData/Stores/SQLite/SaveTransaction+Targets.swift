@@ -39,8 +39,8 @@ extension SaveTransaction {
         }
     }
 
-    /// Takes deleted rows out of the to-one relationships of rows that somebody else has related to them meanwhile: their
-    /// deletion has not seen those, and an addition to an unordered relationship is no conflict.
+    /// Takes deleted rows out of the to-one relationships of rows that somebody else has related to them meanwhile:
+    /// their deletion has not seen those, and an addition to an unordered relationship is no conflict.
     func releaseStragglers() throws {
         for run in runs(changes.deleted, \.layout) {
             for backlink in run[0].layout.backlinks.compactMap({ Backlink($0, mapping) }) {
