@@ -121,7 +121,7 @@ struct BatchedResultsTests {
             venue.name = "4005"
             let results = try context.batchedResults(for: request(10))
             #expect(results.count == 801)
-            #expect(results[800] === venue)
+            #expect(results[401] === venue)
             #expect(log.queries.count < 12)
         }
     }
