@@ -85,6 +85,9 @@ extension NSManagedObjectContext {
     private func validateChanges() throws {
         var errors: [any Error] = []
         for object in changedList where !object.flags.contains(.gone) {
+            // Only its relationships are changed, and its row may have gone: that is a conflict, not a missing value.
+            if object.isFault, object.flags.contains(.updated) { object.fireFault() }
+            guard object.flags.isDisjoint(with: [.gone, .inaccessible]) else { continue }
             do {
                 if object.flags.contains(.deleted) {
                     if !object.flags.contains(.inserted) { try object.validateForDelete() }

@@ -99,6 +99,11 @@ struct ToManyState {
         load(stored)
     }
 
+    /// Members that are back in the stored order are no change.
+    private mutating func settleOrder() {
+        if added.isEmpty, removed.isEmpty, let storedOrder, content == storedOrder { isReordered = false }
+    }
+
     /// Keeps the stored order before the first change.
     private mutating func noteStoredOrder() {
         if isOrdered, !hasChanges { storedOrder = content }
@@ -153,6 +158,7 @@ struct ToManyState {
             added.insert(member)
         } else if isOrdered, content != nil {
             isReordered = true
+            settleOrder()
         }
         return true
     }
@@ -221,6 +227,7 @@ struct ToManyState {
         positions = nil
         cached = nil
         isReordered = true
+        settleOrder()
         return true
     }
 
