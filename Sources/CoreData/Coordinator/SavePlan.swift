@@ -214,19 +214,41 @@ final class SavePlan {
     private func requireOneStore(_ object: NSManagedObject, _ storeSlot: Int) throws {
         for slot in object.layout.referenceSlots {
             guard let destination = object.toOne(slot) else { continue }
-            let other =
-                destination.isInserted
-                ? Int(context.storeSlotForInsertion(of: destination)) : Int(destination.storeSlot)
-            guard other != storeSlot else { continue }
-            throw CocoaError(
-                .managedObjectExternalRelationship,
-                userInfo: [
-                    NSLocalizedDescriptionKey:
-                        "Relationship \"\(slot.name)\" leads from \(object.objectID) to \(destination.objectID) in another store. Use assign(_:to:) to keep both in one.",
-                    NSAffectedObjectsErrorKey: [object, destination],
-                ]
-            )
+            try requireOneStore(object, storeSlot, slot.name, destination)
         }
+        guard let extras = object.extras else { return }
+        for (slot, state) in zip(object.layout.toMany, extras.toMany) where !slot.isTransient {
+            for member in state?.added ?? [] {
+                guard let destination = context.object(for: member, near: object) else { continue }
+                // A stored member is looked for in the owner's store: is its entity there at all?
+                if member.key > 0, coordinator.openStore(at: storeSlot)?.entityNumbers.contains(member.entity) != true {
+                    throw external(object, slot.name, destination)
+                }
+                try requireOneStore(object, storeSlot, slot.name, destination)
+            }
+        }
+    }
+
+    private func requireOneStore(
+        _ object: NSManagedObject,
+        _ storeSlot: Int,
+        _ name: String,
+        _ destination: NSManagedObject
+    ) throws {
+        let other =
+            destination.isInserted ? Int(context.storeSlotForInsertion(of: destination)) : Int(destination.storeSlot)
+        if other != storeSlot { throw external(object, name, destination) }
+    }
+
+    private func external(_ object: NSManagedObject, _ name: String, _ destination: NSManagedObject) -> CocoaError {
+        CocoaError(
+            .managedObjectExternalRelationship,
+            userInfo: [
+                NSLocalizedDescriptionKey:
+                    "Relationship \"\(name)\" leads from \(object.objectID) to \(destination.objectID) in another store. Use assign(_:to:) to keep both in one.",
+                NSAffectedObjectsErrorKey: [object, destination],
+            ]
+        )
     }
 
     // MARK: - After the commit

@@ -92,7 +92,7 @@ extension KeyedSortDescriptorFactory where Self: NSSortDescriptor {
     /// key path that is no property of the model stops the program.
     public init<Compared: NSManagedObject>(_ sortDescriptor: SortDescriptor<Compared>) {
         guard let keyPath = sortDescriptor.keyPath else {
-            preconditionFailure("CoreData: a SortDescriptor without a key path cannot become an NSSortDescriptor.")
+            fatalError("CoreData: a SortDescriptor without a key path cannot become an NSSortDescriptor.")
         }
         self.init(key: sortKey(keyPath), ascending: sortDescriptor.order == .forward)
     }
@@ -112,7 +112,7 @@ private func nameOrStop(_ keyPath: AnyKeyPath) -> String {
     do {
         return try keyPath.predicateName()
     } catch {
-        preconditionFailure("\(error)")
+        fatalError("\(error)")
     }
 }
 

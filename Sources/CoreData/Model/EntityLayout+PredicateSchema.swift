@@ -17,6 +17,7 @@ extension EntityLayout: PredicateSchema {
                     slot: index,
                     isToMany: true,
                     isOrdered: slot.isOrdered,
+                    mayDangle: slot.relationship.mayDangle,
                     destination: destination.layout
                 )
             )
@@ -53,6 +54,11 @@ extension EntityLayout: PredicateSchema {
             PredicateRelationship(name: slot.name, slot: slot.index, isToMany: false, destination: destination.layout)
         )
     }
+}
+
+extension NSRelationshipDescription {
+    /// Whether a destination can be deleted without the relationship being told.
+    final var mayDangle: Bool { inverseRelationship.map { $0.deleteRule == .noActionDeleteRule } ?? true }
 }
 
 extension NSEntityDescription: PredicateEntityReference {

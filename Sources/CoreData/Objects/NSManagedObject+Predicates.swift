@@ -100,7 +100,7 @@ final class ObjectReader: PredicateReader {
     func count(of relationship: PredicateRelationship, in subject: AnyObject) -> Int {
         let object = object(subject)
         let slot = object.layout.toMany[relationship.slot]
-        if mayDangle(slot.relationship) { return subjects(of: relationship, in: subject).count }
+        if slot.relationship.mayDangle { return subjects(of: relationship, in: subject).count }
         let references = object.loadedMembers(slot)
         guard let context = object.context else { return references.count }
         return references.count { context.registered($0, near: object)?.isDeleted != true }
@@ -110,12 +110,7 @@ final class ObjectReader: PredicateReader {
 
     /// Whether the destination of a relationship is, and after the next save will be, in its store.
     private func isThere(_ target: NSManagedObject, _ relationship: NSRelationshipDescription?) -> Bool {
-        if target.flags.contains(.fault), mayDangle(relationship) { target.prepareToRead() }
+        if target.flags.contains(.fault), relationship?.mayDangle ?? true { target.prepareToRead() }
         return target.flags.isDisjoint(with: [.deleted, .gone, .inaccessible])
-    }
-
-    /// Whether a destination can be deleted without the relationship being told.
-    private func mayDangle(_ relationship: NSRelationshipDescription?) -> Bool {
-        relationship?.inverseRelationship.map { $0.deleteRule == .noActionDeleteRule } ?? true
     }
 }

@@ -58,6 +58,8 @@ enum RelatedEntities {
             // The membership is of another object than the fetched one.
             roots.insert(collection.relationship.rootNumber)
         }
+        // Members that are deleted leave it without the owner being marked.
+        if collection.relationship.mayDangle { roots.insert(collection.relationship.rootNumber) }
         guard let filter = collection.filter else { return }
         roots.insert(collection.relationship.rootNumber)
         collect(filter, into: &roots)

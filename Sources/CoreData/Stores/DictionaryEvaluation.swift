@@ -74,9 +74,16 @@ struct DictionaryEvaluation {
 
 extension RowStore {
     func values(for plan: DictionaryPlan) throws -> FetchedValues {
-        let rows = try rows(for: plan.rows)
-        let reader = StoreRowReader(self, rows, storeNumber: plan.rows.storeNumber)
-        return try DictionaryEvaluation(plan, reader).results(from: rows)
+        guard let sort = plan.rows.sort else {
+            let rows = try rows(for: plan.rows)
+            let reader = StoreRowReader(self, rows, storeNumber: plan.rows.storeNumber)
+            return try DictionaryEvaluation(plan, reader).results(from: rows)
+        }
+        // The order may be by what is computed of rows, of which such a store knows nothing.
+        let unsorted = try rows(for: plan.rows.unordered)
+        let reader = StoreRowReader(self, unsorted, storeNumber: plan.rows.storeNumber)
+        let sorted = try sort.sorted(unsorted.map(\.buffer), reader: reader).map { Row(shared: $0) }
+        return try DictionaryEvaluation(plan, reader).results(from: plan.rows.window(sorted))
     }
 
     func count(for plan: DictionaryPlan) throws -> Int {

@@ -169,7 +169,7 @@ extension NSExpression {
     public func allowEvaluation() {}
 
     private func refuse(_ member: String) -> Never {
-        preconditionFailure(
+        fatalError(
             "NSExpression.\(member) is not defined for an expression of type \(expressionType): \(self)"
         )
     }

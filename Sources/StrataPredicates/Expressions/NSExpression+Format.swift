@@ -29,7 +29,7 @@ extension NSExpression {
         do {
             self.init(kind: try FormatParser.expression(text, arguments: arguments).kind)
         } catch {
-            preconditionFailure("\(error)")
+            fatalError("\(error)")
         }
     }
 }

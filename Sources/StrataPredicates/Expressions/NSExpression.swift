@@ -87,10 +87,10 @@ open class NSExpression: NSObject, NSCopying {
     /// and stops the program; use ``NSPredicate/init(validating:arguments:)`` for names that come from outside.
     public convenience init(forFunction name: String, arguments parameters: [NSExpression]) {
         guard let function = PredefinedFunction(name: name) else {
-            preconditionFailure("NSExpression(forFunction:arguments:): there is no predefined function named \(name).")
+            fatalError("NSExpression(forFunction:arguments:): there is no predefined function named \(name).")
         }
         if let problem = function.arityProblem(count: parameters.count) {
-            preconditionFailure("NSExpression(forFunction:arguments:): \(problem)")
+            fatalError("NSExpression(forFunction:arguments:): \(problem)")
         }
         self.init(kind: .function(name: function.rawValue, target: nil, arguments: parameters))
     }

@@ -43,7 +43,7 @@ extension FormatPredicateFactory where Self: NSPredicate {
             // As above.
             self = try FormatParser.predicate(text, arguments: arguments) as! Self
         } catch {
-            preconditionFailure("\(error)")
+            fatalError("\(error)")
         }
     }
 }
@@ -69,7 +69,7 @@ extension NSPredicate {
             try TreeDepth.check(self)
             return try Substitution(variables: variables).apply(to: self) as! Self
         } catch {
-            preconditionFailure("\(error)")
+            fatalError("\(error)")
         }
     }
 

@@ -98,9 +98,19 @@ package struct PredicateRelationship: Sendable {
     package let slot: Int
     package let isToMany: Bool
     package let isOrdered: Bool
+    /// Whether a related object can go without the relationship being told: there is no inverse to tell it.
+    package let mayDangle: Bool
     package let destination: any PredicateSchema
 
-    package init(name: String, slot: Int, isToMany: Bool, isOrdered: Bool = false, destination: any PredicateSchema) {
+    package init(
+        name: String,
+        slot: Int,
+        isToMany: Bool,
+        isOrdered: Bool = false,
+        mayDangle: Bool = false,
+        destination: any PredicateSchema
+    ) {
+        self.mayDangle = mayDangle
         self.name = name
         self.slot = slot
         self.isToMany = isToMany

@@ -223,6 +223,8 @@ struct TreeNotificationTests {
         let parent = stack.context()
         let (writer, reader) = (parent.child(), parent.child())
         reader.automaticallyMergesChangesFromParent = true
+        // Without a delegate the results stay as they were fetched.
+        let recorder = ResultsRecorder()
         let controller = try reader.performAndWait {
             let request = NSFetchRequest<City>(entityName: "City")
             request.sortDescriptors = [NSSortDescriptor(key: "name", ascending: true)]
@@ -232,7 +234,7 @@ struct TreeNotificationTests {
                 sectionNameKeyPath: nil,
                 cacheName: nil
             )
-            try controller.performFetch()
+            try recorder.start(controller)
             return controller
         }
         func names() -> [String] { reader.performAndWait { (controller.fetchedObjects ?? []).map(\.name) } }
