@@ -60,9 +60,12 @@ struct DifferentialTests {
 struct FuzzTests {
     private static let alphabet = Array("()[]{}<>=!&|*/+-^~.,:@#$%\"'\\ 019axANDORNOT\n".utf8) + [0, 0xC3, 0xE2, 0xFF]
     private static let words = [
-        " AND ", " OR ", "NOT ", "ANY ", "ALL ", "NONE ", "SUBQUERY(", "TERNARY(", "CAST(", "FUNCTION(", " IN ", " BETWEEN ",
-        " LIKE ", " MATCHES ", "[cd]", "[FIRST]", "$x", "%@", "%K", ".@count", ".@sum", "SELF", "nil", " UNION ", "{}", "**",
-        "9223372036854775808", "-9223372036854775808", "1e400", "0x", "#AND", "sum:", "add:to:(", "now()", "TRUEPREDICATE",
+        " AND ", " OR ", "NOT ", "ANY ", "ALL ", "NONE ", "SUBQUERY(", "TERNARY(", "CAST(", "FUNCTION(", " IN ",
+        " BETWEEN ",
+        " LIKE ", " MATCHES ", "[cd]", "[FIRST]", "$x", "%@", "%K", ".@count", ".@sum", "SELF", "nil", " UNION ", "{}",
+        "**",
+        "9223372036854775808", "-9223372036854775808", "1e400", "0x", "#AND", "sum:", "add:to:(", "now()",
+        "TRUEPREDICATE",
     ].map { Array($0.utf8) }
 
     private var random: SeededGenerator
@@ -107,7 +110,8 @@ struct FuzzTests {
             case 0 where !bytes.isEmpty: bytes[place] = Self.alphabet.randomElement(using: &random) ?? 0
             case 1: bytes.insert(Self.alphabet.randomElement(using: &random) ?? 0, at: min(place, bytes.count))
             case 2: bytes.removeSubrange(min(place, bytes.count)..<min(place + 5, bytes.count))
-            case 3: bytes.insert(contentsOf: Self.words.randomElement(using: &random) ?? [], at: min(place, bytes.count))
+            case 3:
+                bytes.insert(contentsOf: Self.words.randomElement(using: &random) ?? [], at: min(place, bytes.count))
             case 4:
                 // A piece again and again.
                 let piece = bytes[min(place, bytes.count)..<min(place + 8, bytes.count)]

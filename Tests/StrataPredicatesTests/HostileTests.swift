@@ -52,7 +52,8 @@ struct HostileTests {
     }
 
     @Test(arguments: [
-        "' OR '1' = '1", "1; DROP TABLE ZPERSON", "a\" == \"a", "x') --", "%@", "$x", "NULL", "\\", "\u{0}", "TRUEPREDICATE",
+        "' OR '1' = '1", "1; DROP TABLE ZPERSON", "a\" == \"a", "x') --", "%@", "$x", "NULL", "\\", "\u{0}",
+        "TRUEPREDICATE",
     ])
     func `an argument stays a value`(_ value: String) throws {
         let predicate = try NSPredicate(validating: "a == %@", arguments: [value])
@@ -65,12 +66,15 @@ struct HostileTests {
 
     @Test func `placeholders and arguments have to go together`() {
         let wrong: [(String, [Any?])] = [
-            ("a == %@", []), ("a == 1", [1]), ("a == %@", [1, 2]), ("%K == 1", [3]), ("%K == 1", [nil]), ("%K == 1", [""]),
+            ("a == %@", []), ("a == 1", [1]), ("a == %@", [1, 2]), ("%K == 1", [3]), ("%K == 1", [nil]),
+            ("%K == 1", [""]),
             ("%K == 1", ["a..b"]), ("a == %d", ["x"]), ("a == %f", [nil]), ("a == %s", [3]), ("a == %d", [[1]]),
             ("a.%K == 1", [["b"]]), ("a == %", [1]), ("a == %q", [1]), ("a %@ 1", ["=="]), ("%@", ["a == 1"]),
         ]
         for (text, arguments) in wrong {
-            #expect(throws: PredicateFormatError.self, "\(text)") { try NSPredicate(validating: text, arguments: arguments) }
+            #expect(throws: PredicateFormatError.self, "\(text)") {
+                try NSPredicate(validating: text, arguments: arguments)
+            }
         }
     }
 
@@ -155,7 +159,9 @@ struct HostileTests {
         #expect(!predicatesAreEqual(deep, nots(4_001)))
         #expect(!parent.evaluate(with: ["a": 1]))
         #expect(throws: PredicateResolutionError.self) { try PredicateResolver.resolve(deep, schema: ToySchema.person) }
-        #expect(throws: PredicateResolutionError.self) { try PredicateResolver.resolve(parent, schema: ToySchema.person) }
+        #expect(throws: PredicateResolutionError.self) {
+            try PredicateResolver.resolve(parent, schema: ToySchema.person)
+        }
     }
 
     @Test func `junctions of one member are seen through, however many there are`() throws {

@@ -270,7 +270,8 @@ struct ContextFetch {
     /// The store, if it is the only one and may leave rows or values out: what was read before does not know which, and
     /// to refresh objects takes all.
     private var onlyStore: OpenStore? {
-        stores.count == 1 && prepared == nil && context.upward == nil && !specification.shouldRefreshRefetchedObjects ? stores[0] : nil
+        stores.count == 1 && prepared == nil && context.upward == nil && !specification.shouldRefreshRefetchedObjects
+            ? stores[0] : nil
     }
 
     func ids() throws -> [NSManagedObjectID] {
@@ -337,8 +338,9 @@ struct ContextFetch {
     private func objects(from store: OpenStore, _ plan: FetchPlan) throws -> [NSManagedObject] {
         // To realise or to refresh objects takes their rows.
         let wantsValues = !specification.returnsObjectsAsFaults || specification.shouldRefreshRefetchedObjects
-        guard specification.shouldRefreshRefetchedObjects
-            || (specification.includesPropertyValues && (store.store.fetchesRows || wantsValues))
+        guard
+            specification.shouldRefreshRefetchedObjects
+                || (specification.includesPropertyValues && (store.store.fetchesRows || wantsValues))
         else {
             return try references(in: store, plan).map { reference in
                 let layout = context.layout(of: reference)

@@ -264,7 +264,9 @@ extension NSManagedObjectContext {
 
     /// Gives the new objects of stores that are told of objects their IDs.
     private func obtainPermanentIDsForStoresOfOnesOwn(_ coordinator: NSPersistentStoreCoordinator) throws {
-        let slots = coordinator.openStores.filter { $0.store.isToldOfObjects && !$0.store.isReadOnly }.map { Int32($0.slot) }
+        let slots = coordinator.openStores.filter { $0.store.isToldOfObjects && !$0.store.isReadOnly }.map {
+            Int32($0.slot)
+        }
         guard !slots.isEmpty else { return }
         let unsaved = changedList.filter { object in
             object.flags.intersection([.inserted, .deleted, .gone]) == .inserted && object.key < 0

@@ -92,7 +92,9 @@ struct PendingOverlay {
     /// Folds the changes into the store's answer, which was asked for widely enough.
     func fold(into stored: [NSManagedObject]) throws -> [NSManagedObject] {
         let unchanged = changedCount == 0 ? stored : stored.filter { !hides($0.key, Int($0.storeSlot)) }
-        let matching = try matching(before: plan.limit > 0 && unchanged.count >= plan.end ? unchanged[plan.end - 1] : nil)
+        let matching = try matching(
+            before: plan.limit > 0 && unchanged.count >= plan.end ? unchanged[plan.end - 1] : nil
+        )
         return plan.window(try plan.merged(unchanged, matching, as: { $0 }, object: { unchanged[$0] }))
     }
 

@@ -10,7 +10,8 @@ extension NSManagedObject: ManagedScalar {
     ///
     /// Stops the program if there is none: declare the property optional.
     public static func managedRead(_ object: NSManagedObject, _ property: AnyManagedProperty) -> Self {
-        guard let value = destination(object, property.slot(in: object.unmanagedLayout, managedKind), property.name) else {
+        guard let value = destination(object, property.slot(in: object.unmanagedLayout, managedKind), property.name)
+        else {
             fatalError(
                 "CoreData: relationship \"\(property.name)\" of \(object.entity.name ?? "") is nil, but its property is not optional. Declare it as \(Self.self)?."
             )

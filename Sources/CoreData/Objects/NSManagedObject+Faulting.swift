@@ -14,7 +14,9 @@ extension NSManagedObject {
     /// The slow part of a read: what a fetch of some properties has brought, else the values of the whole object.
     @inline(never)
     final func slowlyReadableRow(_ slot: Int) -> Row {
-        if slot >= 0, current == nil, flags.contains(.fault), let partial = extras?.partial, partial.slots.contains(slot) {
+        if slot >= 0, current == nil, flags.contains(.fault), let partial = extras?.partial,
+            partial.slots.contains(slot)
+        {
             assertConfined(#function)
             return partial.row
         }

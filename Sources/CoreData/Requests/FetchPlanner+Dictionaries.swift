@@ -88,7 +88,9 @@ private struct DictionaryPlanBuilder {
         for element in try elements(properties, of: "propertiesToFetch") {
             if let other = sources.updateValue(element.source, forKey: element.keys) {
                 guard other == element.source else {
-                    throw refused("has two different properties of the name \"\(element.keys.joined(separator: "."))\".")
+                    throw refused(
+                        "has two different properties of the name \"\(element.keys.joined(separator: "."))\"."
+                    )
                 }
                 continue
             }
@@ -228,7 +230,8 @@ private struct DictionaryPlanBuilder {
         // Apple's rule: it counts only if propertiesToFetch is set.
         let wantsDistinct =
             specification.returnsDistinctResults && !(specification.propertiesToFetch ?? []).isEmpty
-        let isAggregated = columns.contains(where: \.hasRowAggregate) || order.contains { $0.expression.hasRowAggregate }
+        let isAggregated =
+            columns.contains(where: \.hasRowAggregate) || order.contains { $0.expression.hasRowAggregate }
         if groups.isEmpty, !isAggregated {
             return wantsDistinct ? grouping(keys: unique(columns), nil, order.map { representative($0, columns) }) : nil
         }

@@ -17,7 +17,9 @@ struct FetchPlanner {
             throw Self.refused("fetchLimit and fetchOffset of a fetch of \(entity.name ?? "") may not be negative.")
         }
         guard specification.fetchBatchSize >= 0 else {
-            throw Self.refused("fetchBatchSize of a fetch of \(entity.name ?? "") may not be negative; 0 is no batches.")
+            throw Self.refused(
+                "fetchBatchSize of a fetch of \(entity.name ?? "") may not be negative; 0 is no batches."
+            )
         }
         try requireDictionaries(specification, entity)
         let subtree = entity.frozen.subtree

@@ -112,7 +112,9 @@ extension RowStore {
 
     func uriText(ofKey key: Int64, in layout: EntityLayout) -> String { "\(key)" }
 
-    func key(fromURIText text: Substring, of layout: EntityLayout) -> Int64? { Int64(text).flatMap { $0 > 0 ? $0 : nil } }
+    func key(fromURIText text: Substring, of layout: EntityLayout) -> Int64? {
+        Int64(text).flatMap { $0 > 0 ? $0 : nil }
+    }
 }
 
 /// The unsaved work of one context on one store, with no reference to a live object.

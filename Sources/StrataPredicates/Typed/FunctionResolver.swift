@@ -123,7 +123,10 @@ enum FunctionResolver {
             return .members(members)
         default: break
         }
-        throw resolver.failure(.incompatibleTypes, "Only objects can be cast to the entity \(name), not \(arguments[0]).")
+        throw resolver.failure(
+            .incompatibleTypes,
+            "Only objects can be cast to the entity \(name), not \(arguments[0])."
+        )
     }
 
     private static func require(

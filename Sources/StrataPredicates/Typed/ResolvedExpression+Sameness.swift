@@ -13,7 +13,9 @@ extension ResolvedExpression {
         case (.aggregate(let left), .aggregate(let right)):
             return left.function == right.function && left.collection.isSame(as: right.collection)
                 && same(left.element, right.element) { $0.isSame(as: $1) }
-        case (.conditional(let test, let first, let second), .conditional(let otherTest, let otherFirst, let otherSecond)):
+        case (
+            .conditional(let test, let first, let second), .conditional(let otherTest, let otherFirst, let otherSecond)
+        ):
             return test.isSame(as: otherTest) && first.isSame(as: otherFirst) && second.isSame(as: otherSecond)
         case (.rowAggregate(let left, let operand), .rowAggregate(let right, let other)):
             return left == right && operand.isSame(as: other)

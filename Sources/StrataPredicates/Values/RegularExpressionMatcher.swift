@@ -34,7 +34,9 @@ package struct RegularExpressionMatcher: Sendable {
             stop.pointee = ObjCBool(isFound || reports > Self.mostReports)
         }
         guard reports <= Self.mostReports else {
-            throw PredicateEvaluationError("the regular expression takes too long on a text of \(range.length) characters")
+            throw PredicateEvaluationError(
+                "the regular expression takes too long on a text of \(range.length) characters"
+            )
         }
         return isFound
     }

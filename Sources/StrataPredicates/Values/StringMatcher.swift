@@ -50,7 +50,9 @@ package struct StringMatcher: Sendable {
     ///
     /// - Throws: ``PredicateEvaluationError`` where a regular expression takes too long.
     package func matches(_ text: UnsafeBufferPointer<UInt8>) throws -> Bool {
-        if case .matches(let expression) = prepared { return try expression.matches(String(decoding: text, as: UTF8.self)) }
+        if case .matches(let expression) = prepared {
+            return try expression.matches(String(decoding: text, as: UTF8.self))
+        }
         return matchesBytes(text)
     }
 

@@ -251,8 +251,8 @@ enum RawSide: Side {
         var checksum = 0
         for _ in 0..<Scale.rounds {
             for venue in venues {
-                    for _ in 0..<Scale.repetitions { checksum &+= attributeChecksum(of: venue) }
-                }
+                for _ in 0..<Scale.repetitions { checksum &+= attributeChecksum(of: venue) }
+            }
         }
         return Sample(duration: clock.now - start, checksum: checksum)
     }

@@ -30,7 +30,9 @@ struct Report {
 
     /// The report as a line of text.
     var line: String {
-        var words = ["\(scenario) seed=\(seed) store=\(store) contexts=\(contexts)", String(format: "secs=%.1f", seconds)]
+        var words = [
+            "\(scenario) seed=\(seed) store=\(store) contexts=\(contexts)", String(format: "secs=%.1f", seconds),
+        ]
         words += figures.map { "\($0.name)=\($0.value)" }
         words += ["anomalies=\(findings.count)"]
         words += [String(format: "p50=%.2fms p99=%.2fms", percentile(0.5) * 1000, percentile(0.99) * 1000)]
@@ -40,7 +42,8 @@ struct Report {
     /// The report as one JSON object.
     var json: String {
         var members = [
-            #""scenario": "\#(scenario)""#, #""seed": \#(seed)"#, #""store": "\#(store)""#, #""contexts": \#(contexts)"#,
+            #""scenario": "\#(scenario)""#, #""seed": \#(seed)"#, #""store": "\#(store)""#,
+            #""contexts": \#(contexts)"#,
             String(format: #""seconds": %.1f"#, seconds),
         ]
         members += figures.map { #""\#($0.name)": \#($0.value)"# }

@@ -160,12 +160,18 @@ struct AsynchronousFetchTests {
             request.predicate = NSPredicate(format: "population > 298")
             request.sortDescriptors = [NSSortDescriptor(key: "population", ascending: false)]
             return request
-        } read: { ($0.finalResult ?? []).compactMap { $0["name"] as? String } }
+        } read: {
+            ($0.finalResult ?? []).compactMap { $0["name"] as? String }
+        }
         #expect(names == ["City 300", "City 299"])
         let steps = Shared<[FetchProgress]>([])
         let request = NSFetchRequest<NSDictionary>(entityName: "City")
         request.resultType = .dictionaryResultType
-        let count = try await context.fetch(request) { step in steps.update { $0.append(step) } } _: { $0.count }
+        let count = try await context.fetch(request) { step in
+            steps.update { $0.append(step) }
+        } _: {
+            $0.count
+        }
         #expect(count == 300)
         #expect(steps.current.last == FetchProgress(completedRows: 300, expectedRows: 300))
     }

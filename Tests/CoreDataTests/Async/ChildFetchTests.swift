@@ -38,7 +38,9 @@ struct ChildFetchTests {
             let request = NSFetchRequest<NSNumber>(entityName: "City")
             request.resultType = .countResultType
             return request
-        } read: { $0.finalResult?.map(\.intValue) }
+        } read: {
+            $0.finalResult?.map(\.intValue)
+        }
         #expect(count == [5])
     }
 
@@ -51,7 +53,9 @@ struct ChildFetchTests {
         let task = Task {
             try await child.fetch(citiesByName()) { progress in
                 if progress.expectedRows != nil { gate.stopOnce() }
-            } _: { $0.map(\.name) }
+            } _: {
+                $0.map(\.name)
+            }
         }
         await gate.arrival()
         for context in [child, parent, root] { context.performAndWait { #expect(!context.hasChanges) } }
@@ -70,7 +74,9 @@ struct ChildFetchTests {
         let task = Task {
             try await child.fetch(citiesByName()) { progress in
                 if progress.expectedRows != nil { gate.stopOnce() }
-            } _: { $0.map(\.name) }
+            } _: {
+                $0.map(\.name)
+            }
         }
         await gate.arrival()
         for context in [child, parent, root] { try context.performAndWait { try context.save() } }

@@ -153,9 +153,11 @@ struct StoreListTests {
         context.persistentStoreCoordinator = coordinator
         try coordinator?.remove(store)
         coordinator = nil
-        try await context.perform {
-            let cities = try context.fetch(NSFetchRequest<City>(entityName: "City"))
-            #expect(cities.isEmpty)
+        await context.perform {
+            let error = #expect(throws: CocoaError.self) {
+                try context.fetch(NSFetchRequest<City>(entityName: "City"))
+            }
+            #expect(error?.code == .persistentStoreOperation)
         }
     }
 }

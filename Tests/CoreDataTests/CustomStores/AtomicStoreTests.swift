@@ -86,7 +86,9 @@ struct AtomicStoreTests {
         fault(.loadThrows)
         precondition(JSONStore.isRegistered)
         let coordinator = NSPersistentStoreCoordinator(managedObjectModel: GuideModel.make())
-        #expect(throws: JSONStore.DiskFull.self) { try coordinator.addPersistentStore(type: JSONStore.storeType, at: url) }
+        #expect(throws: JSONStore.DiskFull.self) {
+            try coordinator.addPersistentStore(type: JSONStore.storeType, at: url)
+        }
         #expect(coordinator.persistentStores.isEmpty)
         fault(nil)
         try coordinator.addPersistentStore(type: JSONStore.storeType, at: url)

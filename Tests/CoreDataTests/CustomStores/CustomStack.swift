@@ -68,7 +68,8 @@ enum CustomKind: CaseIterable, Sendable {
 
 extension CustomStack {
     /// A stack on an empty store of a kind; `folder` holds its file.
-    static func make(_ kind: CustomKind, in folder: StoreFolder, model: NSManagedObjectModel? = nil) throws -> CustomStack
+    static func make(_ kind: CustomKind, in folder: StoreFolder, model: NSManagedObjectModel? = nil) throws
+        -> CustomStack
     {
         switch kind {
         case .server: try server(Server(), model: model)

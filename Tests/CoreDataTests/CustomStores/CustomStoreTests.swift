@@ -43,7 +43,9 @@ struct CustomStoreTests {
     }
 
     @Test(arguments: CustomKind.allCases)
-    func `another coordinator on the same data reads what was saved, and finds objects by their URIs`(_ kind: CustomKind)
+    func `another coordinator on the same data reads what was saved, and finds objects by their URIs`(
+        _ kind: CustomKind
+    )
         throws
     {
         let stack = try CustomStack.make(kind, in: folder)
@@ -231,7 +233,9 @@ struct CustomStoreTests {
     }
 
     @Test(arguments: CustomKind.allCases)
-    func `a change of an object that another context has deleted conflicts, and so does a locked one`(_ kind: CustomKind)
+    func `a change of an object that another context has deleted conflicts, and so does a locked one`(
+        _ kind: CustomKind
+    )
         throws
     {
         let stack = try CustomStack.make(kind, in: folder)
@@ -362,7 +366,8 @@ struct CustomStoreTests {
         try stack.inContext { context throws in #expect(try context.fetch(request()).map(\.name) == ["a", "b"]) }
         try parent.performAndWait { try parent.save() }
         #expect(!id.isTemporaryID)
-        try stack.inContext { context throws in #expect(try context.fetch(request()).map(\.name) == ["changed", "new"]) }
+        try stack.inContext { context throws in #expect(try context.fetch(request()).map(\.name) == ["changed", "new"])
+        }
         let name = try child.performAndWait { (try child.existingObject(with: id) as? Venue)?.name }
         #expect(name == "new")
     }

@@ -482,7 +482,9 @@ struct IncrementalStoreTests {
     func `who waits too long for a store gets an error`() throws {
         let stack = try CustomStack.server(server, options: [NSPersistentStoreTimeoutOption: 0.01])
         try stack.storeVenues(["a"])
-        let (entered, leave, done) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
+        let (entered, leave, done) = (
+            DispatchSemaphore(value: 0), DispatchSemaphore(value: 0), DispatchSemaphore(value: 0)
+        )
         server.whenAsked.withLock { hook in
             hook = { method in
                 guard method == .count else { return }

@@ -35,7 +35,8 @@ final class Server: Sendable {
         var fixedVersion: UInt64?
         var registered: [String: Int] = [:]
         var requests: [String] = []
-        var inside = 0
+        /// The threads inside the store, with how deep each is: a store may ask itself again.
+        var inside: [UInt: Int] = [:]
         var mostInside = 0
         var metadata: [String: String] = [:]
         var metadataSaves = 0
@@ -90,13 +91,19 @@ final class ServerStore: NSIncrementalStore, @unchecked Sendable {
     override var type: String { Self.storeType.rawValue }
 
     private func asked<T>(_ method: Server.Method, _ body: () throws -> T) throws -> T {
+        let thread = UInt(pthread_self())
         let fails = server.change { state in
             state.calls.append(method)
-            state.inside += 1
-            state.mostInside = max(state.mostInside, state.inside)
+            state.inside[thread, default: 0] += 1
+            state.mostInside = max(state.mostInside, state.inside.count)
             return state.fails.contains(method)
         }
-        defer { server.change { $0.inside -= 1 } }
+        defer {
+            server.change { state in
+                state.inside[thread, default: 1] -= 1
+                if state.inside[thread] == 0 { state.inside[thread] = nil }
+            }
+        }
         server.whenAsked.withLock { $0 }?(method)
         if fails { throw ServerDown(method: method) }
         return try body()
@@ -117,7 +124,8 @@ final class ServerStore: NSIncrementalStore, @unchecked Sendable {
         return try asked(isCount ? .count : .fetch) { try find(fetch, context) }
     }
 
-    private func find(_ request: NSFetchRequest<NSFetchRequestResult>, _ context: NSManagedObjectContext) throws -> Any {
+    private func find(_ request: NSFetchRequest<NSFetchRequestResult>, _ context: NSManagedObjectContext) throws -> Any
+    {
         guard let entity = request.entity, let model = persistentStoreCoordinator?.managedObjectModel else { return [] }
         var names: Set<String> = [entity.name ?? ""]
         if request.includesSubentities {
@@ -227,9 +235,10 @@ final class ServerStore: NSIncrementalStore, @unchecked Sendable {
             switch server.current.lie {
             case .fewIDs: ids.removeLast()
             case .oneIDForAll: ids = ids.map { _ in ids[0] }
-            case .knownID: ids = try server.current.records.prefix(1).map {
-                newObjectID(for: try named($0.value.entity), referenceObject: $0.key)
-            }
+            case .knownID:
+                ids = try server.current.records.prefix(1).map {
+                    newObjectID(for: try named($0.value.entity), referenceObject: $0.key)
+                }
             case .otherEntity: ids = try ids.map { _ in newObjectID(for: try named("City"), referenceObject: "city-1") }
             default: break
             }

@@ -67,7 +67,11 @@ struct SQLDebugTests {
         try fetch(context, title: "tag 3")
 
         #expect(log.lines.contains { $0.hasPrefix("CoreData: plan: SCAN") })
-        #expect(log.lines.contains { $0.hasPrefix("CoreData: warning: 1499 rows") || $0.hasPrefix("CoreData: warning: 1500 rows") })
+        #expect(
+            log.lines.contains {
+                $0.hasPrefix("CoreData: warning: 1499 rows") || $0.hasPrefix("CoreData: warning: 1500 rows")
+            }
+        )
     }
 
     @Test func `a small table and a fetch of everything cause no warning`() throws {

@@ -36,7 +36,8 @@ struct DictionaryGroupingTests {
             }
 
             let names = try byCity.map { result in
-                try (result["city"] as? NSManagedObjectID).map { try typed(context.existingObject(with: $0)) as City }?.name
+                try (result["city"] as? NSManagedObjectID).map { try typed(context.existingObject(with: $0)) as City }?
+                    .name
             }
             #expect(names == ["Lisbon", "Porto", nil])
             #expect(byDecade.map { $0["decade"] as? Int } == [0, 1, 2, 3])

@@ -135,7 +135,9 @@ struct FetchingFromSeveralStoresTests {
         try SplitGuide(kind).read { context throws in
             let request = request(NSDictionary.self, .dictionaryResultType)
             request.propertiesToFetch = ["name", "objectID"]
-            #expect(try context.fetch(request).map { $0["name"] as? String } == [3, 1, 5, 2, 0, 4, 6].map { "Venue \($0)" })
+            #expect(
+                try context.fetch(request).map { $0["name"] as? String } == [3, 1, 5, 2, 0, 4, 6].map { "Venue \($0)" }
+            )
             request.fetchOffset = 2
             request.fetchLimit = 3
             let window = try context.fetch(request)

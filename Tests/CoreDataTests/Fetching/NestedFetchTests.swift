@@ -101,7 +101,8 @@ struct NestedFetchTests {
         try VenueGuide(kind).read { context throws in
             let request = NSFetchRequest<Venue>(entityName: "Venue")
             let wrong: [(NSExpression, String)] = [
-                (fetch(cities("mayor == 1"), in: context), "mayor"), (fetch("no request", in: context), "requestExpression"),
+                (fetch(cities("mayor == 1"), in: context), "mayor"),
+                (fetch("no request", in: context), "requestExpression"),
                 (fetch(cities("population > 1"), in: "no context"), "contextExpression"),
             ]
             for (expression, word) in wrong {

@@ -64,7 +64,7 @@ struct BatchFaultingTests {
             #expect(found.count == 30)
             #expect(found.first?.name == "002")
             let index = try #require(found.firstIndex { $0 === added })
-            #expect(found[index - 1 ... index + 2].map(\.name) == ["014", "0145", "015", "0155"])
+            #expect(found[index - 1...index + 2].map(\.name) == ["014", "0145", "015", "0155"])
             #expect(found[index + 2] === changed)
             let gone = try #require(found.first { $0.objectID == ids[20] })
             #expect(gone.isFault && gone.name == nil && gone.isDeleted)

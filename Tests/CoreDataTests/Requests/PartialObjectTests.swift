@@ -24,7 +24,9 @@ struct PartialObjectTests {
         try context.performAndWait { () throws -> Void in
             let found = try context.fetch(request(["name", "city"]))
             #expect(found.allSatisfy { $0.isFault } && store.cache.count == 0 && log.saw(1))
-            if kind == .sqlite { #expect(found[1].extras?.partial?.row.isNull(found[1].layout.slots.count - 1) == true) }
+            if kind == .sqlite {
+                #expect(found[1].extras?.partial?.row.isNull(found[1].layout.slots.count - 1) == true)
+            }
             #expect(found.map(\.name) == ["000", "001", "002"])
             #expect(found.map { $0.value(forKey: "name") as? String } == ["000", "001", "002"])
             let cities = found.map(\.city)

@@ -134,7 +134,8 @@ struct TreeConcurrencyTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `workers, a middle and a writer save at the same time, and every relationship arrives`(_ kind: StoreKind) throws
+    func `workers, a middle and a writer save at the same time, and every relationship arrives`(_ kind: StoreKind)
+        throws
     {
         let stack = try Stack(kind)
         let root = stack.context("writer")

@@ -22,7 +22,8 @@ struct TreeNotificationTests {
         try child.saveAndWait()
         #expect(
             below.names == [
-                .NSManagedObjectContextWillSave, .NSManagedObjectContextDidSave, .NSManagedObjectContextDidSaveObjectIDs,
+                .NSManagedObjectContextWillSave, .NSManagedObjectContextDidSave,
+                .NSManagedObjectContextDidSaveObjectIDs,
             ]
         )
         let didSave = below.entries[1]
@@ -57,7 +58,9 @@ struct TreeNotificationTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `CS-56: with automaticallyMergesChangesFromParent a save of the parent surfaces in the child`(_ kind: StoreKind)
+    func `CS-56: with automaticallyMergesChangesFromParent a save of the parent surfaces in the child`(
+        _ kind: StoreKind
+    )
         throws
     {
         let stack = try Stack(kind)

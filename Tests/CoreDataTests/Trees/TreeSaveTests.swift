@@ -165,7 +165,9 @@ struct TreeSaveTests {
         #expect(try parent.look(id, City.self) { $0.name } == "Faro")
     }
 
-    @Test func `CS-50: mergePolicy is not consulted in a child's save: the last to save wins, property by property`() throws {
+    @Test func `CS-50: mergePolicy is not consulted in a child's save: the last to save wins, property by property`()
+        throws
+    {
         let stack = try Stack(.memory)
         let id = try stack.storeCity("Beja", population: 1)
         let parent = stack.context()
@@ -290,7 +292,9 @@ struct TreeSaveTests {
         let stack = try Stack(.memory)
         let (deleted, saved) = (try stack.storeCity("deleted"), try stack.storeCity("saved"))
         let (parent, child) = stack.pair()
-        let cities = try child.performAndWait { try [deleted, saved].map { try child.existingObject(with: $0) as? City } }
+        let cities = try child.performAndWait {
+            try [deleted, saved].map { try child.existingObject(with: $0) as? City }
+        }
         try parent.performAndWait {
             parent.delete(try parent.existingObject(with: saved))
             try parent.save()
@@ -357,7 +361,9 @@ struct TreeSaveTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `a failed save of the root leaves the whole tree as it was, and the same save succeeds later`(_ kind: StoreKind)
+    func `a failed save of the root leaves the whole tree as it was, and the same save succeeds later`(
+        _ kind: StoreKind
+    )
         throws
     {
         let stack = try Stack(kind)

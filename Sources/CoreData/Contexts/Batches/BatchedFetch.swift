@@ -190,16 +190,21 @@ final class BatchedFetch {
         in context: NSManagedObjectContext,
         for firing: NSManagedObject?
     ) throws {
-        for (slot, objects) in storeSlots.isEmpty ? [storeSlot: objects] : Dictionary(grouping: objects, by: \.storeSlot) {
+        for (slot, objects) in storeSlots.isEmpty
+            ? [storeSlot: objects] : Dictionary(grouping: objects, by: \.storeSlot)
+        {
             guard slot >= 0, let store = context.store(at: slot), store.isOpen else { continue }
             let others = try context.fill(objects, of: layout, in: store, rereads: options.refreshes)
-            guard options.refreshes else { continue }
-            let table = context.table(storeSlot: slot, root: layout.rootNumber)
-            for row in others { table[row.key]?.rebase(onto: row) }
-        }
-        guard !options.asFaults else { return }
-        for object in objects where object !== firing && object.flags.contains(.fault) {
-            if let row = object.current { object.realise(row) }
+            if options.refreshes {
+                let table = context.table(storeSlot: slot, root: layout.rootNumber)
+                for row in others { table[row.key]?.rebase(onto: row) }
+            }
+            guard !options.asFaults else { continue }
+            for object in objects where object !== firing && object.flags.contains(.fault) {
+                // What the row cache has was not read again.
+                let row = object.current ?? context.freshRow(object.key, root: layout.rootNumber, store)
+                if let row { object.realise(row) }
+            }
         }
     }
 

@@ -25,7 +25,8 @@ extension CustomStore {
             throw refused("is closed: it was removed from its coordinator, or never added to one.")
         }
         return try turn.take {
-            if let context = ConfinementScope.innermost as? NSManagedObjectContext, context.coordinator === coordinator {
+            if let context = ConfinementScope.innermost as? NSManagedObjectContext, context.coordinator === coordinator
+            {
                 return try body(context)
             }
             let context = NSManagedObjectContext(.privateQueue)

@@ -95,7 +95,8 @@ extension NSAtomicStore: CustomStore {
         try row(layout, key: key, version: version) { node.value(forKey: $0.name) }
     }
 
-    private func requireDestinations(_ changes: StoreChanges, _ rows: [Int: [Int64: Row]], _ model: FrozenModel) throws {
+    private func requireDestinations(_ changes: StoreChanges, _ rows: [Int: [Int64: Row]], _ model: FrozenModel) throws
+    {
         func require(_ reference: ObjectReference, _ name: String, _ layout: EntityLayout) throws {
             let root = model.layouts[reference.entity - 1].rootNumber
             guard rows[root]?[reference.key] == nil else { return }

@@ -20,7 +20,9 @@ extension NSAtomicStore {
     }
 
     func save(_ changes: StoreChanges, didCommit: (StoreSaveResult) -> Void) throws -> [StoreConflict] {
-        throw refused("is saved by contexts only. Insert the objects into a context instead of migrating a store to it.")
+        throw refused(
+            "is saved by contexts only. Insert the objects into a context instead of migrating a store to it."
+        )
     }
 
     func save(

@@ -33,7 +33,9 @@ extension NSIncrementalStore: CustomStore {
         return try answer.map { element in
             let reference = try reference(givenAs: element, of: plan.layout, "a fetch")
             guard numbers.contains(reference.entity) else {
-                throw refused("answered a fetch of \(plan.layout.entity.name ?? "") alone with an object of a sub-entity.")
+                throw refused(
+                    "answered a fetch of \(plan.layout.entity.name ?? "") alone with an object of a sub-entity."
+                )
             }
             return reference
         }

@@ -18,7 +18,9 @@ extension NSIncrementalStore {
     }
 
     func save(_ changes: StoreChanges, didCommit: (StoreSaveResult) -> Void) throws -> [StoreConflict] {
-        throw refused("is saved by contexts only. Insert the objects into a context instead of migrating a store to it.")
+        throw refused(
+            "is saved by contexts only. Insert the objects into a context instead of migrating a store to it."
+        )
     }
 
     func save(
@@ -106,7 +108,8 @@ extension NSIncrementalStore {
         }
         for deletion in changes.deleted { versions.deleted(deletion.key, root: deletion.layout.rootNumber) }
         let written = Set(changes.updated.map { ObjectIdentifier($0.row.buffer) })
-        for object in told.updated where object.current.map({ !written.contains(ObjectIdentifier($0.buffer)) }) ?? true {
+        for object in told.updated where object.current.map({ !written.contains(ObjectIdentifier($0.buffer)) }) ?? true
+        {
             versions.touched(object.key, root: object.layout.rootNumber)
         }
     }

@@ -31,7 +31,11 @@ extension RowQueries {
             // A member of several owners comes with each of them.
             guard seen[key] == nil else { continue }
             seen.set(true, for: key)
-            if let row = shape.row(statement, stamp: stamp, self) { result.rows.append(row) } else { others.append(key) }
+            if let row = shape.row(statement, stamp: stamp, self) {
+                result.rows.append(row)
+            } else {
+                others.append(key)
+            }
         }
         if !others.isEmpty { result.rows += try rows(others, members, connection, stamp: stamp) }
         return result

@@ -74,7 +74,8 @@ class SQLiteStore: NSPersistentStore, RowStore, @unchecked Sendable {
     ///
     /// - Returns: Whether it does.
     func move(to url: URL) -> Bool {
-        guard let old = try? openFile(),
+        // What is not there would be made, and be empty.
+        guard FileManager.default.fileExists(atPath: url.path), let old = try? openFile(),
             let options = try? SQLiteOptions(url: url, options),
             let new = try? OpenSQLiteFile.open(
                 OpenSQLiteFile.Request(
@@ -150,14 +151,23 @@ class SQLiteStore: NSPersistentStore, RowStore, @unchecked Sendable {
     // MARK: - Reading
 
     func rows(for plan: FetchPlan) throws -> [Row] {
-        let rows = try read(plan) { try $0.count(plan, $1, $2) } answer: { try $0.rows(plan, $1, $2) } ?? []
+        let rows =
+            try read(plan) {
+                try $0.count(plan, $1, $2)
+            } answer: {
+                try $0.rows(plan, $1, $2)
+            } ?? []
         OperationTally.current?.pointee.rows += rows.count
         return rows
     }
 
     func references(for plan: FetchPlan) throws -> [ObjectReference] {
         let references =
-            try read(plan) { try $0.count(plan, $1, $2) } answer: { try $0.references(plan, $1, $2) } ?? []
+            try read(plan) {
+                try $0.count(plan, $1, $2)
+            } answer: {
+                try $0.references(plan, $1, $2)
+            } ?? []
         OperationTally.current?.pointee.rows += references.count
         return references
     }

@@ -35,10 +35,18 @@ struct CompilerDifferentialTests {
             let replica = try SQLReplica(copying: store, context.model)
             try replica.finish()
             var run = DifferentialRun(seed: seed)
+            var refused = 0
 
             for number in 0..<Self.count where run.failures < 5 {
                 let specification = generator.specification()
-                let plan = try planner.plan(specification).asked(of: store)
+                let plan: FetchPlan
+                do {
+                    plan = try planner.plan(specification).asked(of: store)
+                } catch let error as CocoaError where error.code == .persistentStoreOperation {
+                    // Among what chance makes is what makes no sense: the difference of two dates, for instance.
+                    refused += 1
+                    continue
+                }
 
                 let inMemory = try store.store.references(for: plan).map(\.key)
                 let inSQL: [Int64]
@@ -65,6 +73,7 @@ struct CompilerDifferentialTests {
             }
 
             #expect(run.failures == 0, "seed \(seed)")
+            #expect(refused < Self.count / 20, "seed \(seed)")
             // A test whose predicates never or always hold would show nothing.
             #expect(run.found > Self.count)
         }

@@ -12,7 +12,8 @@ struct EntityPredicateTests {
         try context.performAndWait {
             let city = City(context: context)
             city.name = "Lisbon"
-            for (number, venue) in [Venue(context: context), Bar(context: context), Bar(context: context)].enumerated() {
+            for (number, venue) in [Venue(context: context), Bar(context: context), Bar(context: context)].enumerated()
+            {
                 venue.name = "venue \(number)"
                 venue.price = Int16(number)
                 venue.city = city
@@ -49,8 +50,13 @@ struct EntityPredicateTests {
         #expect(try names(context, "SELF.entity IN %@", [venue, bar]) == ["0", "1", "2"])
         #expect(try names(context, "entity IN %@", [bar]) == ["1", "2"])
         #expect(try names(context, "entity == nil") == [])
-        #expect(try names(context, "licence.entity == nil AND city.entity == %@", try #require(entities["City"])).count == 3)
-        #expect(try names(context, "SUBQUERY(city.venues, $v, $v.entity == %@ AND $v.price == 1).@count == 1", bar).count == 3)
+        #expect(
+            try names(context, "licence.entity == nil AND city.entity == %@", try #require(entities["City"])).count == 3
+        )
+        #expect(
+            try names(context, "SUBQUERY(city.venues, $v, $v.entity == %@ AND $v.price == 1).@count == 1", bar).count
+                == 3
+        )
         #expect(try names(context, "ANY city.venues.entity == %@", bar).count == 3)
         // An entity of a copy of the model is the one of its name.
         let copy = try #require(GuideModel.make().entitiesByName["Bar"])
@@ -74,8 +80,10 @@ struct EntityPredicateTests {
     }
 
     @Test(arguments: [
-        ("entity > %@", "no order"), ("entity == 3", "cannot be compared"), ("entity.name == 'Bar'", "no name under a value"),
-        ("CAST(SELF, 'City') != nil", "never one of City"), ("CAST(SELF, 'Nothing') != nil", "no type and no entity Nothing"),
+        ("entity > %@", "no order"), ("entity == 3", "cannot be compared"),
+        ("entity.name == 'Bar'", "no name under a value"),
+        ("CAST(SELF, 'City') != nil", "never one of City"),
+        ("CAST(SELF, 'Nothing') != nil", "no type and no entity Nothing"),
         ("CAST(name, 'Bar') != nil", "Only objects"), ("CAST(SELF, 'Bar').nothing == 1", "no property nothing"),
         ("entity == name", "cannot be compared"), ("city.venues.@max.entity == %@", "cannot be taken"),
     ])
@@ -99,7 +107,9 @@ struct EntityPredicateTests {
         try context.performAndWait {
             let request = NSFetchRequest<Venue>(entityName: "Venue")
             let all = try context.fetch(request)
-            for text in ["nothing == 1", "city.nothing != 1", "ANY tags.nothing == 1 OR nothing == nil", "NOT nothing == 1"] {
+            for text in [
+                "nothing == 1", "city.nothing != 1", "ANY tags.nothing == 1 OR nothing == nil", "NOT nothing == 1",
+            ] {
                 let predicate = NSPredicate(format: text)
                 request.predicate = predicate
                 #expect(!all.contains { predicate.evaluate(with: $0) })

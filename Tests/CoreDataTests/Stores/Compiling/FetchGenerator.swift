@@ -337,9 +337,21 @@ struct FetchGenerator {
             let members = (0..<random.below(12)).map { _ in constant(family) }
             return comparison(source, .in, NSExpression(forAggregate: members), options(), modifier)
         case 1:
-            return comparison(source, .between, NSExpression(forAggregate: [constant(family), other]), options(), modifier)
+            return comparison(
+                source,
+                .between,
+                NSExpression(forAggregate: [constant(family), other]),
+                options(),
+                modifier
+            )
         case 5, 6, 7:
-            return comparison(source, random.pick([.beginsWith, .contains, .endsWith, .in]), other, options(), modifier)
+            return comparison(
+                source,
+                random.pick([.beginsWith, .contains, .endsWith, .in]),
+                other,
+                options(),
+                modifier
+            )
         case 8:
             let pattern = NSExpression(forConstantValue: random.pick(Self.patterns))
             return comparison(source, .like, pattern, options(), modifier)
@@ -557,7 +569,8 @@ struct FetchGenerator {
             return NSExpression(forFunction: "objectFrom:withIndex:", arguments: [collection.expression, size])
         }
         if random.chance(40) { return NSExpression(forFunction: "count:", arguments: [collection.expression]) }
-        let isFit = { (attribute: NSAttributeDescription) in Family(attribute) == .number && attribute.type != .decimal }
+        let isFit = { (attribute: NSAttributeDescription) in Family(attribute) == .number && attribute.type != .decimal
+        }
         guard let attribute = attributePath(from: collection.entity, where: isFit) else { return nil }
         let members = path(collection.scope, collection.keys + "." + attribute.keys)
         return NSExpression(forFunction: random.pick(["sum:", "min:", "max:", "average:"]), arguments: [members])

@@ -12,7 +12,12 @@ struct HostileFetchTests {
         let context = try Stack(kind, model: EveryKindModel.make()).context()
         try context.performAndWait {
             var random = SeededRandom(seed: 1)
-            RandomData.populate(context, try #require(context.model.entities.first?.managedObjectModel), count: 2, &random)
+            RandomData.populate(
+                context,
+                try #require(context.model.entities.first?.managedObjectModel),
+                count: 2,
+                &random
+            )
             try context.save()
         }
         return context
@@ -106,13 +111,16 @@ struct HostileFetchTests {
     func `values that look like SQL are values`(_ kind: StoreKind) throws {
         let context = try context(kind)
         let values = [
-            "' OR '1' = '1", "x'; DROP TABLE ZPERSON; --", "\" OR 1 = 1", "?", "?1", ":name", "@name", "$name", "%", "_",
+            "' OR '1' = '1", "x'; DROP TABLE ZPERSON; --", "\" OR 1 = 1", "?", "?1", ":name", "@name", "$name", "%",
+            "_",
             "*", "\\", "NULL", "\u{0}", "t0.ZNAME", ")", "/*", "--",
         ]
         try context.performAndWait {
             let all = try context.count(for: request(nil))
             for value in values {
-                for format in ["name == %@", "name CONTAINS %@", "name LIKE %@", "name IN {%@, 'x'}", "nick BEGINSWITH %@"] {
+                for format in [
+                    "name == %@", "name CONTAINS %@", "name LIKE %@", "name IN {%@, 'x'}", "nick BEGINSWITH %@",
+                ] {
                     let found = try context.fetch(request(NSPredicate(format: format, value)))
                     let matching = try context.fetch(request(nil)).filter {
                         NSPredicate(format: format, value).evaluate(with: $0)

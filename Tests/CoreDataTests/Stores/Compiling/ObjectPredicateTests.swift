@@ -40,8 +40,10 @@ struct ObjectPredicateTests {
             let chosen = [venues[3], venues[1], venues[4]]
             let ids = chosen.map(\.objectID)
             let collections: [Any] = [
-                chosen, Set(chosen), ids, Set(ids), NSArray(array: chosen), NSSet(array: ids), NSOrderedSet(array: chosen),
-                [chosen[0], ids[1], chosen[2].objectID, NSNull()] as [Any], ["a": chosen[0], "b": chosen[1], "c": chosen[2]],
+                chosen, Set(chosen), ids, Set(ids), NSArray(array: chosen), NSSet(array: ids),
+                NSOrderedSet(array: chosen),
+                [chosen[0], ids[1], chosen[2].objectID, NSNull()] as [Any],
+                ["a": chosen[0], "b": chosen[1], "c": chosen[2]],
             ]
 
             for collection in collections {

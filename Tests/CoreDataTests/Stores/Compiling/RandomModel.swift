@@ -36,7 +36,8 @@ enum RandomModel {
         let composite = NSCompositeAttributeDescription()
         composite.name = name
         composite.elements = [
-            StoreModels.attribute("first", random.pick([.string, .integer16])), StoreModels.attribute("second", .double),
+            StoreModels.attribute("first", random.pick([.string, .integer16])),
+            StoreModels.attribute("second", .double),
         ]
         return composite
     }
