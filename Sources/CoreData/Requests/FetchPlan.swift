@@ -18,8 +18,10 @@ struct FetchPlan {
     let offset: Int
     /// The number by which the predicate tells the objects of the store that is asked; 0 where there can be none.
     var storeNumber = 0
-    /// What the plan was made of: stores of one's own are asked with a request. Its window is that of the plan, and where the
-    /// plan has no predicate or order it has none either. `nil` for a plan that no request asked for.
+    /// What the plan was made of, since stores of one's own are asked with a request.
+    ///
+    /// Its window is that of the plan, and where the plan has no predicate or order it has none either. `nil` for a plan
+    /// that no request asked for.
     var specification: FetchSpecification?
     /// Stops and follows the reading; `nil` for a fetch that its caller waits for.
     var control: FetchControl?
