@@ -37,7 +37,7 @@ struct HostileFetchTests {
     }
 
     private static let texts: [String] = [
-        nested(12), nested(240), Array(repeating: "boss", count: 70).joined(separator: ".") + " == nil",
+        nested(3), Array(repeating: "boss", count: 70).joined(separator: ".") + " == nil",
         Array(repeating: "boss", count: 70).joined(separator: ".") + ".name == 'a'",
         Array(repeating: "self", count: 50_000).joined(separator: ".") + " == nil",
         "ANY " + Array(repeating: "friends", count: 6).joined(separator: ".") + ".name == 'nobody'",
