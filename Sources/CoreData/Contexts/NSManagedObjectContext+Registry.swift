@@ -249,8 +249,9 @@ extension NSManagedObjectContext {
     /// An unchanged object that nobody holds is only here because nobody has swept yet: it is a fault again, as if it had
     /// been let go of and made anew, so that it does not show values of long ago.
     private func lookUp(_ objectID: NSManagedObjectID) -> NSManagedObject? {
-        settleStrangers()
+        // In this order: an ID that is permanent by now is so for what is filed here, too.
         let (key, store) = objectID.current
+        settleStrangers()
         let slot = Int32(store?.slot ?? 0)
         if key > 0 { makeFaultIfForgotten(key: key, root: objectID.layout.rootNumber, storeSlot: slot) }
         return registered(key: key, layout: objectID.layout, storeSlot: slot)

@@ -69,9 +69,12 @@ extension NSManagedObject {
         if let state = extras?.toMany[slot.index], let content = state.content, state.lossCount == lossCount {
             return content
         }
+        let isFault = extras?.toMany[slot.index]?.isFault ?? true
+        let stored = isFault ? context?.storedMembers(of: slot, ownedBy: self) ?? [] : []
+        // Read afterwards: while a child asks, keys that the state names may become permanent.
         let extras = writableExtras
         var state = extras.toMany[slot.index] ?? ToManyState(isOrdered: slot.isOrdered)
-        if state.isFault { state.load(context?.storedMembers(of: slot, ownedBy: self) ?? []) }
+        if state.isFault { state.load(stored) }
         // Objects that were deleted elsewhere leave without the inverse having been told.
         if let context, lossCount > 0 {
             state.forget { context.registered($0, near: self)?.flags.contains(.gone) ?? false }

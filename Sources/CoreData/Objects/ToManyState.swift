@@ -242,6 +242,7 @@ struct ToManyState {
             positions = nil
         }
         wantedOrder = wantedOrder?.map(replaced)
+        storedOrder = storedOrder?.map(replaced)
         if removed.contains(where: { $0.key < 0 }) { removed = Set(removed.map(replaced)) }
         if added.contains(where: { $0.key < 0 }) { added = Set(added.map(replaced)) }
     }

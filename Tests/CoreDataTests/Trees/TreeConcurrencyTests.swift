@@ -103,7 +103,7 @@ struct TreeConcurrencyTests {
 
     @Test func `with the error policy increments of one object by eight children are all counted`() throws {
         let stack = try Stack(.memory)
-        let id = try stack.storeCity("counter")
+        let id = try stack.storeCity("counter", population: 0)
         let parent = stack.context()
         let (children, rounds) = (8, 50)
         let failures = Shared<[String]>([])

@@ -105,6 +105,8 @@ struct ChildSave {
             return NSMergeConflict(inTree: object, base: base, newer: nil)
         }
         let row = newer.row
+        // A policy may give the object what the parent's row names.
+        child.noteForeign(newer.temporaries)
         let isSame = row === base || object.layout.slots.allSatisfy { hasSameValue(base, row, $0) }
         return isSame ? nil : NSMergeConflict(inTree: object, base: base, newer: row)
     }
@@ -193,6 +195,10 @@ struct ChildSave {
             let layout = parent.layout(of: reference)
             let object = parent.registered(key: reference.key, layout: layout, storeSlot: slot)
             return object?.flags.isDisjoint(with: [.deleted, .gone]) ?? true ? reference : nil
+        }
+        if let key = child.permanentKeys[reference.key] {
+            // The child has learned of it after the reference was read.
+            return resolved(ObjectReference(key: key, entity: reference.entity), near: owner)
         }
         let id = child.temporaryID(reference.key)
         if let object = parent.temporaryObjects[reference.key] ?? id.flatMap({ parent.registeredForChild($0) }) {

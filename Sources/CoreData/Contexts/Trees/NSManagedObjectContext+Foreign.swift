@@ -7,6 +7,8 @@ extension NSManagedObjectContext {
         guard let upward else { return }
         for id in ids where temporaryObjects[id.temporaryKey]?.isInserted != true {
             upward.foreignIDs[id.temporaryKey] = id
+            // It became permanent before it was noted, so the next look has to find it though nothing else has.
+            if !id.isTemporaryID { upward.seenPromotions &-= 1 }
         }
     }
 

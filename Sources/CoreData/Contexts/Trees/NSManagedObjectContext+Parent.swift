@@ -60,7 +60,10 @@ extension NSManagedObjectContext {
     /// Waits for what the parent is doing: waiting goes up only.
     final func visitParent<T>(_ link: ParentLink, _ body: (NSManagedObjectContext) throws -> T) rethrows -> T {
         settleForeign()
-        // The parent learns later than the child, so it knows at least as much.
+        // The parent learns later than the child, so it knows at least as much. What it has learned since, before it
+        // answers or while it asks further up, the child has to know before it looks at the answer: else a permanent key
+        // in it would not lead to the object that is filed here under the temporary one.
+        defer { settleForeign() }
         return try link.parent.performAndWait {
             link.parent.settleForeign()
             return try body(link.parent)

@@ -88,9 +88,12 @@ extension NSManagedObjectContext {
             return (members, [])
         }
         guard object.flags.isDisjoint(with: [.deleted, .gone]) else { return ([], []) }
-        // The state is a copy: what the child wants to know is not loaded here.
+        let isFault = object.extras?.toMany[slot.index]?.isFault ?? true
+        let stored = isFault ? storedMembers(of: slot, ownedBy: object) : []
+        // Read afterwards: keys that it names may have become permanent on the way. The state is a copy: what the child
+        // wants to know is not loaded here.
         var state = object.extras?.toMany[slot.index] ?? ToManyState(isOrdered: slot.isOrdered)
-        if state.isFault { state.load(storedMembers(of: slot, ownedBy: object)) }
+        if state.isFault { state.load(stored) }
         let members = (state.content ?? []).filter { member in
             registered(member, near: object)?.flags.isDisjoint(with: [.deleted, .gone]) ?? true
         }
