@@ -152,6 +152,9 @@ final class BatchedFetch {
         return numbers
     }
 
+    /// Whether the objects of a batch are realised with the first of them.
+    var realisesBatches: Bool { !options.asFaults }
+
     // MARK: - Reading
 
     /// Reads the rows of a batch, with one query for each store, and what is to be prefetched for them.

@@ -68,10 +68,10 @@ extension NSManagedObjectContext {
     ///
     /// - Returns: `nil` if no batch is waiting for it.
     final func batchedRow(for object: NSManagedObject) -> Row? {
-        guard !batchedFetches.isEmpty, let store = store(at: object.storeSlot),
-            upward != nil || store.cache.row(object.key, root: object.layout.rootNumber) == nil
-        else { return nil }
-        for index in batchedFetches.indices.reversed() {
+        guard !batchedFetches.isEmpty, let store = store(at: object.storeSlot) else { return nil }
+        let isCached = upward == nil && store.cache.row(object.key, root: object.layout.rootNumber) != nil
+        // A row of the cache is no reason to read a batch, unless the whole batch is to be realised with it.
+        for index in batchedFetches.indices.reversed() where !isCached || batchedFetches[index].realisesBatches {
             guard let batch = batchedFetches[index].unreadBatch(with: object) else { continue }
             let fetch = batchedFetches[index]
             fetch.read(batch, in: self, for: object)
