@@ -67,7 +67,7 @@ struct HostileFetchTests {
                         #expect(error is CocoaError, "\(text.prefix(60)): \(error)")
                     }
                 }
-                #expect(time < .seconds(20), "\(text.prefix(60))")
+                #expect(time < .seconds(5), "\(text.prefix(60))")
             }
         }
     }
