@@ -66,6 +66,16 @@ final class LiveQuery: Sendable {
         asked = Mutex(Asked(context: context))
     }
 
+    /// A query that has nothing to tell.
+    static func finished(_ request: LiveRequest) -> LiveQuery { LiveQuery(finished: request) }
+
+    private init(finished request: LiveRequest) {
+        self.request = request
+        box = NewsBox()
+        asked = Mutex(Asked())
+        box.finish()
+    }
+
     // MARK: - Noting commits
 
     /// Notes what was committed, if it can matter.
