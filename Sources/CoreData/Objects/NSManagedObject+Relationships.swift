@@ -63,6 +63,8 @@ extension NSManagedObject {
     // MARK: - To-many
 
     /// The members of a to-many relationship, loaded if they were not.
+    ///
+    /// What cannot be read just now is reported: the relationship stays a fault, of which only what was added here shows.
     final func loadedMembers(_ slot: ToManySlot) -> [ObjectReference] {
         if flags.contains(.fault) { prepareToRead() }
         let lossCount = context?.lossCount ?? 0
@@ -70,7 +72,24 @@ extension NSManagedObject {
             return content
         }
         let isFault = extras?.toMany[slot.index]?.isFault ?? true
-        let stored = isFault ? context?.storedMembers(of: slot, ownedBy: self) ?? [] : []
+        var stored: [ObjectReference] = []
+        if isFault, let context {
+            guard let found = context.storedMembers(of: slot, ownedBy: self) else {
+                return extras?.toMany[slot.index]?.addedInOrder ?? []
+            }
+            stored = found
+        }
+        return loadMembers(slot, stored, lossCount)
+    }
+
+    /// As ``loadedMembers(_:)``, for those who can throw.
+    final func readMembers(_ slot: ToManySlot) throws -> [ObjectReference] {
+        if flags.contains(.fault) { prepareToRead() }
+        guard extras?.toMany[slot.index]?.isFault ?? true, let context else { return loadedMembers(slot) }
+        return loadMembers(slot, try context.readMembers(of: slot, ownedBy: self), context.lossCount)
+    }
+
+    private func loadMembers(_ slot: ToManySlot, _ stored: [ObjectReference], _ lossCount: Int) -> [ObjectReference] {
         // Read afterwards: while a child asks, keys that the state names may become permanent.
         let extras = writableExtras
         var state = extras.toMany[slot.index] ?? ToManyState(isOrdered: slot.isOrdered)

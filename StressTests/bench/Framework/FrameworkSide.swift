@@ -31,6 +31,7 @@ enum FrameworkSide: Side {
         case .traverse: return try traverse(stack)
         case .queryOverChanges: return try queryOverChanges(stack, scale: scale)
         case .firstBatch: return try readFirstBatch(stack)
+        case .mergeSave: return try mergeSave(stack, scale: scale)
         case .openContext: return try openContexts(stack, scale: scale)
         case .readProperties: return try readProperties(stack, scale: scale)
         case .writeProperties: return try writeProperties(stack, scale: scale)

@@ -8,6 +8,7 @@ enum Workload: String, CaseIterable {
     case traverse = "W5"
     case change = "W6"
     case childSave = "W14"
+    case mergeSave = "W15"
     case queryOverChanges = "W12"
     case firstBatch = "W13"
     case openContext = "W16"
@@ -29,6 +30,7 @@ enum Workload: String, CaseIterable {
         case .firstBatch: "the first 100 of a batched fetch of all rows in order"
         case .change: "load, change and save 10,000 rows"
         case .childSave: "child saves of 100 changes, all rows registered in the parent; against 100 registered"
+        case .mergeSave: "a save of 10,000 changes merged into 8 contexts that hold the objects"
         case .openContext: "1,000 times: make a context, look up one row by ID, drop the context"
         case .readProperties: "read typed properties of 1,000 objects in memory"
         case .writeProperties: "write typed properties of 1,000 changed objects in memory"
@@ -49,6 +51,7 @@ enum Workload: String, CaseIterable {
         case .queryOverChanges: .ratio(3)
         // Of fetching the IDs, which is nearly all that the raw side does.
         case .firstBatch: .ratio(1.3)
+        case .mergeSave: .each(nanoseconds: 1000)
         case .openContext: .eachOverRaw(nanoseconds: 20_000)
         case .readProperties, .writeProperties: .each(nanoseconds: 10)
         case .aggregate: .ratio(1.05)
@@ -85,6 +88,7 @@ struct Scale {
     static let venuesPerBatch = 100
     static let changesPerChildSave = 100
     static let childSaves = 200
+    static let mergingContexts = 8
     /// The objects in memory whose properties are read and written.
     var held: Int { min(1000, venues) }
     /// How often all objects are visited, how often the properties are read or written at each visit, and how many.
@@ -96,6 +100,7 @@ struct Scale {
     func operations(of workload: Workload) -> Int? {
         switch workload {
         case .openContext: lookups
+        case .mergeSave: changes * Self.mergingContexts
         case .readProperties, .writeProperties: held * Self.rounds * Self.repetitions * Self.properties
         default: nil
         }

@@ -63,6 +63,7 @@ enum RawSide: Side {
         case .change: try change(try RawDatabase(path: folder + "/raw.sqlite"), scale: scale)
         // Nothing in the C API compares: the same work with next to nothing registered is what it is held against.
         case .childSave: try FrameworkSide.childSaves(in: folder, registered: Scale.changesPerChildSave)
+        case .mergeSave: try mergeSave(try RawDatabase(path: folder + "/raw.sqlite"), scale: scale)
         case .openContext: try lookUp(try RawDatabase(path: folder + "/raw.sqlite"), scale: scale)
         case .readProperties: try readProperties(try RawDatabase(path: folder + "/raw.sqlite"), scale: scale)
         case .writeProperties: try writeProperties(try RawDatabase(path: folder + "/raw.sqlite"), scale: scale)
