@@ -32,7 +32,9 @@ struct HistoryMergingTests {
         #expect(transactions.count == 1)
         let notification = try #require(transactions.first).objectIDNotification()
         #expect(notification.name == .NSManagedObjectContextDidSaveObjectIDs)
-        #expect(notification.userInfo?[NSPersistentHistoryTokenKey] as? NSPersistentHistoryToken == transactions[0].token)
+        #expect(
+            notification.userInfo?[NSPersistentHistoryTokenKey] as? NSPersistentHistoryToken == transactions[0].token
+        )
         for key in [NSInsertedObjectIDsKey, NSUpdatedObjectIDsKey, NSDeletedObjectIDsKey] {
             #expect((notification.userInfo?[key] as? Set<NSManagedObjectID>)?.count == 1, "\(key)")
         }

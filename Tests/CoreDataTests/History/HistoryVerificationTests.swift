@@ -48,8 +48,10 @@ struct HistoryVerificationTests {
         ("UPDATE ACHANGE SET ZCHANGETYPE = 2 WHERE ZENTITYPK = 3 AND ZCHANGETYPE = 0", "deleted according"),
         ("UPDATE ACHANGE SET ZCHANGETYPE = 0 WHERE ZCHANGETYPE = 1", "inserted although there"),
         ("UPDATE ACHANGE SET ZCHANGETYPE = 9 WHERE Z_PK = 1", "of no kind"),
-        ("UPDATE ACHANGE SET ZENTITY = (SELECT MAX(ZENTITY) FROM ACHANGE WHERE ZENTITYPK = 2) WHERE ZENTITYPK = 3",
-         "of another entity"),
+        (
+            "UPDATE ACHANGE SET ZENTITY = (SELECT MAX(ZENTITY) FROM ACHANGE WHERE ZENTITYPK = 2) WHERE ZENTITYPK = 3",
+            "of another entity"
+        ),
         ("DELETE FROM ATRANSACTION WHERE Z_PK = 3", "of no transaction"),
         ("DELETE FROM ATRANSACTIONSTRING", "no text of"),
         ("UPDATE Z_PRIMARYKEY SET Z_MAX = 1 WHERE Z_ENT = 16002", "counter of TRANSACTION"),
