@@ -12,6 +12,8 @@ enum FrameworkSide: Side {
     }
 
     static func run(_ workload: Workload, in folder: String, scale: Scale) throws -> Sample {
+        if workload == .insertHistory { return try insertKeepingHistory(true, in: folder, scale: scale) }
+        if workload == .changeHistory { return try changeKeepingHistory(true, in: folder, scale: scale) }
         guard !workload.startsEmpty else {
             let path = folder + "/framework-new.sqlite"
             defer { removeDatabase(at: path) }
@@ -46,13 +48,13 @@ enum FrameworkSide: Side {
         let store: NSPersistentStore
         let context: NSManagedObjectContext
 
-        init(_ path: String, _ model: NSManagedObjectModel) throws {
+        init(_ path: String, _ model: NSManagedObjectModel, _ options: [AnyHashable: Any]? = nil) throws {
             coordinator = NSPersistentStoreCoordinator(managedObjectModel: model)
             store = try coordinator.addPersistentStore(
                 type: .sqlite,
                 configuration: nil,
                 at: URL(fileURLWithPath: path),
-                options: nil
+                options: options
             )
             context = NSManagedObjectContext(concurrencyType: .privateQueueConcurrencyType)
             context.persistentStoreCoordinator = coordinator
@@ -68,7 +70,7 @@ enum FrameworkSide: Side {
 
     // MARK: - The work
 
-    private static func insert(into stack: Stack, scale: Scale, venuesPerSave: Int) throws -> Sample {
+    static func insert(into stack: Stack, scale: Scale, venuesPerSave: Int) throws -> Sample {
         let context = stack.context
         return try context.performAndWait {
             let clock = ContinuousClock()
@@ -160,7 +162,7 @@ enum FrameworkSide: Side {
         }
     }
 
-    private static func change(_ stack: Stack, scale: Scale) throws -> Sample {
+    static func change(_ stack: Stack, scale: Scale) throws -> Sample {
         let context = stack.context
         return try context.performAndWait {
             let clock = ContinuousClock()

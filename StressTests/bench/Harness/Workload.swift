@@ -15,6 +15,8 @@ enum Workload: String, CaseIterable {
     case readProperties = "read"
     case writeProperties = "write"
     case aggregate = "W11"
+    case insertHistory = "W18"
+    case changeHistory = "W18b"
 
     var name: String { rawValue }
 
@@ -35,6 +37,8 @@ enum Workload: String, CaseIterable {
         case .readProperties: "read typed properties of 1,000 objects in memory"
         case .writeProperties: "write typed properties of 1,000 changed objects in memory"
         case .aggregate: "sum and count of all rows, then of each city's"
+        case .insertHistory: "insert all rows, a save each 100, with a history; against without"
+        case .changeHistory: "load, change and save 10,000 rows with a history; against without"
         }
     }
 
@@ -55,12 +59,13 @@ enum Workload: String, CaseIterable {
         case .openContext: .eachOverRaw(nanoseconds: 20_000)
         case .readProperties, .writeProperties: .each(nanoseconds: 10)
         case .aggregate: .ratio(1.05)
+        case .insertHistory, .changeHistory: .ratio(1.5)
         }
     }
 
     /// Whether the work starts from an empty database.
     var startsEmpty: Bool {
-        self == .insert || self == .insertInBatches
+        [.insert, .insertInBatches, .insertHistory, .changeHistory].contains(self)
     }
 }
 

@@ -68,6 +68,8 @@ enum RawSide: Side {
         case .readProperties: try readProperties(try RawDatabase(path: folder + "/raw.sqlite"), scale: scale)
         case .writeProperties: try writeProperties(try RawDatabase(path: folder + "/raw.sqlite"), scale: scale)
         case .aggregate: try aggregate(try RawDatabase(path: folder + "/raw.sqlite"))
+        case .insertHistory: try FrameworkSide.insertKeepingHistory(false, in: folder, scale: scale)
+        case .changeHistory: try FrameworkSide.changeKeepingHistory(false, in: folder, scale: scale)
         }
     }
 

@@ -43,6 +43,7 @@ class SQLiteStore: NSPersistentStore, RowStore, @unchecked Sendable {
         super.identifier = opened.metadata.uuid
         super.metadata = opened.metadata.dictionary
         file.withLock { $0 = opened }
+        protectHistory(of: opened)
     }
 
     func close() {
