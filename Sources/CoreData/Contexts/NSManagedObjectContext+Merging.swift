@@ -123,6 +123,8 @@ extension NSManagedObjectContext {
                 unknownRoots.insert(change.layout.rootNumber)
                 continue
             }
+            // Of a fault without a row nobody knows what it was related to.
+            if object.isFault, object.current == nil { unknownRoots.insert(change.layout.rootNumber) }
             mergeDeletion(of: object)
         }
         if !unknownRoots.isEmpty { reloadRelationships(to: unknownRoots) }

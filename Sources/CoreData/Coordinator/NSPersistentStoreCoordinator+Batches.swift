@@ -26,4 +26,3 @@ extension RowCache {
         for (root, keys) in keys { invalidate(keys, root: root) }
     }
 }
-

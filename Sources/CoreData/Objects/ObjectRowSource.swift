@@ -52,7 +52,9 @@ final class ObjectRowSource: BatchRowSource {
             let values = BatchValues(layout, action: "A batch insert", store: store)
             try values.requireNoSecondColumn(slot)
             guard reference.key > 0 else {
-                throw values.refused("cannot set \"\(slot.name)\" to an object that is not saved: no row can lead to it.")
+                throw values.refused(
+                    "cannot set \"\(slot.name)\" to an object that is not saved: no row can lead to it."
+                )
             }
         }
     }

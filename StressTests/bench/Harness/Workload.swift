@@ -14,6 +14,9 @@ enum Workload: String, CaseIterable {
     case readProperties = "read"
     case writeProperties = "write"
     case aggregate = "W11"
+    case batchUpdate = "W7"
+    case batchDelete = "W8"
+    case batchInsert = "W9"
 
     var name: String { rawValue }
 
@@ -33,6 +36,9 @@ enum Workload: String, CaseIterable {
         case .readProperties: "read typed properties of 1,000 objects in memory"
         case .writeProperties: "write typed properties of 1,000 changed objects in memory"
         case .aggregate: "sum and count of all rows, then of each city's"
+        case .batchUpdate: "batch update of all rows"
+        case .batchDelete: "batch delete of half of the rows"
+        case .batchInsert: "batch insert of all rows"
         }
     }
 
@@ -52,12 +58,17 @@ enum Workload: String, CaseIterable {
         case .openContext: .eachOverRaw(nanoseconds: 20_000)
         case .readProperties, .writeProperties: .each(nanoseconds: 10)
         case .aggregate: .ratio(1.05)
+        case .batchUpdate, .batchDelete: .ratio(1.1)
+        case .batchInsert: .ratio(1.2)
         }
     }
 
     /// Whether the work starts from an empty database.
     var startsEmpty: Bool {
-        self == .insert || self == .insertInBatches
+        switch self {
+        case .insert, .insertInBatches, .batchDelete, .batchInsert: true
+        default: false
+        }
     }
 }
 

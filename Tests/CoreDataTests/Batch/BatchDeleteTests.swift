@@ -53,7 +53,9 @@ struct BatchDeleteTests {
         let tag = try stack.store(TestSupport.Tag.self) { tag, _ in tag.title = "tag" }
         let venues = try stack.storeVenues(3) { _, venue, context in
             venue.city = context.object(with: city) as? City
-            venue.tags = [context.object(with: tag)].compactMap { $0 as? TestSupport.Tag }.reduce(into: []) { $0.insert($1) }
+            venue.tags = [context.object(with: tag)].compactMap { $0 as? TestSupport.Tag }.reduce(into: []) {
+                $0.insert($1)
+            }
         }
         let user = try stack.store(User.self) { user, context in
             user.email = "fan"
@@ -83,7 +85,11 @@ struct BatchDeleteTests {
         let request = NSBatchDeleteRequest("Venue", "price > 0")
         request.resultType = .resultTypeObjectIDs
         let ids = try #require(try stack.execute(request).value as? [NSManagedObjectID])
-        #expect(Dictionary(grouping: ids) { $0.entity.name ?? "" }.mapValues(\.count) == ["Venue": 2, "Photo": 4, "Licence": 2])
+        #expect(
+            Dictionary(grouping: ids) { $0.entity.name ?? "" }.mapValues(\.count) == [
+                "Venue": 2, "Photo": 4, "Licence": 2,
+            ]
+        )
         #expect(try ["Venue", "Photo", "Licence"].map { try stack.count($0) } == [1, 2, 1])
         #expect(try stack.all(Licence.self) { "\($0.number ?? "") \($0.venue?.name ?? "")" } == ["0 v0"])
         #expect(try stack.problems() == [])

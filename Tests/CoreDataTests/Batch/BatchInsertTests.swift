@@ -1,6 +1,7 @@
-@testable import CoreData
 import TestSupport
 import Testing
+
+@testable import CoreData
 
 @Suite("Batch inserts")
 struct BatchInsertTests {
@@ -13,7 +14,9 @@ struct BatchInsertTests {
         try context.performAndWait {
             let request = NSBatchInsertRequest(
                 entityName: "Bar",
-                objects: [["name": "a", "price": 3], ["name": "b", "beers": 9, "code": UUID(), "seats": NSNull()], [:]]
+                objects: [
+                    ["name": "a", "price": 3], ["name": "b", "beers": 9, "code": UUID(), "seats": NSNull()], [:],
+                ]
             )
             let result = try context.execute(request) as? NSBatchInsertResult
             #expect(result?.result as? Bool == true && result?.resultType == .statusOnly)
@@ -118,7 +121,8 @@ struct BatchInsertTests {
         try stack.delete(gone)
         let cases: [(String, String, Any, CocoaError.Code)] = [
             ("Venue", "price", "x", .persistentStoreOperation), ("Venue", "nothing", 1, .persistentStoreOperation),
-            ("Venue", "tags", [venue], .persistentStoreOperation), ("Venue", "city", gone, .managedObjectReferentialIntegrity),
+            ("Venue", "tags", [venue], .persistentStoreOperation),
+            ("Venue", "city", gone, .managedObjectReferentialIntegrity),
             ("Licence", "venue", venue, .persistentStoreOperation), ("Venue", "city", venue, .persistentStoreOperation),
         ]
         for (entity, name, value, code) in cases {

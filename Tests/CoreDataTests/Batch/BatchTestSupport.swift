@@ -1,5 +1,6 @@
-@testable import CoreData
 import TestSupport
+
+@testable import CoreData
 
 extension Stack {
     /// Saves venues named `v0`, `v1` … whose price is their number, and gives their IDs.
@@ -35,7 +36,9 @@ extension Stack {
 
     /// Executes a request in a context of its own.
     @discardableResult
-    func execute(_ request: NSPersistentStoreRequest, _ policy: NSMergePolicy = .error) throws -> UncheckedSendable<Any?> {
+    func execute(_ request: NSPersistentStoreRequest, _ policy: NSMergePolicy = .error) throws -> UncheckedSendable<
+        Any?
+    > {
         let context = context("batch")
         context.mergePolicy = policy
         return try context.performAndWait {

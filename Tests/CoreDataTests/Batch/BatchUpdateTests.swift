@@ -120,7 +120,9 @@ struct BatchUpdateTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `CS-166, 172 loaded objects keep their values, and their next save finds the conflict`(_ kind: StoreKind) throws {
+    func `CS-166, 172 loaded objects keep their values, and their next save finds the conflict`(_ kind: StoreKind)
+        throws
+    {
         let stack = try Stack(kind)
         let id = try stack.storeVenues(1)[0]
         let version = try stack.version(of: id)

@@ -50,6 +50,7 @@ extension NSBatchInsertRequest: ExecutableRequest {
 
     /// Carries the request out, inside the context's scope, in a way that `control` can stop.
     func execute(in context: NSManagedObjectContext, _ control: FetchControl?) throws -> NSBatchInsertResult {
+        if let control, control.isCancelled { throw CancellationError() }
         guard let coordinator = context.coordinator else { throw context.noCoordinator(self) }
         let layout = try BatchPlanner(planner: FetchPlanner(model: coordinator.frozenModel)).layout(of: self)
         let store = try coordinator.storeForInsertion(of: layout, affectedStores)
@@ -89,6 +90,8 @@ extension NSPersistentStoreCoordinator {
             open.entityNumbers.contains(layout.number) && (affected?.contains { $0 === open.store } ?? true)
         }
         if let store = holding.first(where: { !$0.store.isReadOnly }) ?? holding.first { return store }
-        throw FetchPlanner.refused("No store of the coordinator that the request may use holds entity \(layout.entity.name ?? "").")
+        throw FetchPlanner.refused(
+            "No store of the coordinator that the request may use holds entity \(layout.entity.name ?? "")."
+        )
     }
 }

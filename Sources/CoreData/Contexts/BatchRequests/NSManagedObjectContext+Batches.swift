@@ -59,7 +59,9 @@ extension NSManagedObjectContext {
     /// The error for rows that break uniqueness constraints.
     private func constraintError(_ failure: BatchClashes, _ store: OpenStore) -> CocoaError {
         let conflicts = failure.clashes.map { clash in
-            let object = clash.stored.map { self.object(with: store.ids.id(key: $0.key, layout: $0.layout, store: store)) }
+            let object = clash.stored.map {
+                self.object(with: store.ids.id(key: $0.key, layout: $0.layout, store: store))
+            }
             var values: [String: Any] = [:]
             for name in clash.constraint {
                 values[name] = failure.layout.slot(named: name).flatMap { clash.row.anyValue($0) } ?? NSNull()

@@ -62,7 +62,9 @@ struct BatchPlanner {
     /// Refuses to clear a relationship whose other side may not be without it.
     private func requireReleasable(_ slot: Slot, _ constants: Row, _ values: BatchValues) throws {
         guard slot.kind == .reference, constants.isNull(slot.index) else { return }
-        guard let inverse = slot.relationship?.inverseRelationship, !inverse.isToMany, !inverse.isOptional else { return }
+        guard let inverse = slot.relationship?.inverseRelationship, !inverse.isToMany, !inverse.isOptional else {
+            return
+        }
         throw values.refused(
             "cannot clear \"\(slot.name)\": \"\(inverse.name)\" of \(inverse.entity.name ?? "") must not be nil."
         )

@@ -62,7 +62,9 @@ struct BatchValues {
         var leaves: [String: Any] = [:]
         if let value {
             guard let values = value as? [String: Any] else {
-                throw refused("cannot set \"\(composite.name)\" to a value of type \(type(of: value)): it takes a dictionary.")
+                throw refused(
+                    "cannot set \"\(composite.name)\" to a value of type \(type(of: value)): it takes a dictionary."
+                )
             }
             leaves.flatten(values, composite.name, layout)
         }
@@ -99,7 +101,9 @@ struct BatchValues {
         if let store, store !== owner {
             throw CocoaError(
                 .managedObjectExternalRelationship,
-                userInfo: [NSLocalizedDescriptionKey: "\(action) cannot set \"\(slot.name)\" to \(id): it is of another store."]
+                userInfo: [
+                    NSLocalizedDescriptionKey: "\(action) cannot set \"\(slot.name)\" to \(id): it is of another store."
+                ]
             )
         }
         store = owner

@@ -52,7 +52,9 @@ extension InMemoryBatch {
         case .slot(let index):
             return row.reference(row.layout.slots[index]).flatMap { self.row($0.key, root: root) }.map { [$0] } ?? []
         case .toMany(let index):
-            return contents.members(of: row.layout.toMany[index], ownedBy: row.key).compactMap { self.row($0.key, root: root) }
+            return contents.members(of: row.layout.toMany[index], ownedBy: row.key).compactMap {
+                self.row($0.key, root: root)
+            }
         default: return []
         }
     }

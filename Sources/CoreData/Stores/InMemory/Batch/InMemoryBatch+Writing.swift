@@ -83,6 +83,7 @@ extension InMemoryBatch {
                 add(row)
                 continue
             }
+            guard insertion.upsert != .skip else { continue }
             let isOne = found.allSatisfy { $0.holder.key == holder.key }
             let clash = BatchClash(
                 position: position,
@@ -95,7 +96,7 @@ extension InMemoryBatch {
                 if clashes.count == BatchClashes.limit { break }
                 continue
             }
-            if insertion.upsert != .skip, holder.key < firstKey, changed.insert(holder.key).inserted {
+            if holder.key < firstKey, changed.insert(holder.key).inserted {
                 changes.count += 1
                 changes.changed.add(
                     holder.key,
@@ -176,7 +177,9 @@ extension Row {
     private func setNumber(_ whole: Int64, _ number: Double, _ slot: Slot) throws {
         switch slot.kind {
         case .int:
-            guard let fitting = try? Row.integer(whole, slot.type) else { throw CocoaError.batchValueOutOfRange(layout) }
+            guard let fitting = try? Row.integer(whole, slot.type) else {
+                throw CocoaError.batchValueOutOfRange(layout)
+            }
             setInt(fitting, slot)
         case .double: setDouble(number, slot)
         case .decimal: setDecimal(StoredDecimal.decimal(number) ?? 0, slot)

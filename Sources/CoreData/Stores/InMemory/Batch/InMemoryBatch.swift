@@ -86,7 +86,8 @@ struct InMemoryBatch {
 
     /// Puts members that the order of an owner's relationship does not have yet at its end.
     mutating func appendToOrder(of owner: Int64, _ relationship: NSRelationshipDescription) {
-        guard relationship.isOrdered, let layout = row(owner, root: relationship.entity.rootEntity.entityNumber)?.layout,
+        guard relationship.isOrdered,
+            let layout = row(owner, root: relationship.entity.rootEntity.entityNumber)?.layout,
             let slot = layout.toMany(named: relationship.name)
         else { return }
         let name = InMemoryContents.RelationshipKey(relationship)

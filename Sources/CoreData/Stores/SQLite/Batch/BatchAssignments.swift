@@ -74,7 +74,8 @@ struct BatchAssignments {
         // Worked out for all rows before the first of them changes.
         let assignments = fixed + computed.indices.map { "\(computed[$0].column) = n.v\($0)" }
         let columns = computed.indices.map { ", \(computed[$0].text) AS v\($0)" }.joined()
-        let source = "SELECT t0.Z_PK AS k\(columns) FROM \(entity.table) AS t0\(joins) WHERE t0.Z_PK IN (\(rows.select("t0.Z_PK")))"
+        let source =
+            "SELECT t0.Z_PK AS k\(columns) FROM \(entity.table) AS t0\(joins) WHERE t0.Z_PK IN (\(rows.select("t0.Z_PK")))"
         return (
             "UPDATE \(entity.table) SET \(assignments.joined(separator: ", ")) FROM (\(source)) AS n WHERE \(entity.table).Z_PK = n.k",
             bindings

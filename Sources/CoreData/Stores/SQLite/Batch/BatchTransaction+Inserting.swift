@@ -27,12 +27,20 @@ private final class BatchRowInsert {
     /// Rows that were there before and were changed instead.
     private var changed: Set<Int64> = []
     private var clashes: [BatchClash] = []
-    /// Where relationships lead, by slot: rows that are there, as far as they are known.
-    private var targets: [Int: Set<Int64>] = [:]
-    /// The target that was met last, of the slot with that index.
-    private var lastTarget: (slot: Int, key: Int64) = (-1, 0)
-    /// The positions of rows that clash, for errors.
+    /// Where each to-one relationship leads.
+    private var targets: [Targets]
+    /// The place of the row in the order of insertion.
     private var position = 0
+
+    /// Rows that one relationship leads to, and that are known to be there.
+    private struct Targets {
+        let slot: Slot
+        let query: SQL
+        /// What was met last: rows mostly come in runs.
+        var last: Int64 = 0
+        var known = KeySet()
+        var keys: [Int64] = []
+    }
 
     init(_ insertion: BatchInsertion, _ entity: EntityMapping, _ transaction: BatchTransaction) {
         self.insertion = insertion
@@ -41,6 +49,10 @@ private final class BatchRowInsert {
         shape = transaction.file.writing.insert(entity)
         constraints =
             transaction.mapping.table(of: entity)?.constraints.filter { $0.applies(to: entity.layout) } ?? []
+        targets = entity.layout.referenceSlots.compactMap { slot in
+            guard let owners = transaction.mapping.entity(modelNumber: slot.destinationNumber) else { return nil }
+            return Targets(slot: slot, query: SQL("SELECT 1 FROM \(owners.table) WHERE Z_PK = ?"))
+        }
     }
 
     func run() throws {
@@ -53,9 +65,7 @@ private final class BatchRowInsert {
             "UPDATE Z_PRIMARYKEY SET Z_MAX = MAX(Z_MAX, ?) WHERE Z_ENT = ?",
             [.integer(nextKey - 1), .integer(Int64(entity.rootNumber))]
         )
-        for (slot, keys) in targets.sorted(by: { $0.key < $1.key }) {
-            try transaction.join(keys.sorted(), layout.slots[slot], entity)
-        }
+        for target in targets where !target.keys.isEmpty { try transaction.join(target.keys, target.slot, entity) }
         if transaction.batch.listsRows, nextKey > firstKey {
             transaction.changes.inserted.append(BatchRows(layout: layout, keys: Array(firstKey..<nextKey)))
         }
@@ -63,7 +73,7 @@ private final class BatchRowInsert {
 
     private func insertAll() throws {
         let statement = try connection.statement(shape.sql)
-        let hasReferences = !layout.referenceSlots.isEmpty
+        let hasReferences = !targets.isEmpty
         let control = insertion.control
         if let count = insertion.rows.count { control?.expect(count) }
         var counter = RowCounter(control)
@@ -100,7 +110,8 @@ private final class BatchRowInsert {
             case .double: try statement.bind(row.double(column.word), at: column.parameter)
             case .string: try statement.bind(row.string(column.word), at: column.parameter)
             case .uuid: try statement.bind(row.uuid(column.word), at: column.parameter)
-            case .decimal: try statement.bind(StoredDecimal.stored(row.decimal(column.word)).value, at: column.parameter)
+            case .decimal:
+                try statement.bind(StoredDecimal.stored(row.decimal(column.word)).value, at: column.parameter)
             case .data:
                 let data = row.data(column.word)
                 try statement.bind(column.isTagged ? try tagged(data) : data, at: column.parameter)
@@ -125,15 +136,17 @@ private final class BatchRowInsert {
 
     /// Refuses a row that leads to one which is not there.
     private func requireTargets(_ row: Row) throws {
-        for slot in layout.referenceSlots {
-            guard let key = row.reference(slot)?.key, lastTarget != (slot.index, key) else { continue }
-            lastTarget = (slot.index, key)
-            guard targets[slot.index]?.contains(key) != true else { continue }
-            guard let owners = transaction.mapping.entity(modelNumber: slot.destinationNumber) else { continue }
-            let statement = try connection.statement(SQL("SELECT 1 FROM \(owners.table) WHERE Z_PK = ?"))
+        for index in targets.indices {
+            guard let key = row.reference(targets[index].slot)?.key, key != targets[index].last else { continue }
+            targets[index].last = key
+            guard !targets[index].known.contains(key) else { continue }
+            let statement = try connection.statement(targets[index].query)
             try statement.bind(key, at: 1)
-            guard try statement.step() else { throw CocoaError.missingBatchTarget(slot, key, layout) }
-            targets[slot.index, default: []].insert(key)
+            guard try statement.step() else {
+                throw CocoaError.missingBatchTarget(targets[index].slot, key, layout)
+            }
+            targets[index].known.insert(key)
+            targets[index].keys.append(key)
         }
     }
 
@@ -148,8 +161,9 @@ private final class BatchRowInsert {
         // An index of somebody else, which the model knows nothing of.
         guard let (constraint, key, number) = found.first else { throw error }
         let isOne = found.allSatisfy { $0.1 == key }
+        guard upsert != .skip else { return }
         guard upsert != .fail, isOne else { return try note(given.row, constraint, key, number) }
-        guard upsert != .skip, let stored = transaction.mapping.entity(storeNumber: number) else { return }
+        guard let stored = transaction.mapping.entity(storeNumber: number) else { return }
         do {
             try update(key, stored, given.row, given.slots(upsert))
         } catch let error as SQLiteError where error.extendedCode == .constraintUnique {
@@ -202,7 +216,12 @@ private final class BatchRowInsert {
                 let number = row.reference(slot).flatMap { transaction.mapping.entity(modelNumber: $0.entity)?.number }
                 bindings.append(number.map { .integer(Int64($0)) } ?? .null)
             }
-            if let order = place.order { assignments.append("\(order) = NULL") }
+            guard slot.kind == .reference else { continue }
+            try transaction.leave(slot, stored, RowSelection(key: key, stored))
+            if let order = place.order {
+                assignments.append("\(order) = CASE WHEN \(name) IS ? THEN \(order) END")
+                bindings.append(SQLBinding(row, slot))
+            }
         }
         if !files.isEmpty {
             try transaction.noteObsoleteFiles(

@@ -7,7 +7,8 @@ extension BatchTransaction {
         let rows = try RowSelection(update.rows, entity, file.queries)
         try noteObsoleteFiles(update, entity, rows)
         for slot in update.constantSlots where slot.kind == .reference {
-            try leaveOwners(slot, update, entity, rows)
+            try requireTarget(slot, update.constants, entity)
+            try leave(slot, entity, rows)
         }
         let assignments = try BatchAssignments(update, entity, mapping)
         do {
@@ -43,18 +44,12 @@ extension BatchTransaction {
 
     // MARK: - Relationships
 
-    /// Takes the rows out of what they lead to now, before that is forgotten.
-    private func leaveOwners(
-        _ slot: Slot,
-        _ update: BatchUpdate,
-        _ entity: EntityMapping,
-        _ rows: RowSelection
-    ) throws {
+    /// Takes rows out of what they lead to now, before that is forgotten.
+    func leave(_ slot: Slot, _ entity: EntityMapping, _ rows: RowSelection) throws {
         let place = entity.columns[slot.index]
         guard let column = place.name, let inverse = slot.relationship?.inverseRelationship,
             let owners = mapping.entity(modelNumber: slot.destinationNumber)
         else { return }
-        try requireTarget(slot, update.constants, entity, owners)
         let root = owners.layout.rootNumber
         if !inverse.isToMany {
             guard let back = owners.column(named: inverse.name), let name = back.name else { return }
@@ -84,10 +79,13 @@ extension BatchTransaction {
     }
 
     /// Refuses to let rows lead to one that is not there.
-    private func requireTarget(_ slot: Slot, _ values: Row, _ entity: EntityMapping, _ owners: EntityMapping) throws {
-        guard let target = values.reference(slot) else { return }
-        guard try firstKey("SELECT Z_PK FROM \(owners.table) WHERE Z_PK = ?", [.integer(target.key)]) == nil else { return }
-        throw CocoaError.missingBatchTarget(slot, target.key, entity.layout)
+    private func requireTarget(_ slot: Slot, _ values: Row, _ entity: EntityMapping) throws {
+        guard let target = values.reference(slot), let owners = mapping.entity(modelNumber: slot.destinationNumber)
+        else {
+            return
+        }
+        let found = try firstKey("SELECT Z_PK FROM \(owners.table) WHERE Z_PK = ?", [.integer(target.key)])
+        if found == nil { throw CocoaError.missingBatchTarget(slot, target.key, entity.layout) }
     }
 
     /// Puts the rows at the end of the ordered relationship of what they lead to now.

@@ -24,6 +24,15 @@ struct RowSelection {
     /// The keys, inside of a statement that uses `t0` for itself.
     private var inner: String { select("t0.Z_PK") }
 
+    /// One row.
+    init(key: Int64, _ entity: EntityMapping) {
+        table = entity.table
+        joins = ""
+        condition = " WHERE t0.Z_PK = ?"
+        window = ""
+        bindings = [.integer(key)]
+    }
+
     /// Compiles the rows of a plan.
     ///
     /// - Throws: `persistentStoreUnsupportedRequestType` (134091) for what SQL cannot say.

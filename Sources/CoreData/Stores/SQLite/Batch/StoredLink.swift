@@ -18,7 +18,9 @@ struct StoredLink {
 
     /// `nil` for a relationship that the store does not hold.
     init?(_ link: DeleteLink, _ mapping: SQLMapping) {
-        guard let owner = mapping.entity(link.owner), let destination = mapping.entity(link.destination) else { return nil }
+        guard let owner = mapping.entity(link.owner), let destination = mapping.entity(link.destination) else {
+            return nil
+        }
         switch link.owner.places[link.name] {
         case .slot(let index):
             guard owner.columns[index].name != nil else { return nil }
