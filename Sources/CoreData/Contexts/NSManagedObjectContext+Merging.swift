@@ -89,6 +89,7 @@ extension NSManagedObjectContext {
         // What was changed here before is an event, and an undo step, of its own.
         processPendingChanges()
         settleStrangers()
+        readRowsToMerge(message.updated)
         for change in message.updated.compactMap(settled) {
             let slot = Int32(change.store.slot)
             if change.key > 0 {

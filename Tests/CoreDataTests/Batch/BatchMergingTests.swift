@@ -40,7 +40,7 @@ struct BatchMergingTests {
         other.performAndWait { #expect(venues[1].value.map(\.price) == [7, 7, 7]) }
         still.performAndWait { #expect(venues[2].value.map(\.price) == [0, 1, 2]) }
         #expect(log.entries.count == 1)
-        #expect(log.entries.first?.ids("updated_objectIDs") == Set(ids))
+        #expect(log.entries.first?.ids(NSUpdatedObjectIDsKey) == Set(ids))
         try own.performAndWait {
             own.rollback()
             try own.execute(NSBatchDeleteRequest("Venue", "name == 'theirs'"))

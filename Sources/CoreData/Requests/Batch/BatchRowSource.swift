@@ -43,9 +43,9 @@ final class DictionaryRowSource: BatchRowSource {
     init(_ layout: EntityLayout, _ store: OpenStore, objects: [[String: Any]]) {
         self.layout = layout
         values = BatchValues(layout, action: "A batch insert", store: store)
-        var objects = objects.makeIterator()
-        nextDictionary = { objects.next() }
-        count = objects.underestimatedCount
+        count = objects.count
+        var rest = objects.makeIterator()
+        nextDictionary = { rest.next() }
     }
 
     init(_ layout: EntityLayout, _ store: OpenStore, handler: @escaping (NSMutableDictionary) -> Bool) {

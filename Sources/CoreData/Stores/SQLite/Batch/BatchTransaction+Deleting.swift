@@ -35,7 +35,7 @@ extension BatchTransaction {
 
     /// Lists the rows that are about to go.
     private func listDoomed(_ table: DoomedRows.Table, _ doomed: DoomedRows) throws {
-        if batch.listsRows {
+        if listsRows {
             try list("SELECT k, e FROM \(doomed.name(table.root)) ORDER BY e, k", \.deleted)
         } else {
             changes.unlistedRoots.insert(table.layout.rootNumber)
@@ -131,7 +131,7 @@ extension BatchTransaction {
                 link.destination.layout.rootNumber,
                 link.link.inverse
             )
-        } else if batch.listsRows {
+        } else if listsRows {
             try list(
                 "SELECT Z_PK, Z_ENT FROM \(side.memberTable) WHERE \(members)",
                 [],

@@ -66,7 +66,7 @@ private final class BatchRowInsert {
             [.integer(nextKey - 1), .integer(Int64(entity.rootNumber))]
         )
         for target in targets where !target.keys.isEmpty { try transaction.join(target.keys, target.slot, entity) }
-        if transaction.batch.listsRows, nextKey > firstKey {
+        if transaction.listsRows, nextKey > firstKey {
             transaction.changes.inserted.append(BatchRows(layout: layout, keys: Array(firstKey..<nextKey)))
         }
     }

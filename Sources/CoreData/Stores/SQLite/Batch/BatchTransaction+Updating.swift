@@ -4,7 +4,12 @@ import StrataSQLite
 extension BatchTransaction {
     /// Changes the rows of an update with one statement, and then what hangs on relationships that it sets.
     func update(_ update: BatchUpdate, _ entity: EntityMapping) throws {
-        let rows = try RowSelection(update.rows, entity, file.queries)
+        var rows = try RowSelection(update.rows, entity, file.queries)
+        let clearsOtherSide = update.constantSlots.contains {
+            $0.relationship?.inverseRelationship.map { !$0.isToMany } ?? false
+        }
+        // The other side changes first, and the predicate may look at it.
+        if clearsOtherSide { rows = try fixed(rows, entity) }
         try noteObsoleteFiles(update, entity, rows)
         for slot in update.constantSlots where slot.kind == .reference {
             try requireTarget(slot, update.constants, entity)
@@ -26,6 +31,14 @@ extension BatchTransaction {
             throw CocoaError.batchValueOutOfRange(entity.layout)
         }
         for slot in update.constantSlots where slot.kind == .reference { try joinOwner(slot, update, entity) }
+    }
+
+    /// The same rows, whatever changes meanwhile: by their keys, in a temporary table.
+    private func fixed(_ rows: RowSelection, _ entity: EntityMapping) throws -> RowSelection {
+        try run("CREATE TABLE IF NOT EXISTS temp.strata_meant (k INTEGER PRIMARY KEY)")
+        try run("DELETE FROM temp.strata_meant")
+        try run("INSERT INTO temp.strata_meant (k) \(rows.select("t0.Z_PK"))", rows.bindings)
+        return RowSelection(keysOf: "SELECT k FROM temp.strata_meant", entity)
     }
 
     private func noteObsoleteFiles(_ update: BatchUpdate, _ entity: EntityMapping, _ rows: RowSelection) throws {
@@ -68,7 +81,7 @@ extension BatchTransaction {
                 root: root,
                 properties: [inverse.name]
             )
-        } else if batch.listsRows {
+        } else if listsRows {
             try list(
                 "SELECT Z_PK, Z_ENT FROM \(owners.table) WHERE Z_PK IN (\(rows.select("t0.\(column)")))",
                 rows.bindings,
@@ -111,7 +124,7 @@ extension BatchTransaction {
                 root: owners.layout.rootNumber,
                 properties: [inverse.name]
             )
-        } else if batch.listsRows {
+        } else if listsRows {
             try self.list(
                 "SELECT Z_PK, Z_ENT FROM \(owners.table) WHERE \(these)",
                 [list],

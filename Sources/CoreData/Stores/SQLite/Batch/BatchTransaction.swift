@@ -9,6 +9,8 @@ final class BatchTransaction {
     let file: OpenSQLiteFile
     let connection: Connection
     var mapping: SQLMapping { file.mapping }
+    /// Whether the rows that are changed have to be listed.
+    var listsRows: Bool { batch.listsRows }
 
     /// What has changed so far.
     var changes = BatchChanges()
@@ -65,7 +67,7 @@ final class BatchTransaction {
         root: Int,
         properties: [String] = []
     ) throws -> Int {
-        guard batch.listsRows else {
+        guard listsRows else {
             let count = try run(sql, bindings)
             if count > 0 { changes.unlistedRoots.insert(root) }
             return count

@@ -33,6 +33,15 @@ struct RowSelection {
         bindings = [.integer(key)]
     }
 
+    /// The rows whose keys another query gives.
+    init(keysOf query: String, _ entity: EntityMapping) {
+        table = entity.table
+        joins = ""
+        condition = " WHERE t0.Z_PK IN (\(query))"
+        window = ""
+        bindings = []
+    }
+
     /// Compiles the rows of a plan.
     ///
     /// - Throws: `persistentStoreUnsupportedRequestType` (134091) for what SQL cannot say.
