@@ -7,7 +7,7 @@ struct BatchDeleteTests {
     @Test(arguments: StoreKind.allCases)
     func `CS-167 what a fetch would find is deleted, with status, count or IDs`(_ kind: StoreKind) throws {
         let stack = try Stack(kind)
-        let ids = try stack.storeVenues(6)
+        let ids = try stack.storeNumberedVenues(6)
         #expect(try stack.execute(NSBatchDeleteRequest("Venue", "price == 0")).value as? Bool == true)
         let counting = NSBatchDeleteRequest("Venue", "price < %@", 3)
         counting.resultType = .resultTypeCount
@@ -28,7 +28,7 @@ struct BatchDeleteTests {
         _ kind: StoreKind
     ) throws {
         let stack = try Stack(kind)
-        var ids = try stack.storeVenues(3)
+        var ids = try stack.storeNumberedVenues(3)
         ids.append(try stack.store(Bar.self) { bar, _ in bar.name = "bar" })
         try stack.delete(ids[0])
         let request = NSBatchDeleteRequest(objectIDs: [ids[0], ids[1], ids[3]])
@@ -51,7 +51,7 @@ struct BatchDeleteTests {
         let stack = try Stack(kind)
         let city = try stack.storeCity()
         let tag = try stack.store(TestSupport.Tag.self) { tag, _ in tag.title = "tag" }
-        let venues = try stack.storeVenues(3) { _, venue, context in
+        let venues = try stack.storeNumberedVenues(3) { _, venue, context in
             venue.city = context.object(with: city) as? City
             venue.tags = [context.object(with: tag)].compactMap { $0 as? TestSupport.Tag }.reduce(into: []) {
                 $0.insert($1)
@@ -76,7 +76,7 @@ struct BatchDeleteTests {
     @Test(arguments: StoreKind.allCases)
     func `cascades are followed, and counted`(_ kind: StoreKind) throws {
         let stack = try Stack(kind)
-        try stack.storeVenues(3) { number, venue, context in
+        try stack.storeNumberedVenues(3) { number, venue, context in
             venue.photos = (0..<2).map { _ in Photo(context: context) }
             let licence = Licence(context: context)
             licence.number = "\(number)"

@@ -99,7 +99,7 @@ struct BatchInsertTests {
     @Test(arguments: StoreKind.allCases)
     func `CS-170 a to-one relationship takes an ID, at the end of an ordered inverse`(_ kind: StoreKind) throws {
         let stack = try Stack(kind)
-        let venue = try stack.storeVenues(1) { _, venue, context in
+        let venue = try stack.storeNumberedVenues(1) { _, venue, context in
             let photo = Photo(context: context)
             photo.title = "first"
             venue.photos = [photo]
@@ -116,7 +116,7 @@ struct BatchInsertTests {
     @Test(arguments: StoreKind.allCases)
     func `a row that cannot be stored is refused by name, and nothing is stored`(_ kind: StoreKind) throws {
         let stack = try Stack(kind)
-        let venue = try stack.storeVenues(1)[0]
+        let venue = try stack.storeNumberedVenues(1)[0]
         let gone = try stack.storeCity("gone")
         try stack.delete(gone)
         let cases: [(String, String, Any, CocoaError.Code)] = [

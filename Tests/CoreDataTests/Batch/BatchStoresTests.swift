@@ -97,7 +97,7 @@ struct BatchStoresTests {
     @Test
     func `a store that is read-only is refused before anything is written`() throws {
         let stack = try Stack(.sqlite)
-        try stack.storeVenues(1)
+        try stack.storeNumberedVenues(1)
         let coordinator = NSPersistentStoreCoordinator(managedObjectModel: GuideModel.make())
         try coordinator.addPersistentStore(type: .inMemory, configuration: nil, at: URL(fileURLWithPath: "/dev/null"))
         try coordinator.addPersistentStore(

@@ -33,7 +33,7 @@ struct BatchUpdateTests {
         _ kind: StoreKind
     ) throws {
         let stack = try Stack(kind)
-        let ids = try stack.storeVenues(5)
+        let ids = try stack.storeNumberedVenues(5)
         let request = NSBatchUpdateRequest(entityName: "Venue")
         request.predicate = NSPredicate(format: "price >= 3")
         request.propertiesToUpdate = ["name": "new", "price": NSExpression(format: "price * 10 + 1")]
@@ -55,7 +55,7 @@ struct BatchUpdateTests {
     @Test(arguments: StoreKind.allCases)
     func `every kind of attribute takes a constant and NULL`(_ kind: StoreKind) throws {
         let stack = try Stack(kind)
-        let id = try stack.storeVenues(1)[0]
+        let id = try stack.storeNumberedVenues(1)[0]
         let code = UUID()
         let request = NSBatchUpdateRequest(entityName: "Venue")
         let values: [AnyHashable: Any] = [
@@ -84,7 +84,7 @@ struct BatchUpdateTests {
     @Test(arguments: StoreKind.allCases)
     func `CS-165 rows of sub-entities are changed too, unless the request leaves them out`(_ kind: StoreKind) throws {
         let stack = try Stack(kind)
-        try stack.storeVenues(1)
+        try stack.storeNumberedVenues(1)
         _ = try stack.store(Bar.self) { bar, _ in bar.name = "bar" }
         let request = NSBatchUpdateRequest(entityName: "Venue")
         request.propertiesToUpdate = ["price": 5]
@@ -105,7 +105,7 @@ struct BatchUpdateTests {
     func `expressions see the rows as they were, also through relationships and collections`(_ kind: StoreKind) throws {
         let stack = try Stack(kind)
         let city = try stack.storeCity("Porto", population: 100)
-        try stack.storeVenues(3) { _, venue, context in venue.city = context.object(with: city) as? City }
+        try stack.storeNumberedVenues(3) { _, venue, context in venue.city = context.object(with: city) as? City }
         let request = NSBatchUpdateRequest(entityName: "Venue")
         request.predicate = NSPredicate(format: "city.name == 'Porto' AND city.venues.@count == 3")
         request.propertiesToUpdate = [
@@ -124,7 +124,7 @@ struct BatchUpdateTests {
         throws
     {
         let stack = try Stack(kind)
-        let id = try stack.storeVenues(1)[0]
+        let id = try stack.storeNumberedVenues(1)[0]
         let version = try stack.version(of: id)
         let context = stack.context()
         try context.performAndWait {
@@ -148,7 +148,7 @@ struct BatchUpdateTests {
     func `CS-170 a to-one relationship takes an object, an ID or NULL`(_ kind: StoreKind) throws {
         let stack = try Stack(kind)
         let (porto, faro) = (try stack.storeCity("Porto"), try stack.storeCity("Faro"))
-        try stack.storeVenues(2) { _, venue, context in venue.city = context.object(with: porto) as? City }
+        try stack.storeNumberedVenues(2) { _, venue, context in venue.city = context.object(with: porto) as? City }
         let request = NSBatchUpdateRequest(entityName: "Venue")
         request.propertiesToUpdate = ["city": faro]
         try stack.execute(request)
@@ -173,7 +173,7 @@ struct BatchUpdateTests {
         _ kind: StoreKind
     ) throws {
         let stack = try Stack(kind)
-        let venues = try stack.storeVenues(2) { number, venue, context in
+        let venues = try stack.storeNumberedVenues(2) { number, venue, context in
             venue.photos = (0..<2).map { index in
                 let photo = Photo(context: context)
                 photo.title = "\(number)\(index)"
@@ -194,7 +194,7 @@ struct BatchUpdateTests {
     @Test(arguments: StoreKind.allCases)
     func `one side of a one-to-one relationship can be cleared, and the other follows`(_ kind: StoreKind) throws {
         let stack = try Stack(kind)
-        try stack.storeVenues(2) { number, venue, context in
+        try stack.storeNumberedVenues(2) { number, venue, context in
             let licence = Licence(context: context)
             licence.number = "\(number)"
             venue.licence = licence
@@ -210,7 +210,7 @@ struct BatchUpdateTests {
     @Test(arguments: StoreKind.allCases)
     func `what cannot be set is refused by name, and nothing is changed`(_ kind: StoreKind) throws {
         let stack = try Stack(kind)
-        try stack.storeVenues(1)
+        try stack.storeNumberedVenues(1)
         let city = try stack.storeCity()
         let licence = try stack.store(Licence.self) { licence, _ in licence.number = "1" }
         let gone = try stack.storeCity("gone")
