@@ -1,6 +1,7 @@
-@testable import CoreData
 import TestSupport
 import Testing
+
+@testable import CoreData
 
 @Suite("Delete rules of batch deletes")
 struct BatchDeleteRuleTests {
@@ -80,7 +81,8 @@ struct BatchDeleteRuleTests {
     @Test(arguments: StoreKind.allCases, [1, 2, 3] as [UInt64])
     func `a batch delete leaves what the deletion of the objects leaves`(_ kind: StoreKind, _ seed: UInt64) throws {
         let deletions: [(String, String)] = [
-            ("Venue", "price < 4"), ("Bar", "price < 7"), ("City", "name ENDSWITH '1'"), ("Photo", "title ENDSWITH '0'"),
+            ("Venue", "price < 4"), ("Bar", "price < 7"), ("City", "name ENDSWITH '1'"),
+            ("Photo", "title ENDSWITH '0'"),
             ("Licence", "venue.price > 5"), ("Tag", "title ENDSWITH '2'"), ("User", "email ENDSWITH '3'"),
         ]
         let (byObjects, byBatch) = (try randomGuide(kind, seed: seed), try randomGuide(kind, seed: seed))
@@ -163,7 +165,9 @@ struct BatchDeleteRuleTests {
         throws
     {
         let stack = try stackOfOwners(kind, model(.nullifyDeleteRule, isMandatory: true))
-        let error = #expect(throws: CocoaError.self) { try stack.execute(NSBatchDeleteRequest("Owner", "name == 'o0'")) }
+        let error = #expect(throws: CocoaError.self) {
+            try stack.execute(NSBatchDeleteRequest("Owner", "name == 'o0'"))
+        }
         #expect(error?.code == .validationMissingMandatoryProperty)
         #expect(error?.localizedDescription.contains("\"owner\" of p1 of Thing") == true)
         try stack.execute(NSBatchDeleteRequest("Owner", "name == 'o1'"))
@@ -210,7 +214,9 @@ struct BatchDeleteRuleTests {
         let stack = try stackOfOwners(kind, model(.cascadeDeleteRule)) { owners, things in
             things[0].setValue(owners[1], forKey: "keeper")
         }
-        let error = #expect(throws: CocoaError.self) { try stack.execute(NSBatchDeleteRequest("Owner", "name == 'o1'")) }
+        let error = #expect(throws: CocoaError.self) {
+            try stack.execute(NSBatchDeleteRequest("Owner", "name == 'o1'"))
+        }
         #expect(error?.code == .validationRelationshipDeniedDelete)
         #expect(error?.localizedDescription.contains("\"keeper\" of p1 of Thing") == true)
         #expect(try stack.count("Owner") == 3)

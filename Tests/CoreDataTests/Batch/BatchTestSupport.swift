@@ -5,7 +5,8 @@ import TestSupport
 extension Stack {
     /// Saves venues named `v0`, `v1` … whose price is their number, and gives their IDs.
     @discardableResult
-    func storeNumberedVenues(_ count: Int, _ setUp: (Int, Venue, NSManagedObjectContext) -> Void = { _, _, _ in }) throws
+    func storeNumberedVenues(_ count: Int, _ setUp: (Int, Venue, NSManagedObjectContext) -> Void = { _, _, _ in })
+        throws
         -> [NSManagedObjectID]
     {
         let context = context("setting up")
