@@ -2,7 +2,8 @@ import Foundation
 import Synchronization
 
 extension NSManagedObjectContext {
-    /// Merges what another context has saved, from its did-save notification (of objects or of IDs).
+    /// Merges what another context has saved, from its did-save notification (of objects or of IDs), or that of a
+    /// transaction of the history (``NSPersistentHistoryTransaction/objectIDNotification()``).
     ///
     /// Registered objects are refreshed, with unsaved changes kept on top; deleted ones are marked deleted; inserted
     /// ones become reachable. Must be called inside this context's scope; the notification's objects are used by ID
@@ -11,8 +12,10 @@ extension NSManagedObjectContext {
     public func mergeChanges(fromContextDidSave notification: Notification) {
         assertCurrent(#function)
         let message = ChangeMessage(userInfo: notification.userInfo ?? [:], coordinator)
-        // What another coordinator has saved, this one's row cache has not seen.
-        if let sender = notification.object as? NSManagedObjectContext,
+        // What another coordinator or process has saved, this one's row cache has not seen.
+        if notification.userInfo?[NSPersistentHistoryTokenKey] != nil {
+            message.invalidateRows()
+        } else if let sender = notification.object as? NSManagedObjectContext,
             sender.persistentStoreCoordinator !== coordinator
         {
             message.invalidateRows()

@@ -130,6 +130,8 @@ struct StoreChanges {
     /// Changes of to-many relationships that columns of changed rows do not hold: many-to-many memberships (told once,
     /// from the canonical side), relationships without an inverse, and the order of ordered ones.
     var toMany: [ToManyChange] = []
+    /// Owners whose to-many relationships changed, though their rows need not have: for history only.
+    var touched: [TouchedOwner] = []
     /// Who saves, for history.
     var author: String?
     var contextName: String?
@@ -168,6 +170,13 @@ struct ToManyChange {
     var order: [ObjectReference]?
 }
 
+/// An object whose to-many relationships changed, whichever rows hold that.
+struct TouchedOwner {
+    let owner: ObjectReference
+    /// The positions of the relationships.
+    let relationships: [Int]
+}
+
 /// What a store tells after it has committed.
 struct StoreSaveResult {
     /// The permanent key of each inserted row, in the order of `inserted`.
@@ -175,6 +184,8 @@ struct StoreSaveResult {
     /// Rows whose stored values differ from what was handed over (derived attributes, decimals that the store rounds,
     /// rows that triggers touched), as they are now.
     var reread: [Row] = []
+    /// The number of the save's transaction in the history; `nil` if none is written.
+    var historyNumber: Int64?
 }
 
 /// Why a store refused a save: all conflicts of the save are told, not only the first.

@@ -7,13 +7,14 @@ protocol ExecutableRequest: NSPersistentStoreRequest {
 }
 
 extension NSManagedObjectContext {
-    /// Carries out a request that is neither a fetch to wait for nor a save: an asynchronous fetch.
+    /// Carries out a request that is neither a fetch to wait for nor a save: an asynchronous fetch, or a history request.
     ///
     /// An asynchronous fetch returns at once with its result object, which is filled later; its errors come as the
     /// result's `operationError`. Must be called inside the context's scope.
     ///
-    /// - Parameter request: An ``NSAsynchronousFetchRequest``.
-    /// - Returns: The result that belongs to the request: an ``NSAsynchronousFetchResult``.
+    /// - Parameter request: An ``NSAsynchronousFetchRequest`` or an ``NSPersistentHistoryChangeRequest``.
+    /// - Returns: The result that belongs to the request: an ``NSAsynchronousFetchResult`` or an
+    ///   ``NSPersistentHistoryResult``.
     /// - Throws: `persistentStoreOperation` (134070) for a request that has a call of its own: use ``fetch(_:)`` for
     ///   a fetch and ``save()`` for a save.
     @discardableResult

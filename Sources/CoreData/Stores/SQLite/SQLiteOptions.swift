@@ -17,6 +17,8 @@ struct SQLiteOptions {
     let ignoresVersions: Bool
     let vacuums: Bool
     let analyzes: Bool
+    /// Whether changes are recorded in the history.
+    let tracksHistory: Bool
     /// Whether a commit is to survive a loss of power, so that external files have to as well.
     let isFullySynchronous: Bool
     private(set) var pool = PoolOptions()
@@ -45,6 +47,10 @@ struct SQLiteOptions {
         ignoresVersions = flag(NSIgnorePersistentStoreVersioningOption)
         vacuums = flag(NSSQLiteManualVacuumOption)
         analyzes = flag(NSSQLiteAnalyzeOption)
+        // A dictionary is how Apple's framework takes details.
+        tracksHistory =
+            flag(NSPersistentHistoryTrackingKey) || options[NSPersistentHistoryTrackingKey] is [AnyHashable: Any]
+            || options[NSPersistentHistoryTrackingKey] is NSDictionary
 
         pool.pragmas = try Self.pragmas(options[NSSQLitePragmasOption])
         let seconds = Self.number(options[NSPersistentStoreTimeoutOption])

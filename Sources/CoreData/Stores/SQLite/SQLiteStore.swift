@@ -45,6 +45,7 @@ class SQLiteStore: NSPersistentStore, RowStore, @unchecked Sendable {
         super.identifier = opened.metadata.uuid
         super.metadata = opened.metadata.dictionary
         file.withLock { $0 = opened }
+        protectHistory(of: opened)
     }
 
     func open(as entry: OpenStore) throws { try watchForCommits() }
