@@ -7,6 +7,9 @@ SOURCES = Sources Tests StressTests Package.swift
 DEMO_CONFIGURATION ?= release
 DEMO_STORE ?= .build/debian-index.sqlite
 DEMO_ARGS ?=
+# The job queue: as in `make demo-jobs JOBS_ARGS="--workers 5 --seconds 30"`.
+JOBS_FOLDER ?= .build/job-queue
+JOBS_ARGS ?= --workers 3 --seconds 10
 BENCH_ARGS ?=
 STRESS_ARGS ?= --seed random
 TEST_ARGS ?=
@@ -18,10 +21,11 @@ REPEAT_FILTER ?= Tree|Merg|Conflict|LostUpdate|Staleness|Unreadable|SaveVariant|
 REPEAT_SEED ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-repeat bench stress tsan lint format docs system-packages
+.PHONY: help demo demo-jobs test test-repeat bench stress tsan lint format docs system-packages
 
 help:
 	@echo "make demo     import this machine's Debian package index and answer questions about it"
+	@echo "make demo-jobs  let several processes share a queue of jobs, kill one, and check that none is lost or done twice"
 	@echo "make test     run the tests"
 	@echo "make test-repeat  run the tests of contexts many times over, each time with other random numbers"
 	@echo "make bench    compare the framework with the raw SQLite C API"
@@ -33,6 +37,9 @@ help:
 
 demo: system-packages
 	$(SWIFT) run -c $(DEMO_CONFIGURATION) DebianIndex --store $(DEMO_STORE) $(DEMO_ARGS)
+
+demo-jobs: system-packages
+	$(SWIFT) run -c $(DEMO_CONFIGURATION) JobQueue demo --folder $(JOBS_FOLDER) $(JOBS_ARGS)
 
 test: system-packages
 	$(SWIFT) test $(TEST_ARGS)
