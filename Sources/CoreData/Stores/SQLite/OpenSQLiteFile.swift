@@ -9,6 +9,8 @@ final class OpenSQLiteFile: Sendable {
     let queries: RowQueries
     let writing: WriteShapes
     let external: ExternalData
+    /// The external files that only older versions name.
+    let retired: RetiredFiles
     /// What the metadata was on opening.
     nonisolated(unsafe) let metadata: StoreMetadata
     // `metadata` is a constant of property-list values.
@@ -29,6 +31,7 @@ final class OpenSQLiteFile: Sendable {
         var path: String?
         if case .file(let file) = options.place { path = file }
         external = ExternalData(storePath: path, isFullySynchronous: options.isFullySynchronous)
+        retired = RetiredFiles(external)
         queries = RowQueries(mapping, external, path == nil ? nil : url)
         writing = WriteShapes(mapping)
     }
