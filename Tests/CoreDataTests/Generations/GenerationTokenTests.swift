@@ -90,7 +90,9 @@ struct GenerationTokenTests {
     @Test func `tokens are equal if they name one version`() throws {
         let stack = try Stack(.sqlite)
         let (first, second) = (try stack.pinnedContext("first"), try stack.pinnedContext("second"))
-        let tokens = [first, first, second].compactMap { context in context.performAndWait { context.queryGenerationToken } }
+        let tokens = [first, first, second].compactMap { context in
+            context.performAndWait { context.queryGenerationToken }
+        }
         try #require(tokens.count == 3)
         #expect(tokens[0] == tokens[1] && tokens[0].hash == tokens[1].hash)
         #expect(tokens[0] != tokens[2])
@@ -102,7 +104,9 @@ struct GenerationTokenTests {
     @Test func `archived tokens are understood as long as their version is held`() throws {
         func archived(_ token: NSQueryGenerationToken) throws -> NSQueryGenerationToken {
             let data = try NSKeyedArchiver.archivedData(withRootObject: token, requiringSecureCoding: true)
-            return try #require(try NSKeyedUnarchiver.unarchivedObject(ofClass: NSQueryGenerationToken.self, from: data))
+            return try #require(
+                try NSKeyedUnarchiver.unarchivedObject(ofClass: NSQueryGenerationToken.self, from: data)
+            )
         }
         #expect(try archived(.current) == .current)
         let stack = try Stack(.sqlite)

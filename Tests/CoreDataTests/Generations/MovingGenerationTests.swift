@@ -28,7 +28,9 @@ struct MovingGenerationTests {
         let stack = try Stack(.sqlite)
         let context = try stack.pinnedContext()
         let told = Mutex<[NSQueryGenerationToken?]>([])
-        let names = [NSManagedObjectContext.didSaveObjectsNotification, NSManagedObjectContext.didSaveObjectIDsNotification]
+        let names = [
+            NSManagedObjectContext.didSaveObjectsNotification, NSManagedObjectContext.didSaveObjectIDsNotification,
+        ]
         let observers = names.map { name in
             NotificationCenter.default.addObserver(forName: name, object: nil, queue: nil) { notification in
                 guard (notification.object as? NSManagedObjectContext)?.persistentStoreCoordinator === stack.coordinator
@@ -168,6 +170,35 @@ struct MovingGenerationTests {
             #expect(city.object.population == 2)
             #expect(context.queryGenerationToken != nil)
             #expect(try context.storedCityNames() == ["A"])
+        }
+    }
+
+    @Test func `fetched results stay at the pinned version until a merge moves it`() async throws {
+        let stack = try Stack(.sqlite)
+        _ = try stack.storeCity("A")
+        let context = try stack.pinnedContext()
+        let controller = try context.inside { () throws in
+            let controller = NSFetchedResultsController(
+                fetchRequest: citiesByName(),
+                managedObjectContext: context,
+                sectionNameKeyPath: nil,
+                cacheName: nil
+            )
+            try controller.performFetch()
+            return UncheckedBox(controller)
+        }
+        _ = try stack.storeCity("B")
+        try await context.perform { () throws in
+            try controller.value.performFetch()
+            #expect(controller.value.fetchedObjects?.map(\.name) == ["A"])
+            context.automaticallyMergesChangesFromParent = true
+        }
+        _ = try stack.storeCity("C")
+        try await context.perform { () throws in
+            // B was saved before the context followed, so nobody has told of it.
+            #expect(controller.value.fetchedObjects?.map(\.name) == ["A", "C"])
+            try controller.value.performFetch()
+            #expect(controller.value.fetchedObjects?.map(\.name) == ["A", "B", "C"])
         }
     }
 

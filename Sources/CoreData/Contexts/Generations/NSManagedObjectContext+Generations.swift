@@ -103,10 +103,11 @@ extension NSManagedObjectContext {
     /// Runs `body` with the newest data in sight, although the context is pinned.
     final func seeingNewest<R>(_ body: () throws -> R) rethrows -> R {
         guard generation != nil, !seesNewest else { return try body() }
+        // Rows that faults were given before are too old now, and those that they are given now are too new afterwards.
+        prefetches = prefetches.map(\.outdated)
         seesNewest = true
         defer {
             seesNewest = false
-            // Faults were given rows that are too new.
             prefetches = prefetches.map(\.outdated)
         }
         return try body()

@@ -64,6 +64,7 @@ open class NSQueryGenerationToken: NSObject, NSCopying, NSSecureCoding, @uncheck
 
     // MARK: - Archiving
 
+    /// True.
     public static var supportsSecureCoding: Bool { true }
 
     private static let nameKey = "generation"

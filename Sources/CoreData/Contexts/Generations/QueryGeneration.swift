@@ -35,7 +35,9 @@ final class QueryGeneration: Sendable {
 ///
 /// Any thread may use it.
 final class PinnedStores: Sendable {
-    /// By slot; `nil` for those that were not open. Stores that keep no versions are there themselves.
+    /// By slot; `nil` for those that were not open.
+    ///
+    /// Stores that keep no versions are there themselves.
     private let versions: [OpenStore?]
     /// Whether any store is at a version.
     let isPinned: Bool
