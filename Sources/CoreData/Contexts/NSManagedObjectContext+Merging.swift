@@ -92,6 +92,8 @@ extension NSManagedObjectContext {
         // What was changed here before is an event, and an undo step, of its own.
         processPendingChanges()
         settleStrangers()
+        // What is merged is newer than what the context was pinned to.
+        advanceGeneration()
         readRowsToMerge(message.updated)
         for change in message.updated.compactMap(settled) {
             let slot = Int32(change.store.slot)
@@ -137,6 +139,7 @@ extension NSManagedObjectContext {
             sets.add(.insertedObjectIDs, idsOf: message.inserted)
             sets.add(.updatedObjectIDs, idsOf: message.updated)
             sets.add(.deletedObjectIDs, idsOf: message.deleted)
+            sets.add(queryGenerationToken)
         }
         observers.committed(message)
         downward.tellFollowers(message)

@@ -136,6 +136,7 @@ extension NSManagedObjectContext {
         sweepThreshold = 4096
         permanentKeys = KeyMap()
         prefetches = []
+        advanceGeneration()
         batchedFetches = []
         resetCount += 1
         forgetUndo()
