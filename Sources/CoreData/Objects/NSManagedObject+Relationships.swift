@@ -39,7 +39,7 @@ extension NSManagedObject {
         case .slot(let index):
             let slot = layout.slots[index]
             let old = readableRow().reference(slot)
-            guard old != object.reference else { return }
+            guard old != object.reference else { return holdInverse(slot) }
             writableRow().setReference(object.reference, slot)
             // One-to-one: whoever was there before has lost this object.
             if let old, let former = context?.object(for: old, near: self),
@@ -58,10 +58,21 @@ extension NSManagedObject {
             changeToMany(layout.toMany[index]) { $0.remove(object.reference) }
         case .slot(let index):
             let slot = layout.slots[index]
-            guard readableRow().reference(slot) == object.reference else { return }
+            guard readableRow().reference(slot) == object.reference else { return holdInverse(slot) }
             writableRow().setReference(nil, slot)
         default: break
         }
+    }
+
+    /// Has the next save check this object, whose side of a one-to-one relationship needed no change.
+    ///
+    /// Both sides are stored. If this one showed already what the other one is only now set to, they were read at different
+    /// times, and what is stored here may be something else.
+    private func holdInverse(_ slot: Slot) {
+        guard slot.relationship?.inverseRelationship?.isToMany == false, slot.relationship?.isTransient == false else {
+            return
+        }
+        context?.detectConflicts(for: self)
     }
 
     // MARK: - To-many
