@@ -92,6 +92,7 @@ extension NSManagedObjectContext {
         // What was changed here before is an event, and an undo step, of its own.
         processPendingChanges()
         settleStrangers()
+        readRowsToMerge(message.updated)
         for change in message.updated.compactMap(settled) {
             let slot = Int32(change.store.slot)
             if change.key > 0 {
@@ -126,6 +127,8 @@ extension NSManagedObjectContext {
                 unknownRoots.insert(change.layout.rootNumber)
                 continue
             }
+            // Of a fault without a row nobody knows what it was related to.
+            if object.isFault, object.current == nil { unknownRoots.insert(change.layout.rootNumber) }
             mergeDeletion(of: object)
         }
         if !unknownRoots.isEmpty { reloadRelationships(to: unknownRoots) }

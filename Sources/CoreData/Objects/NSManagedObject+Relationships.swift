@@ -11,6 +11,10 @@ extension NSManagedObject {
 
     /// Sets a to-one relationship and keeps the inverse in step on both sides.
     final func setToOne(_ value: NSManagedObject?, _ slot: Slot) {
+        if flags.contains(.batchRow) {
+            if let value { requireDestination(value, slot.name, number: slot.destinationNumber) }
+            return setBatchDestination(value, slot)
+        }
         let old = readableRow(slot.index).reference(slot)
         if let value { requireSameContext(value, slot.name) }
         let new = value.map(\.reference)

@@ -62,6 +62,15 @@ protocol RowStore: NSPersistentStore {
     /// Gives: What was refused; nothing was written then. Empty when all is saved.
     func save(_ changes: StoreChanges, didCommit: (StoreSaveResult) -> Void) throws -> [StoreConflict]
 
+    /// Carries out a batch in one transaction, or nothing of it.
+    ///
+    /// `didCommit`: Called with what has changed, once the transaction is durable and before the next writer may begin. Runs no
+    ///   user code.
+    ///
+    /// - Throws: `persistentStoreUnsupportedRequestType` (134091) if the store does not take batches, which is the default;
+    ///   ``BatchClashes``; `CancellationError`.
+    func execute(_ batch: Batch, didCommit: (BatchChanges) -> Void) throws
+
     /// Writes the store's metadata when it has changed since it was read, without a save.
     func saveMetadata() throws
 
@@ -94,6 +103,17 @@ protocol RowStore: NSPersistentStore {
 }
 
 extension RowStore {
+    func execute(_ batch: Batch, didCommit: (BatchChanges) -> Void) throws {
+        throw CocoaError(
+            .persistentStoreUnsupportedRequestType,
+            userInfo: [
+                NSLocalizedDescriptionKey:
+                    "Stores of type \(type) (\(Swift.type(of: self))) take no \(Swift.type(of: batch.request)): fetch the objects, change them, and save.",
+                NSAffectedStoresErrorKey: [self],
+            ]
+        )
+    }
+
     var fetchesRows: Bool { true }
 
     var isToldOfObjects: Bool { false }

@@ -19,6 +19,8 @@ enum FrameworkSide: Side {
             defer { removeDatabase(at: path) }
             let stack = try Stack(path, model)
             defer { stack.close() }
+            if workload == .batchDelete { return try deleteBatch(stack, scale: scale) }
+            if workload == .batchInsert { return try insertBatch(stack, scale: scale) }
             let venuesPerSave = workload == .insert ? scale.venues : Scale.venuesPerBatch
             return try insert(into: stack, scale: scale, venuesPerSave: venuesPerSave)
         }
@@ -36,6 +38,7 @@ enum FrameworkSide: Side {
         case .openContext: return try openContexts(stack, scale: scale)
         case .readProperties: return try readProperties(stack, scale: scale)
         case .writeProperties: return try writeProperties(stack, scale: scale)
+        case .batchUpdate: return try updateBatch(stack)
         case .aggregate: return try AggregateWork.run(stack.context)
         default: return try readEverything(stack)
         }

@@ -16,6 +16,9 @@ enum Workload: String, CaseIterable {
     case aggregate = "W11"
     case insertHistory = "W18"
     case changeHistory = "W18b"
+    case batchUpdate = "W7"
+    case batchDelete = "W8"
+    case batchInsert = "W9"
 
     var name: String { rawValue }
 
@@ -37,6 +40,9 @@ enum Workload: String, CaseIterable {
         case .aggregate: "sum and count of all rows, then of each city's"
         case .insertHistory: "insert all rows, a save each 100, with a history; against without"
         case .changeHistory: "load, change and save 10,000 rows with a history; against without"
+        case .batchUpdate: "batch update of all rows"
+        case .batchDelete: "batch delete of half of the rows"
+        case .batchInsert: "batch insert of all rows"
         }
     }
 
@@ -57,12 +63,17 @@ enum Workload: String, CaseIterable {
         case .readProperties, .writeProperties: .each(nanoseconds: 10)
         case .aggregate: .ratio(1.05)
         case .insertHistory, .changeHistory: .ratio(1.5)
+        case .batchUpdate, .batchDelete: .ratio(1.1)
+        case .batchInsert: .ratio(1.2)
         }
     }
 
     /// Whether the work starts from an empty database.
     var startsEmpty: Bool {
-        [.insert, .insertInBatches, .insertHistory, .changeHistory].contains(self)
+        switch self {
+        case .insert, .insertInBatches, .batchDelete, .batchInsert, .insertHistory, .changeHistory: true
+        default: false
+        }
     }
 }
 

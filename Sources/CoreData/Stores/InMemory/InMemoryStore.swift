@@ -105,6 +105,18 @@ final class InMemoryStore: NSPersistentStore, RowStore, @unchecked Sendable {
         }
     }
 
+    func execute(_ batch: Batch, didCommit: (BatchChanges) -> Void) throws {
+        // Handlers are called before the contents are locked.
+        let given = try InMemoryBatch.givenRows(of: batch)
+        try contents.withLock { contents in
+            // As in a save: what is refused leaves nothing behind.
+            var work = InMemoryBatch(batch, contents)
+            try work.run(given)
+            didCommit(work.changes)
+            contents = work.contents
+        }
+    }
+
     func saveMetadata() throws {}
 
     func close() { contents.withLock { $0 = InMemoryContents(model: nil) } }
