@@ -71,6 +71,8 @@ struct HistoryModel: Sendable {
             let attribute = NSAttributeDescription()
             attribute.name = name
             attribute.attributeType = type
+            // No store could keep IDs.
+            attribute.isTransient = type == .objectIDAttributeType
             return attribute
         }
         return entity
