@@ -12,6 +12,8 @@ enum FrameworkSide: Side {
     }
 
     static func run(_ workload: Workload, in folder: String, scale: Scale) throws -> Sample {
+        if workload == .remoteChange { return try remoteChanges(in: folder) }
+        if workload == .jobQueue { return try doJobs(in: folder, count: scale.jobs) }
         guard !workload.startsEmpty else {
             let path = folder + "/framework-new.sqlite"
             defer { removeDatabase(at: path) }
@@ -45,13 +47,13 @@ enum FrameworkSide: Side {
         let store: NSPersistentStore
         let context: NSManagedObjectContext
 
-        init(_ path: String, _ model: NSManagedObjectModel) throws {
+        init(_ path: String, _ model: NSManagedObjectModel, options: [AnyHashable: Any]? = nil) throws {
             coordinator = NSPersistentStoreCoordinator(managedObjectModel: model)
             store = try coordinator.addPersistentStore(
                 type: .sqlite,
                 configuration: nil,
                 at: URL(fileURLWithPath: path),
-                options: nil
+                options: options
             )
             context = NSManagedObjectContext(concurrencyType: .privateQueueConcurrencyType)
             context.persistentStoreCoordinator = coordinator

@@ -14,6 +14,8 @@ enum Workload: String, CaseIterable {
     case readProperties = "read"
     case writeProperties = "write"
     case aggregate = "W11"
+    case remoteChange = "W19"
+    case jobQueue = "W20"
 
     var name: String { rawValue }
 
@@ -33,6 +35,8 @@ enum Workload: String, CaseIterable {
         case .readProperties: "read typed properties of 1,000 objects in memory"
         case .writeProperties: "write typed properties of 1,000 changed objects in memory"
         case .aggregate: "sum and count of all rows, then of each city's"
+        case .remoteChange: "from a commit in one process to the changed object in another, 100 times"
+        case .jobQueue: "jobs of a queue, claimed and done by three processes"
         }
     }
 
@@ -52,12 +56,17 @@ enum Workload: String, CaseIterable {
         case .openContext: .eachOverRaw(nanoseconds: 20_000)
         case .readProperties, .writeProperties: .each(nanoseconds: 10)
         case .aggregate: .ratio(1.05)
+        case .remoteChange: .each(nanoseconds: 10_000_000)
+        case .jobQueue: .ratio(4)
         }
     }
 
     /// Whether the work starts from an empty database.
     var startsEmpty: Bool {
-        self == .insert || self == .insertInBatches
+        switch self {
+        case .insert, .insertInBatches, .remoteChange, .jobQueue: true
+        default: false
+        }
     }
 }
 
@@ -85,6 +94,8 @@ struct Scale {
     static let venuesPerBatch = 100
     static let changesPerChildSave = 100
     static let childSaves = 200
+    static let remoteChanges = 100
+    var jobs: Int { min(2000, venues) }
     /// The objects in memory whose properties are read and written.
     var held: Int { min(1000, venues) }
     /// How often all objects are visited, how often the properties are read or written at each visit, and how many.
@@ -96,6 +107,8 @@ struct Scale {
     func operations(of workload: Workload) -> Int? {
         switch workload {
         case .openContext: lookups
+        case .remoteChange: Self.remoteChanges
+        case .jobQueue: jobs
         case .readProperties, .writeProperties: held * Self.rounds * Self.repetitions * Self.properties
         default: nil
         }

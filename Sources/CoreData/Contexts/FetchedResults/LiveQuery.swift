@@ -87,6 +87,17 @@ final class LiveQuery: Sendable {
         waiter?.resume(returning: true)
     }
 
+    /// Notes that anything may have changed: there is a new snapshot in any case.
+    func noteUnknownChanges() {
+        let waiter = state.withLock { state -> CheckedContinuation<Bool, Never>? in
+            guard !state.isFinished else { return nil }
+            state.notes = Notes(isEmpty: false, isCertain: true)
+            defer { state.waiter = nil }
+            return state.waiter
+        }
+        waiter?.resume(returning: true)
+    }
+
     /// Ends the sequence: nothing is waited for any more.
     func finish() {
         let waiter = state.withLock { state -> CheckedContinuation<Bool, Never>? in
