@@ -64,7 +64,7 @@ let package = Package(
         ),
         .executableTarget(
             name: "bench",
-            dependencies: ["CoreData", "CStrataSQLite"],
+            dependencies: ["CoreData", "CStrataSQLite", "JobQueue"],
             path: "StressTests/bench"
         ),
         .executableTarget(

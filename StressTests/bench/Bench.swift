@@ -17,6 +17,7 @@ enum Bench {
             print(BenchOptions.help)
             return
         }
+        if let part = options.part { return try part.run(in: options.folder) }
         if let workload = options.child {
             _ = try FrameworkSide.run(workload, in: options.folder, scale: Scale(venues: options.rows))
             print(ResidentMemory.peak ?? 0)

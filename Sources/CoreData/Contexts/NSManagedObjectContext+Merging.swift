@@ -289,7 +289,7 @@ extension ChangeMessage {
     }
 
     /// Forgets the cached rows of what was changed or deleted, so that they are read from the store.
-    fileprivate func invalidateRows() {
+    func invalidateRows() {
         var keys: [ObjectIdentifier: (store: OpenStore, byRoot: [Int: [Int64]])] = [:]
         for change in updated + deleted {
             keys[ObjectIdentifier(change.store), default: (change.store, [:])]

@@ -16,6 +16,8 @@ struct BenchOptions: Equatable {
     var folder = FileManager.default.temporaryDirectory.path
     /// The workload that this process is to run once, in the framework only, to tell how much memory that takes.
     var child: Workload?
+    /// What this process does for another one of the benchmark.
+    var part: ChildPart?
     var showsHelp = false
 
     static let help = """
@@ -63,6 +65,7 @@ struct BenchOptions: Equatable {
             case "--json": options.json = try value(of: name)
             case "--folder": options.folder = try value(of: name)
             case "--child": options.child = try workload(try value(of: name))
+            case "--part": options.part = ChildPart(rawValue: try value(of: name))
             case "--help", "-h": options.showsHelp = true
             default: throw BenchError("“\(name)” is not an option. --help lists them")
             }

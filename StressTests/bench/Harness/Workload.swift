@@ -20,6 +20,8 @@ enum Workload: String, CaseIterable {
     case batchUpdate = "W7"
     case batchDelete = "W8"
     case batchInsert = "W9"
+    case remoteChange = "W19"
+    case jobQueue = "W20"
 
     var name: String { rawValue }
 
@@ -45,6 +47,8 @@ enum Workload: String, CaseIterable {
         case .batchUpdate: "batch update of all rows"
         case .batchDelete: "batch delete of half of the rows"
         case .batchInsert: "batch insert of all rows"
+        case .remoteChange: "from a commit in one process to the changed object in another, 100 times"
+        case .jobQueue: "jobs of a queue, claimed and done by three processes"
         }
     }
 
@@ -68,13 +72,16 @@ enum Workload: String, CaseIterable {
         case .insertHistory, .changeHistory: .ratio(1.5)
         case .batchUpdate, .batchDelete: .ratio(1.1)
         case .batchInsert: .ratio(1.2)
+        case .remoteChange: .each(nanoseconds: 10_000_000)
+        case .jobQueue: .ratio(4)
         }
     }
 
     /// Whether the work starts from an empty database.
     var startsEmpty: Bool {
         switch self {
-        case .insert, .insertInBatches, .insertHistory, .changeHistory, .batchDelete, .batchInsert: true
+        case .insert, .insertInBatches, .insertHistory, .changeHistory, .batchDelete, .batchInsert, .remoteChange, .jobQueue:
+            true
         default: false
         }
     }
@@ -105,6 +112,8 @@ struct Scale {
     static let changesPerChildSave = 100
     static let childSaves = 200
     static let mergingContexts = 8
+    static let remoteChanges = 100
+    var jobs: Int { min(2000, venues) }
     /// The objects in memory whose properties are read and written.
     var held: Int { min(1000, venues) }
     /// How often all objects are visited, how often the properties are read or written at each visit, and how many.
@@ -117,6 +126,8 @@ struct Scale {
         switch workload {
         case .openContext: lookups
         case .mergeSave: changes * Self.mergingContexts
+        case .remoteChange: Self.remoteChanges
+        case .jobQueue: jobs
         case .readProperties, .writeProperties: held * Self.rounds * Self.repetitions * Self.properties
         default: nil
         }

@@ -53,6 +53,8 @@ enum RawSide: Side {
         switch workload {
         case .insert: try insert(in: folder, scale: scale, venuesPerSave: scale.venues)
         case .insertInBatches: try insert(in: folder, scale: scale, venuesPerSave: Scale.venuesPerBatch)
+        case .remoteChange: try remoteChanges(in: folder)
+        case .jobQueue: try doJobs(in: folder, count: scale.jobs)
         case .readEverything: try readEverything(try RawDatabase(path: folder + "/raw.sqlite"))
         case .query: try query(try RawDatabase(path: folder + "/raw.sqlite"))
         case .lookUp: try lookUp(try RawDatabase(path: folder + "/raw.sqlite"), scale: scale)

@@ -98,9 +98,9 @@ struct JobQueueTests {
         let claimed = try await slowContext.perform { try slow.claim(in: slowContext) }
         #expect(claimed.count == 3)
         #expect(try await fast.workOnce(in: fastContext) == 3)
-        for (id, payload) in claimed {
+        for claim in claimed {
             let number = try await slowContext.perform {
-                try slow.finish(id, Job.result(of: payload), in: slowContext)
+                try slow.finish(claim, Job.result(of: claim.payload), in: slowContext)
             }
             #expect(number == nil)
         }
@@ -108,6 +108,25 @@ struct JobQueueTests {
         #expect(slow.countsSoFar == Worker.Counts(done: 0, missed: 0, expired: 3))
         #expect(try await folder.audit().faults == [])
         #expect(try await folder.status().doneByWorker == ["fast": 3])
+    }
+
+    @Test func `a claim that another follows between look and save ends with nothing saved`() async throws {
+        let folder = try QueueFolder()
+        try await folder.enqueue(1)
+        let (slow, fast) = (try folder.worker("slow", lease: 0), try folder.worker("fast"))
+        let slowContext = folder.container.newBackgroundContext()
+        slowContext.name = "slow.1"
+        slowContext.retainsRegisteredObjects = true
+        let fastContext = folder.container.newBackgroundContext()
+        fastContext.name = "fast.1"
+        let claim = try #require(try await slowContext.perform { try slow.claim(in: slowContext) }.first)
+        #expect(try await fast.workOnce(in: fastContext) == 1)
+
+        // The job is held as it was when it was claimed, so only the save can find out.
+        let number = try await slowContext.perform { try slow.finish(claim, 0, in: slowContext) }
+
+        #expect(number == nil && slow.countsSoFar.expired == 1)
+        #expect(try await folder.audit().faults == [])
     }
 
     @Test func `a claim that comes second is dropped, and the rest of it holds`() async throws {

@@ -18,7 +18,7 @@ struct LogBoundTests {
     private static let row = "INSERT INTO number (n) VALUES (zeroblob(3000))"
 
     @Test func `the log stays bounded while processes write and long reads overlap`() async throws {
-        let folder = try SharedFolder(signals: "reading", "done", "done", "stop")
+        let folder = try SharedFolder(signals: "reading", "stop")
         let store = folder.store
         let pool = try ConnectionPool(.file(store.url.path))
         try pool.write { try $0.execute("CREATE TABLE number (n BLOB)") }
@@ -36,14 +36,13 @@ struct LogBoundTests {
                 older = younger
             }
         }
-        store.wait(for: "reading")
+        await store.arrival(of: "reading")
         let largest = await withTaskGroup(of: Int.self) { group in
             for _ in 0..<2 {
                 group.addTask {
                     await #expect(processExitsWith: .success) { [store = store as SharedStore] in
                         let pool = try ConnectionPool(.file(store.url.path), options: Self.options())
                         for _ in 0..<1500 { try pool.write { try $0.run(SQL(Self.row)) } }
-                        store.signal("done")
                     }
                     return 0
                 }

@@ -24,7 +24,7 @@ struct ProcessLockingTests {
             store.wait(for: "release")
             try connection.execute("ROLLBACK")
         }
-        store.wait(for: "holds")
+        await store.arrival(of: "holds")
 
         try await context.perform {
             let city = try context.city()
@@ -128,7 +128,7 @@ struct ProcessLockingTests {
                 if count == 10 { store.signal("busy") }
             }
         }
-        store.wait(for: "busy")
+        await store.arrival(of: "busy")
 
         func writesOfOther() throws -> Int64 { try pool.read { try $0.firstInt64("SELECT n FROM number") } ?? 0 }
         let before = try writesOfOther()
@@ -200,7 +200,7 @@ struct ProcessLockingTests {
                 try context.save()
             }
         }
-        store.wait(for: "read")
+        await store.arrival(of: "read")
         try await context.perform {
             try context.city().population += 1
             try context.save()
@@ -237,7 +237,7 @@ struct ProcessLockingTests {
                 #expect(city.isDeleted || city.managedObjectContext == nil)
             }
         }
-        store.wait(for: "read")
+        await store.arrival(of: "read")
         try await context.perform {
             context.delete(try context.city())
             try context.save()

@@ -49,6 +49,16 @@ struct SharedStore: Codable, Sendable {
         }
     }
 
+    /// As ``wait(for:)``, in the process of the test, whose few threads have to start the other processes.
+    func arrival(of name: String) async {
+        await withCheckedContinuation { continuation in
+            Thread.detachNewThread {
+                wait(for: name)
+                continuation.resume()
+            }
+        }
+    }
+
     fileprivate func pipePath(_ name: String) -> String { folder + "/" + name + ".pipe" }
 
     /// Opened for both directions a pipe waits for nobody on the other side.

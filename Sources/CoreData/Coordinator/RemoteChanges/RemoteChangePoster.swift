@@ -56,6 +56,9 @@ extension NSPersistentStoreCoordinator {
         var userInfo: [AnyHashable: Any] = [:]
         userInfo[NSStoreUUIDKey] = store.identifier
         userInfo[NSPersistentStoreURLKey] = store.url
+        if store.hasHistory {
+            userInfo[NSPersistentHistoryTokenKey] = currentPersistentHistoryToken(fromStores: [store])
+        }
         NotificationCenter.default.post(name: .NSPersistentStoreRemoteChange, object: self, userInfo: userInfo)
     }
 }

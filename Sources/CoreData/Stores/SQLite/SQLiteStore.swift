@@ -8,9 +8,11 @@ import Synchronization
 /// Any thread may use it. Reads run on connections of their own and wait for nobody; saves wait for one another, in the
 /// order in which they come.
 class SQLiteStore: NSPersistentStore, RowStore, @unchecked Sendable {
-    // @unchecked Sendable: `file` and `remoteChanges` are behind their mutexes, `hasNewMetadata` is atomic; the rest is the superclass's.
+    // @unchecked Sendable: `file` and the like are behind their mutexes, `hasNewMetadata` is atomic; the rest is the superclass's.
 
     private let file = Mutex<OpenSQLiteFile?>(nil)
+    /// The transactions of the history that are this store's own saves.
+    private let ownTransactions = Mutex(OwnTransactions())
     /// Posts that the store was written to, if its options say so.
     private let remoteChanges = Mutex<RemoteChangePoster?>(nil)
     /// Whether the metadata has to be written with the next save.
@@ -237,6 +239,8 @@ class SQLiteStore: NSPersistentStore, RowStore, @unchecked Sendable {
         return version
     }
 
+    func hasWritten(_ number: Int64) -> Bool { ownTransactions.withLock { $0.contains(number) } }
+
     // MARK: - Writing
 
     func reserveKeys(_ counts: [Int: Int]) throws -> [Int: Range<Int64>] {
@@ -268,7 +272,11 @@ class SQLiteStore: NSPersistentStore, RowStore, @unchecked Sendable {
                 }
                 try writeMetadata(lease.connection)
                 let result = transaction.result
-                try lease.commit { didCommit(result) }
+                let number = transaction.history?.number
+                try lease.commit {
+                    if let number { ownTransactions.withLock { $0.note(number) } }
+                    didCommit(result)
+                }
             } catch {
                 if writesMetadata { hasNewMetadata.store(true, ordering: .releasing) }
                 transaction.discardFiles()

@@ -3,10 +3,10 @@ import Synchronization
 
 /// Claims jobs and does them, in several contexts at once.
 ///
-/// That no job is done twice rests on the version that each row has. A claim is a save that changes the job; of two workers that
-/// claim one job the later save meets a newer version, and the merge policy drops that claim. The end of a job is a save
-/// too: if the lease has run out meanwhile and somebody else has claimed the job, it meets a newer version, fails as a whole,
-/// and leaves no receipt.
+/// That no job is done twice rests on two things. Each step looks first whether the job still is as it should be: free, or
+/// claimed by this worker. And what happens between the look and the save shows in the version of the row: of two workers that
+/// claim one job the later save meets a newer version, and the merge policy drops that claim; a worker that ends a job whose
+/// lease has run out meanwhile meets the version of the next claim, and its save fails as a whole and leaves no receipt.
 package final class Worker: Sendable {
     package let container: NSPersistentContainer
     package let name: String
@@ -69,10 +69,10 @@ package final class Worker: Sendable {
     @discardableResult
     package func workOnce(in context: NSManagedObjectContext) async throws -> Int {
         let claimed = try await context.perform { try self.claim(in: context) }
-        for (id, payload) in claimed {
+        for claim in claimed {
             // Outside of the context's queue and of any transaction.
-            let result = Job.result(of: payload)
-            if let number = try await context.perform({ try self.finish(id, result, in: context) }) {
+            let result = Job.result(of: claim.payload)
+            if let number = try await context.perform({ try self.finish(claim, result, in: context) }) {
                 logbook.note([number])
             }
         }
@@ -82,8 +82,16 @@ package final class Worker: Sendable {
 
     // MARK: - Claiming
 
+    /// A job that is this worker's until its lease runs out.
+    package struct Claim: Sendable {
+        package let id: NSManagedObjectID
+        package let payload: String
+        /// Which claim of the job it is: a later one has another number, also if it is of the same worker.
+        package let attempt: Int32
+    }
+
     /// Makes some of the jobs that are free this worker's.
-    package func claim(in context: NSManagedObjectContext) throws -> [(id: NSManagedObjectID, payload: String)] {
+    package func claim(in context: NSManagedObjectContext) throws -> [Claim] {
         try take(Array(free(in: context).shuffled().prefix(batch)), in: context)
     }
 
@@ -93,17 +101,20 @@ package final class Worker: Sendable {
     func free(in context: NSManagedObjectContext) throws -> [Job] {
         let request = NSFetchRequest<Job>(entityName: "Job")
         request.predicate = NSPredicate(
-            format: "state != %d AND availableAt <= %@",
+            format: "state < %d AND availableAt <= %@",
             Job.State.done.rawValue,
             Date() as NSDate
         )
-        request.sortDescriptors = [NSSortDescriptor(key: "number", ascending: true)]
+        // By what the index has, which leaves the jobs that are done aside.
+        request.sortDescriptors = [NSSortDescriptor(key: "availableAt", ascending: true)]
         request.fetchLimit = batch * 8
+        // A claim is made upon what the fetch has seen, and not on what a fault shows when it fires.
+        request.returnsObjectsAsFaults = false
         return try context.fetch(request)
     }
 
     /// Claims jobs; those that somebody else has claimed since they were fetched are not among the answer.
-    func take(_ jobs: [Job], in context: NSManagedObjectContext) throws -> [(id: NSManagedObjectID, payload: String)] {
+    func take(_ jobs: [Job], in context: NSManagedObjectContext) throws -> [Claim] {
         guard !jobs.isEmpty else { return [] }
         let claimant = context.name ?? name
         let end = Date(timeIntervalSinceNow: lease)
@@ -118,7 +129,7 @@ package final class Worker: Sendable {
         try context.save()
         let mine = jobs.filter { !$0.isDeleted && $0.state == .claimed && $0.claimant == claimant }
         counts.withLock { $0.missed += jobs.count - mine.count }
-        return mine.map { ($0.objectID, $0.payload) }
+        return mine.map { Claim(id: $0.objectID, payload: $0.payload, attempt: $0.attempts) }
     }
 
     // MARK: - Ending
@@ -126,8 +137,14 @@ package final class Worker: Sendable {
     /// Marks a job as done and leaves a receipt, in one save; or neither, if the job is not this worker's any more.
     ///
     /// - Returns: The job's number, if it is done.
-    package func finish(_ id: NSManagedObjectID, _ result: Int64, in context: NSManagedObjectContext) throws -> Int64? {
-        guard let job = try context.existingObject(with: id) as? Job else { return nil }
+    package func finish(_ claim: Claim, _ result: Int64, in context: NSManagedObjectContext) throws -> Int64? {
+        // The object may be another one than that of the claim, and show a later claim.
+        guard let job = try context.existingObject(with: claim.id) as? Job, job.state == .claimed,
+            job.attempts == claim.attempt
+        else {
+            counts.withLock { $0.expired += 1 }
+            return nil
+        }
         job.state = .done
         let receipt = Receipt(context: context)
         receipt.worker = context.name ?? name
