@@ -117,7 +117,7 @@ struct MovingGenerationTests {
         let city = try context.inside { () throws in
             let city = try context.get(id, City.self)
             #expect(city.population == 1)
-            return Held(city)
+            return UncheckedBox(city)
         }
         let writer = stack.context("writer")
         let saved = Mutex<Notification?>(nil)
@@ -140,7 +140,7 @@ struct MovingGenerationTests {
             let before = context.queryGenerationToken
             #expect(try context.storedCityNames() == ["A"])
             context.mergeChanges(fromContextDidSave: notification)
-            #expect(city.object.population == 2)
+            #expect(city.value.population == 2)
             #expect(try context.storedCityNames() == ["A", "B"])
             #expect(context.queryGenerationToken != nil && context.queryGenerationToken != before)
         }
@@ -162,12 +162,12 @@ struct MovingGenerationTests {
         let city = try context.inside { () throws in
             let city = try context.get(id, City.self)
             #expect(city.population == 1)
-            return Held(city)
+            return UncheckedBox(city)
         }
         try stack.change(id, City.self) { city, _ in city.population = 2 }
         // Merges are enqueued in the order of the saves, before this.
         try await context.perform { () throws in
-            #expect(city.object.population == 2)
+            #expect(city.value.population == 2)
             #expect(context.queryGenerationToken != nil)
             #expect(try context.storedCityNames() == ["A"])
         }
