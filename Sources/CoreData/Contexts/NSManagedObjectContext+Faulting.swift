@@ -171,17 +171,24 @@ extension NSManagedObjectContext {
         }
     }
 
-    /// What the store, or the parent, holds of a to-many relationship.
-    final func storedMembers(of slot: ToManySlot, ownedBy object: NSManagedObject) -> [ObjectReference] {
-        guard !slot.isTransient, !object.flags.contains(.inserted) else { return [] }
+    /// What the store, or the parent, holds of a to-many relationship; `nil` if that cannot be read just now.
+    ///
+    /// Why not was reported, for those who cannot throw: the relationship has to stay a fault, to be read at the next touch.
+    final func storedMembers(of slot: ToManySlot, ownedBy object: NSManagedObject) -> [ObjectReference]? {
         do {
-            if upward != nil { return try parentMembers(of: slot, ownedBy: object) }
-            guard object.key > 0, let store = store(at: object.storeSlot) else { return [] }
-            return try members(of: slot, ownedBy: object.reference, in: store)
+            return try readMembers(of: slot, ownedBy: object)
         } catch {
             coordinator?.report(error, "reading \"\(slot.name)\" of \(object.objectID)")
-            return []
+            return nil
         }
+    }
+
+    /// What the store, or the parent, holds of a to-many relationship.
+    final func readMembers(of slot: ToManySlot, ownedBy object: NSManagedObject) throws -> [ObjectReference] {
+        guard !slot.isTransient, !object.flags.contains(.inserted) else { return [] }
+        if upward != nil { return try parentMembers(of: slot, ownedBy: object) }
+        guard object.key > 0, let store = store(at: object.storeSlot) else { return [] }
+        return try members(of: slot, ownedBy: object.reference, in: store)
     }
 
     /// Marks an object whose row has gone as deleted.

@@ -2,7 +2,8 @@ import Foundation
 import Synchronization
 
 extension NSManagedObjectContext {
-    /// Merges what another context has saved, from its did-save notification (of objects or of IDs).
+    /// Merges what another context has saved, from its did-save notification (of objects or of IDs), or that of a
+    /// transaction of the history (``NSPersistentHistoryTransaction/objectIDNotification()``).
     ///
     /// Registered objects are refreshed, with unsaved changes kept on top; deleted ones are marked deleted; inserted
     /// ones become reachable. Must be called inside this context's scope; the notification's objects are used by ID
@@ -11,8 +12,10 @@ extension NSManagedObjectContext {
     public func mergeChanges(fromContextDidSave notification: Notification) {
         assertCurrent(#function)
         let message = ChangeMessage(userInfo: notification.userInfo ?? [:], coordinator)
-        // What another coordinator has saved, this one's row cache has not seen.
-        if let sender = notification.object as? NSManagedObjectContext,
+        // What another coordinator or process has saved, this one's row cache has not seen.
+        if notification.userInfo?[NSPersistentHistoryTokenKey] != nil {
+            message.invalidateRows()
+        } else if let sender = notification.object as? NSManagedObjectContext,
             sender.persistentStoreCoordinator !== coordinator
         {
             message.invalidateRows()
@@ -91,6 +94,7 @@ extension NSManagedObjectContext {
         settleStrangers()
         // What is merged is newer than what the context was pinned to.
         advanceGeneration()
+        readRowsToMerge(message.updated)
         for change in message.updated.compactMap(settled) {
             let slot = Int32(change.store.slot)
             if change.key > 0 {
@@ -125,6 +129,8 @@ extension NSManagedObjectContext {
                 unknownRoots.insert(change.layout.rootNumber)
                 continue
             }
+            // Of a fault without a row nobody knows what it was related to.
+            if object.isFault, object.current == nil { unknownRoots.insert(change.layout.rootNumber) }
             mergeDeletion(of: object)
         }
         if !unknownRoots.isEmpty { reloadRelationships(to: unknownRoots) }
@@ -178,13 +184,13 @@ extension NSManagedObjectContext {
 
     /// The newest row of an object whose change is being merged.
     ///
-    /// An error of the store is reported, since a merge has nobody to throw it to; the object keeps its values.
-    private func mergedRow(of object: NSManagedObject) -> Row? {
+    /// An error of the store is reported, since a merge has nobody to throw it to.
+    private func mergedRow(of object: NSManagedObject) -> FaultResult {
         do {
-            return try newestRow(of: object)
+            return try newestRow(of: object).map { .found($0) } ?? .missing
         } catch {
             coordinator?.report(error, "merging a change of \(object.objectID)")
-            return nil
+            return .unreadable
         }
     }
 
@@ -204,16 +210,24 @@ extension NSManagedObjectContext {
         downward.noteState()
         if object.flags.contains(.gone) {
             // Its deletion was merged or found before, and somebody has brought the row back.
-            guard let row = mergedRow(of: object) else { return }
+            let found = mergedRow(of: object)
+            if case .missing = found { return }
             object.flags.remove([.gone, .deleted, .deletePropagated])
-            object.realise(row)
+            if case .found(let row) = found { object.realise(row) } else { object.turnIntoFault() }
         } else if object.isFault {
             // It will be filled with the newest row; the one that a fetch brought is not it any more.
             object.current = nil
             object.forgetMembers()
-        } else if let row = mergedRow(of: object) {
-            object.rebase(onto: row)
-            object.awake(fromSnapshotEvents: .refresh)
+        } else {
+            switch mergedRow(of: object) {
+            case .found(let row):
+                object.rebase(onto: row)
+                object.awake(fromSnapshotEvents: .refresh)
+            case .missing: break
+            case .unreadable:
+                // As a fault it is read again at the next touch. Changes would be lost with that: a save finds the conflict.
+                if !object.hasChanges { object.turnIntoFault() }
+            }
         }
         if object.flags.isDisjoint(with: [.eventInserted, .eventUpdated, .eventDeleted]) {
             noteEvent(object, .eventRefreshed)

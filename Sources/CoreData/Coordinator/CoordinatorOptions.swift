@@ -10,7 +10,10 @@ public let NSSQLitePragmasOption = "NSSQLitePragmasOption"
 public let NSSQLiteAnalyzeOption = "NSSQLiteAnalyzeOption"
 /// Option: a Boolean; the file is rebuilt without free pages when it is added.
 public let NSSQLiteManualVacuumOption = "NSSQLiteManualVacuumOption"
-/// Option: for how many seconds to wait on a busy store before a call throws 134090.
+/// Option: for how many seconds a call waits in all, for other threads and other processes, before it throws 134090.
+///
+/// Default 240. The error says who waited, how long, and for which process where the system tells; a context whose save
+/// failed so is as it was before.
 public let NSPersistentStoreTimeoutOption = "NSPersistentStoreTimeoutOption"
 /// Option: the most connections that read at the same time.
 public let NSPersistentStoreConnectionPoolMaxSizeKey = "NSPersistentStoreConnectionPoolMaxSize"
@@ -18,12 +21,21 @@ public let NSPersistentStoreConnectionPoolMaxSizeKey = "NSPersistentStoreConnect
 ///
 /// Data may be lost.
 public let NSIgnorePersistentStoreVersioningOption = "NSIgnorePersistentStoreVersioningOption"
+/// Option: a Boolean, or a dictionary as Apple's framework takes it; what is saved into a SQLite store is recorded.
+///
+/// See ``NSPersistentHistoryChangeRequest``. A store that has been opened with it once is read-only without it, so that its
+/// history has no gap. Without effect on other stores.
+public let NSPersistentHistoryTrackingKey = "NSPersistentHistoryTrackingKey"
 /// Option for destroying a store: a Boolean; the file goes even if it cannot be opened.
 public let NSPersistentStoreForceDestroyOption = "NSPersistentStoreForceDestroyOption"
 /// Option: a file's protection class on iOS.
 ///
 /// Without effect on Linux.
 public let NSPersistentStoreFileProtectionKey = "NSPersistentStoreFileProtectionKey"
+
+/// User info: the ``NSPersistentHistoryToken`` of what was changed, in remote-change notifications and in those of a history's
+/// transactions.
+public let NSPersistentHistoryTokenKey = "historyToken"
 
 /// Metadata: the type of the store.
 public let NSStoreTypeKey = "NSStoreType"

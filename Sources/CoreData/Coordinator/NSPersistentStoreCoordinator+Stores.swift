@@ -110,6 +110,7 @@ extension NSPersistentStoreCoordinator {
         }
         post(.NSPersistentStoreCoordinatorStoresWillChange, [NSAddedPersistentStoresKey: [store]])
         if let entry { enter(entry) }
+        if (rows as? any HistoryStore)?.hasHistory == true { HistoryModel.noteUse() }
         store.didAdd(to: self)
         post(.NSPersistentStoreCoordinatorStoresDidChange, [NSAddedPersistentStoresKey: [store]])
         return store

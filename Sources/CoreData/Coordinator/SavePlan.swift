@@ -41,6 +41,8 @@ final class SavePlan {
     private var positions: [Int: Int] = [:]
     /// Where new objects of an entity go by default, by the entity's number.
     private var insertionSlots: [Int: Int] = [:]
+    /// Whether the store of a slot records a history.
+    private var recording: [Int: Bool] = [:]
     private let coordinator: NSPersistentStoreCoordinator
     private let hasSeveralStores: Bool
     /// Objects of `detectConflicts(for:)` whose versions are checked because they are written.
@@ -121,6 +123,7 @@ final class SavePlan {
     /// Adds the changes of relationships that no column of the object's own row, or of a changed member's row, holds.
     private func addToMany(of object: NSManagedObject, _ storeSlot: Int) throws {
         guard let extras = object.extras else { return }
+        if !object.flags.contains(.inserted), recordsHistory(storeSlot) { try addTouched(object, extras, storeSlot) }
         for index in extras.toMany.indices {
             guard let state = extras.toMany[index], state.hasChanges else { continue }
             let slot = object.layout.toMany[index]
@@ -130,7 +133,7 @@ final class SavePlan {
             guard isManyToMany || inverse == nil || slot.isOrdered else { continue }
             let tellsMembership = inverse == nil || (isManyToMany && slot.relationship.isCanonical)
             var order: [ObjectReference]?
-            if slot.isOrdered { order = object.loadedMembers(slot).compactMap(resolved) }
+            if slot.isOrdered { order = try object.readMembers(slot).compactMap(resolved) }
             let change = ToManyChange(
                 relationship: slot,
                 owner: object.reference,
@@ -141,6 +144,23 @@ final class SavePlan {
             guard !change.added.isEmpty || !change.removed.isEmpty || order != nil else { continue }
             try self.change(storeSlot, object) { $0.toMany.append(change) }
         }
+    }
+
+    private func addTouched(_ object: NSManagedObject, _ extras: ObjectExtras, _ storeSlot: Int) throws {
+        let changed = extras.toMany.indices.filter { index in
+            extras.toMany[index]?.hasChanges == true && !object.layout.toMany[index].isTransient
+        }
+        guard !changed.isEmpty else { return }
+        let touched = TouchedOwner(owner: object.reference, relationships: changed)
+        try change(storeSlot, object) { $0.touched.append(touched) }
+    }
+
+    private func recordsHistory(_ storeSlot: Int) -> Bool {
+        if let known = recording[storeSlot] { return known }
+        let store = coordinator.openStore(at: storeSlot)?.store as? any HistoryStore
+        let records = store?.recordsHistory ?? false
+        recording[storeSlot] = records
+        return records
     }
 
     /// The reference as the store may know it: `nil` for an object that is not saved with the rest.

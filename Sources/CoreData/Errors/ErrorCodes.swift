@@ -240,6 +240,11 @@ public let NSExternalRecordImportError = 134200
 /// Code 134301.
 public let NSPersistentHistoryTokenExpiredError = 134301
 
+/// A history token names none of the stores that were asked.
+///
+/// Code 134501, which Apple's framework throws but does not declare.
+public let NSPersistentHistoryTokenStoreNotFoundError = 134501
+
 /// A reference to a model in a staged migration leads nowhere.
 ///
 /// Code 134504.

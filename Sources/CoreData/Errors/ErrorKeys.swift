@@ -33,6 +33,10 @@ public let NSValidationValueErrorKey = "NSValidationErrorValue"
 
 // MARK: - Additions to Apple's keys
 
+/// The number of the oldest transaction that a history still has, as an `Int64`, in an error about an expired token; that
+/// of the next transaction if there is none.
+public let NSPersistentHistoryOldestTransactionNumberKey = "NSPersistentHistoryOldestTransactionNumberKey"
+
 /// The name of the entity that is wrong, in an error about a model.
 public let NSModelEntityNameErrorKey = "NSModelEntityNameErrorKey"
 

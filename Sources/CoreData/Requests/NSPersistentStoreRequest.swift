@@ -16,6 +16,11 @@ public enum NSPersistentStoreRequestType: UInt, Sendable {
 
     /// Delete many rows without objects.
     case batchDeleteRequestType = 7
+
+    /// Read or purge history: ``NSPersistentHistoryChangeRequest``.
+    ///
+    /// An addition to Apple's cases, with the number that its framework uses but does not declare.
+    case persistentHistoryRequestType = 8
 }
 
 /// Something that a context asks of its stores.

@@ -30,6 +30,15 @@ protocol RowStore: NSPersistentStore, RowSource {
     /// Gives: What was refused; nothing was written then. Empty when all is saved.
     func save(_ changes: StoreChanges, didCommit: (StoreSaveResult) -> Void) throws -> [StoreConflict]
 
+    /// Carries out a batch in one transaction, or nothing of it.
+    ///
+    /// `didCommit`: Called with what has changed, once the transaction is durable and before the next writer may begin. Runs no
+    ///   user code.
+    ///
+    /// - Throws: `persistentStoreUnsupportedRequestType` (134091) if the store does not take batches, which is the default;
+    ///   ``BatchClashes``; `CancellationError`.
+    func execute(_ batch: Batch, didCommit: (BatchChanges) -> Void) throws
+
     /// Writes the store's metadata when it has changed since it was read, without a save.
     func saveMetadata() throws
 
@@ -65,6 +74,17 @@ extension RowStore {
     var keepsVersions: Bool { false }
 
     func pinnedVersion() throws -> (any RowSource)? { nil }
+
+    func execute(_ batch: Batch, didCommit: (BatchChanges) -> Void) throws {
+        throw CocoaError(
+            .persistentStoreUnsupportedRequestType,
+            userInfo: [
+                NSLocalizedDescriptionKey:
+                    "Stores of type \(type) (\(Swift.type(of: self))) take no \(Swift.type(of: batch.request)): fetch the objects, change them, and save.",
+                NSAffectedStoresErrorKey: [self],
+            ]
+        )
+    }
 
     var fetchesRows: Bool { true }
 
@@ -102,6 +122,8 @@ struct StoreChanges {
     /// Changes of to-many relationships that columns of changed rows do not hold: many-to-many memberships (told once,
     /// from the canonical side), relationships without an inverse, and the order of ordered ones.
     var toMany: [ToManyChange] = []
+    /// Owners whose to-many relationships changed, though their rows need not have: for history only.
+    var touched: [TouchedOwner] = []
     /// Who saves, for history.
     var author: String?
     var contextName: String?
@@ -140,6 +162,13 @@ struct ToManyChange {
     var order: [ObjectReference]?
 }
 
+/// An object whose to-many relationships changed, whichever rows hold that.
+struct TouchedOwner {
+    let owner: ObjectReference
+    /// The positions of the relationships.
+    let relationships: [Int]
+}
+
 /// What a store tells after it has committed.
 struct StoreSaveResult {
     /// The permanent key of each inserted row, in the order of `inserted`.
@@ -147,6 +176,8 @@ struct StoreSaveResult {
     /// Rows whose stored values differ from what was handed over (derived attributes, decimals that the store rounds,
     /// rows that triggers touched), as they are now.
     var reread: [Row] = []
+    /// The number of the save's transaction in the history; `nil` if none is written.
+    var historyNumber: Int64?
 }
 
 /// Why a store refused a save: all conflicts of the save are told, not only the first.

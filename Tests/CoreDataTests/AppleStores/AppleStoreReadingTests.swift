@@ -110,7 +110,9 @@ private final class AppleStoreCopy {
 
     func open() throws -> NSManagedObjectContext {
         let coordinator = NSPersistentStoreCoordinator(managedObjectModel: model)
-        try coordinator.addPersistentStore(type: .sqlite, at: url)
+        // Without it a store that has a history is read-only; to one that has none it gives one.
+        let options = url.lastPathComponent.hasPrefix("SampleModel2") ? [NSPersistentHistoryTrackingKey: true] : [:]
+        try coordinator.addPersistentStore(type: .sqlite, at: url, options: options)
         self.coordinator = coordinator
         let context = NSManagedObjectContext(.privateQueue)
         context.persistentStoreCoordinator = coordinator

@@ -9,6 +9,8 @@ final class OpenSQLiteFile: Sendable {
     let queries: RowQueries
     let writing: WriteShapes
     let external: ExternalData
+    /// The history that is written, or was once; `nil` without one.
+    let history: HistoryMapping?
     /// The external files that only older versions name.
     let retired: RetiredFiles
     /// What the metadata was on opening.
@@ -22,12 +24,14 @@ final class OpenSQLiteFile: Sendable {
         _ database: SQLiteDatabase,
         _ mapping: SQLMapping,
         _ metadata: StoreMetadata,
+        _ history: HistoryMapping?,
         _ options: SQLiteOptions
     ) {
         self.url = url
         self.database = database
         self.mapping = mapping
         self.metadata = metadata
+        self.history = history
         var path: String?
         if case .file(let file) = options.place { path = file }
         external = ExternalData(storePath: path, isFullySynchronous: options.isFullySynchronous)
@@ -46,6 +50,8 @@ final class OpenSQLiteFile: Sendable {
         let options: SQLiteOptions
         /// The UUID of the store if it has to be made.
         let newUUID: String
+
+        var recordsHistory: Bool { options.tracksHistory && !options.isReadOnly }
 
         var managedObjectModel: NSManagedObjectModel? { model.entities.first?.managedObjectModel }
     }
@@ -108,7 +114,11 @@ final class OpenSQLiteFile: Sendable {
     }
 
     private static func openOrCreate(_ request: Request, _ database: SQLiteDatabase) throws -> OpenSQLiteFile {
-        if let found = try existing(request, database) { return found }
+        if let found = try existing(request, database) {
+            guard request.recordsHistory, try !hasHistoryTables(for: found.mapping, found.pool) else { return found }
+            try database.pool.write { try prepareHistory(found.mapping, $0) }
+            return try existing(request, database) ?? found
+        }
         try database.pool.write { connection in
             // Somebody else may have been first.
             guard try SQLCatalog(connection).isEmpty else { return }
@@ -123,11 +133,22 @@ final class OpenSQLiteFile: Sendable {
                 )
                 try metadata.write(connection)
             }
+            if request.recordsHistory { try prepareHistory(mapping, connection) }
         }
         guard let made = try existing(request, database) else {
             throw SQLiteBoundary.damaged(request.url, "it is empty after its tables were made.")
         }
         return made
+    }
+
+    private static func hasHistoryTables(for mapping: SQLMapping, _ pool: ConnectionPool) throws -> Bool {
+        let catalog = try pool.read(isSnapshot: true) { try SQLCatalog($0) }
+        return HistorySchema.isPresent(in: catalog)
+            && HistorySchema.tombstoneCount(in: catalog) >= HistoryMapping.tombstoneCount(for: mapping)
+    }
+
+    private static func prepareHistory(_ mapping: SQLMapping, _ connection: Connection) throws {
+        try HistorySchema.prepare(tombstoneCount: HistoryMapping.tombstoneCount(for: mapping), connection)
     }
 
     private static func fillPrimaryKeys(_ mapping: SQLMapping, _ connection: Connection) throws {
@@ -169,7 +190,14 @@ final class OpenSQLiteFile: Sendable {
                     ]
                 )
             }
-            return OpenSQLiteFile(url, database, mapping, metadata, request.options)
+            let history =
+                HistorySchema.isPresent(in: catalog)
+                ? HistoryMapping(
+                    mapping,
+                    isRecording: request.recordsHistory,
+                    tombstoneCount: HistorySchema.tombstoneCount(in: catalog)
+                ) : nil
+            return OpenSQLiteFile(url, database, mapping, metadata, history, request.options)
         }
     }
 

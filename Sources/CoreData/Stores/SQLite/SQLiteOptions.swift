@@ -17,6 +17,8 @@ struct SQLiteOptions {
     let ignoresVersions: Bool
     let vacuums: Bool
     let analyzes: Bool
+    /// Whether changes are recorded in the history.
+    let tracksHistory: Bool
     /// Whether a commit is to survive a loss of power, so that external files have to as well.
     let isFullySynchronous: Bool
     private(set) var pool = PoolOptions()
@@ -45,15 +47,23 @@ struct SQLiteOptions {
         ignoresVersions = flag(NSIgnorePersistentStoreVersioningOption)
         vacuums = flag(NSSQLiteManualVacuumOption)
         analyzes = flag(NSSQLiteAnalyzeOption)
+        // A dictionary is how Apple's framework takes details.
+        tracksHistory =
+            flag(NSPersistentHistoryTrackingKey) || options[NSPersistentHistoryTrackingKey] is [AnyHashable: Any]
+            || options[NSPersistentHistoryTrackingKey] is NSDictionary
 
         pool.pragmas = try Self.pragmas(options[NSSQLitePragmasOption])
-        if let seconds = Self.number(options[NSPersistentStoreTimeoutOption]), seconds >= 0 { pool.timeout = seconds }
+        let seconds = Self.number(options[NSPersistentStoreTimeoutOption])
+        pool.timeout = seconds.map { $0 >= 0 ? $0 : Self.defaultTimeout } ?? Self.defaultTimeout
         if let size = Self.number(options[NSPersistentStoreConnectionPoolMaxSizeKey]), size >= 1 {
             pool.maximumReaders = Int(min(size, 1024))
         }
         let synchronous = pool.pragmas.first { $0.key.lowercased() == "synchronous" }?.value.uppercased() ?? ""
         isFullySynchronous = ["FULL", "EXTRA", "2", "3"].contains(synchronous)
     }
+
+    /// Apple's, in seconds.
+    private static let defaultTimeout: Double = 240
 
     static func flag(_ value: Any?) -> Bool {
         (value as? Bool) ?? (value as? NSNumber)?.boolValue

@@ -8,9 +8,11 @@ import Synchronization
 /// Any thread may use it. Reads run on connections of their own and wait for nobody; saves wait for one another, in the
 /// order in which they come.
 class SQLiteStore: NSPersistentStore, RowStore, @unchecked Sendable {
-    // @unchecked Sendable: `file` is behind its mutex, `hasNewMetadata` is atomic; the rest is the superclass's.
+    // @unchecked Sendable: `file` and `remoteChanges` are behind their mutexes, `hasNewMetadata` is atomic; the rest is the superclass's.
 
     private let file = Mutex<OpenSQLiteFile?>(nil)
+    /// Posts that the store was written to, if its options say so.
+    private let remoteChanges = Mutex<RemoteChangePoster?>(nil)
     /// Whether the metadata has to be written with the next save.
     private let hasNewMetadata = Atomic(false)
 
@@ -43,9 +45,37 @@ class SQLiteStore: NSPersistentStore, RowStore, @unchecked Sendable {
         super.identifier = opened.metadata.uuid
         super.metadata = opened.metadata.dictionary
         file.withLock { $0 = opened }
+        protectHistory(of: opened)
+    }
+
+    func open(as entry: OpenStore) throws { try watchForCommits() }
+
+    /// Starts, or starts anew, to post that the store was written to.
+    private func watchForCommits() throws {
+        guard let coordinator = persistentStoreCoordinator, let file = file.withLock({ $0 }),
+            SQLiteOptions.flag(options?[NSPersistentStoreRemoteChangeNotificationPostOptionKey])
+        else { return }
+        let poster = try SQLiteBoundary.run(.opening, url) {
+            try RemoteChangePoster(self, file.pool, in: coordinator)
+        }
+        let old = remoteChanges.withLock { current in
+            defer { current = poster }
+            return current
+        }
+        old?.stop()
+    }
+
+    private func stopWatching() {
+        let poster = remoteChanges.withLock { current in
+            defer { current = nil }
+            return current
+        }
+        poster?.stop()
     }
 
     func close() {
+        // It reads the file through a connection of its own.
+        stopWatching()
         let file = file.withLock { file in
             defer { file = nil }
             return file
@@ -96,6 +126,7 @@ class SQLiteStore: NSPersistentStore, RowStore, @unchecked Sendable {
         }
         file.withLock { $0 = new }
         self.url = url
+        do { try watchForCommits() } catch { persistentStoreCoordinator?.report(error, "watching \(url.path)") }
         try? old.pool.close()
         return true
     }
@@ -225,7 +256,7 @@ class SQLiteStore: NSPersistentStore, RowStore, @unchecked Sendable {
         }
         let start = OperationTally.startTiming()
         defer { OperationTally.stopTiming(start) }
-        return try SQLiteBoundary.run(.saving, url) {
+        return try SQLiteBoundary.run(.saving, url, for: changes.contextName) {
             let lease = try file.pool.writer()
             let transaction = SaveTransaction(changes, file, lease.connection)
             let writesMetadata = hasNewMetadata.load(ordering: .acquiring)

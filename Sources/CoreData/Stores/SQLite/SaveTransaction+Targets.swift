@@ -27,6 +27,7 @@ extension SaveTransaction {
         let member: EntityMapping
         let column: SQLName
         let assignments: String
+        let name: String
 
         init?(_ inverse: NSRelationshipDescription, _ mapping: SQLMapping) {
             guard let member = mapping.entity(modelNumber: inverse.entity.entityNumber),
@@ -34,6 +35,7 @@ extension SaveTransaction {
             else { return nil }
             self.member = member
             self.column = column
+            name = inverse.name
             assignments = [column, place.entity, place.order].compactMap { $0.map { "\($0) = NULL" } }
                 .joined(separator: ", ")
         }
@@ -74,6 +76,7 @@ extension SaveTransaction {
             try statement.bind(row, at: 1)
             try statement.run()
             inexact.insert(TriggerReports.Entry(entity: Int64(backlink.member.number), key: row))
+            released.append((row, backlink.name, backlink.member))
         }
     }
 }

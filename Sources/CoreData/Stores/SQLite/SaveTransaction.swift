@@ -15,7 +15,7 @@ final class SaveTransaction {
     var mapping: SQLMapping { file.mapping }
 
     private(set) var conflicts: [StoreConflict] = []
-    private(set) var result = StoreSaveResult()
+    var result = StoreSaveResult()
     /// The permanent keys of rows that had temporary ones.
     private(set) var permanentKeys = KeyMap<Int64>()
     /// Rows whose stored form is not what was handed over.
@@ -27,6 +27,12 @@ final class SaveTransaction {
     /// Files that this save has written, by the value they are of.
     var createdFiles: [ExternalValue: String] = [:]
     private var obsoleteFiles: [String] = []
+    /// Where changes are recorded; `nil` if the store keeps no history.
+    let history: HistoryWriter?
+    /// What the history is told besides the rows of the change set.
+    var touched = TouchedRows()
+    /// Relationships that rows were taken out of because the save deletes what they led to.
+    var released: [(key: Int64, relationship: String, entity: EntityMapping)] = []
 
     /// An owner in an ordered relationship, to which this save has added members.
     struct UnplacedOwner: Hashable {
@@ -40,6 +46,7 @@ final class SaveTransaction {
         self.changes = changes
         self.file = file
         self.connection = connection
+        history = HistoryWriter(file, connection, author: changes.author, contextName: changes.contextName)
     }
 
     /// Writes everything.
@@ -60,6 +67,7 @@ final class SaveTransaction {
         try placeUnplaced()
         try releaseStragglers()
         try readAgain()
+        try recordHistory()
         return []
     }
 
@@ -132,7 +140,8 @@ final class SaveTransaction {
         let changed: SlotSet
     }
 
-    private func updateRuns() -> [[RowUpdate]] {
+    /// Updates of one entity and the same slots, which one statement serves.
+    func updateRuns() -> [[RowUpdate]] {
         var positions: [UpdateKey: Int] = [:]
         var runs: [[RowUpdate]] = []
         for update in changes.updated {
@@ -171,6 +180,7 @@ final class SaveTransaction {
         let entity = try entity(run[0].layout)
         let keepsFiles = entity.columns.contains(where: \.isTagged)
         let keys = run.map(\.key)
+        try history?.willDelete(keys, entity)
         do {
             let statement = try connection.statement(
                 SQL("DELETE FROM \(entity.table) WHERE Z_PK = ? AND Z_OPT = ?")

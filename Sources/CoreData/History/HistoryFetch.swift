@@ -1,0 +1,192 @@
+import Foundation
+import StrataPredicates
+
+/// Answers a history request from the stores of a coordinator.
+struct HistoryFetch {
+    private let request: NSPersistentHistoryChangeRequest
+    private let start: NSPersistentHistoryChangeRequest.Start
+    private let isForChanges: Bool
+    private let predicate: NSPredicate?
+    private let limit: Int
+
+    /// - Throws: `persistentStoreOperation` (134070) for a fetch request that history cannot be asked with.
+    init(_ request: NSPersistentHistoryChangeRequest, from start: NSPersistentHistoryChangeRequest.Start) throws {
+        self.request = request
+        self.start = start
+        let fetch = request.fetchRequest
+        let entity = fetch?.entity ?? HistoryModel.shared.entity(named: fetch?.entityName)
+        if fetch != nil, !HistoryModel.shared.has(entity) {
+            throw FetchPlanner.refused(
+                """
+                A history request takes a fetch request for the entity of NSPersistentHistoryTransaction or of \
+                NSPersistentHistoryChange: use their fetchRequest or entityDescription(with:).
+                """
+            )
+        }
+        if fetch?.sortDescriptors?.isEmpty == false {
+            throw FetchPlanner.refused(
+                "History comes in the order in which it happened: leave out the sort descriptors."
+            )
+        }
+        if let fetch, fetch.fetchOffset != 0 || fetch.fetchLimit < 0 {
+            throw FetchPlanner.refused("A history request takes no offset, and no negative limit: use a token.")
+        }
+        isForChanges = entity === HistoryModel.shared.change
+        predicate = fetch?.predicate
+        limit = fetch?.fetchLimit ?? 0
+    }
+
+    /// The answer, in the form that the request asks for.
+    func result(from stores: [OpenStore]) throws -> Any? {
+        switch request.resultType {
+        case .statusOnly:
+            _ = try transactions(from: stores)
+            return true
+        case .count:
+            return try isForChanges ? changes(from: stores).count : transactions(from: stores).count
+        case .objectIDs:
+            var seen: Set<NSManagedObjectID> = []
+            return try changes(from: stores).map(\.changedObjectID).filter { seen.insert($0).inserted }
+        case .changesOnly:
+            return try changes(from: stores)
+        case .transactionsAndChanges where isForChanges:
+            return try changes(from: stores)
+        case .transactionsOnly where isForChanges:
+            var seen: Set<NSPersistentHistoryTransaction> = []
+            return try changes(from: stores).compactMap(\.transaction).filter { seen.insert($0).inserted }
+        case .transactionsOnly, .transactionsAndChanges:
+            return try transactions(from: stores)
+        }
+    }
+
+    // MARK: - Transactions and changes
+
+    private func transactions(from stores: [OpenStore]) throws -> [NSPersistentHistoryTransaction] {
+        let isAlone =
+            request.resultType != .transactionsAndChanges && request.resultType != .changesOnly
+            && request.resultType != .objectIDs
+        // A predicate may look at the changes.
+        let wantsChanges = !isAlone || predicate != nil
+        var found: [NSPersistentHistoryTransaction] = []
+        for (store, query) in try queries(stores) {
+            var query = query
+            query.wantsChanges = wantsChanges
+            if limit > 0, predicate == nil { query.limit = limit - found.count }
+            for record in try store.history(query) {
+                let transaction = NSPersistentHistoryTransaction(
+                    record.transaction,
+                    wantsChanges ? record.changes : nil,
+                    in: store.entry
+                )
+                guard try matches(transaction) else { continue }
+                found.append(
+                    isAlone ? NSPersistentHistoryTransaction(record.transaction, nil, in: store.entry) : transaction
+                )
+                if found.count == limit { return found }
+            }
+        }
+        return found
+    }
+
+    private func changes(from stores: [OpenStore]) throws -> [NSPersistentHistoryChange] {
+        guard isForChanges || request.fetchRequest == nil else {
+            return try transactions(from: stores).flatMap { $0.changes ?? [] }
+        }
+        var found: [NSPersistentHistoryChange] = []
+        for (store, query) in try queries(stores) {
+            for record in try store.history(query) {
+                for change in record.changes {
+                    let change = NSPersistentHistoryChange(change, of: record.transaction, in: store.entry)
+                    guard try matches(change) else { continue }
+                    found.append(change)
+                    if found.count == limit { return found }
+                }
+            }
+        }
+        return found
+    }
+
+    private func matches(_ object: AnyObject) throws -> Bool {
+        guard let predicate else { return true }
+        do {
+            return try predicate.evaluateOrThrow(with: object)
+        } catch let error as PredicateEvaluationError {
+            throw FetchPlanner.refused("History cannot be asked with \"\(predicate.formatText)\": \(error).")
+        }
+    }
+
+    // MARK: - Stores
+
+    /// A store, and the means to make IDs for it.
+    private struct Source {
+        let store: any HistoryStore
+        let entry: OpenStore
+
+        func history(_ query: HistoryQuery) throws -> [HistoryRecord] { try store.history(query) }
+    }
+
+    private func queries(_ stores: [OpenStore]) throws -> [(Source, HistoryQuery)] {
+        let sources = try HistoryStores.keeping(stores).map { Source(store: $0.store, entry: $0.entry) }
+        if case .token(let token) = start { try HistoryStores.requireKnown(token, among: stores) }
+        return sources.map { source in
+            var query = HistoryQuery()
+            switch start {
+            case .beginning: break
+            case .date(let date): query.since = date.timeIntervalSinceReferenceDate
+            case .token(let token): query.after = token.transactionNumbers[source.store.identifier ?? ""]
+            }
+            return (source, query)
+        }
+    }
+}
+
+/// Finds the stores that keep a history.
+enum HistoryStores {
+    /// Those of `stores` that keep one.
+    ///
+    /// - Throws: 134091 if none does.
+    static func keeping(_ stores: [OpenStore]) throws -> [(store: any HistoryStore, entry: OpenStore)] {
+        let found = ofAll(stores)
+        guard found.isEmpty else { return found }
+        throw CocoaError(
+            .persistentStoreUnsupportedRequestType,
+            userInfo: [
+                NSLocalizedDescriptionKey:
+                    "None of the stores keeps a history: add a SQLite store with NSPersistentHistoryTrackingKey.",
+                NSAffectedStoresErrorKey: stores.map { $0.store },
+            ]
+        )
+    }
+
+    static func ofAll(_ stores: [OpenStore]) -> [(store: any HistoryStore, entry: OpenStore)] {
+        stores.compactMap { entry in
+            guard let store = entry.store as? any HistoryStore, store.hasHistory else { return nil }
+            return (store, entry)
+        }
+    }
+
+    /// Refuses a token that is of other stores altogether.
+    static func requireKnown(_ token: NSPersistentHistoryToken, among stores: [OpenStore]) throws {
+        let named = token.transactionNumbers.keys
+        guard !named.isEmpty, !stores.contains(where: { named.contains($0.store.identifier ?? "") }) else { return }
+        throw CocoaError(
+            CocoaError.Code(rawValue: NSPersistentHistoryTokenStoreNotFoundError),
+            userInfo: [
+                NSLocalizedDescriptionKey:
+                    """
+                The history token is of other stores (\(named.sorted().joined(separator: ", "))) than those asked. Read \
+                the data anew, and go on from currentPersistentHistoryToken(fromStores:).
+                """,
+                NSAffectedStoresErrorKey: stores.map { $0.store },
+            ]
+        )
+    }
+}
+
+extension HistoryModel {
+    func has(_ entity: NSEntityDescription?) -> Bool { entity === transaction || entity === change }
+
+    func entity(named name: String?) -> NSEntityDescription? {
+        [transaction, change].first { $0.name == name }
+    }
+}

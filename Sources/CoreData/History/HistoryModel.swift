@@ -1,0 +1,78 @@
+import Foundation
+import StrataPredicates
+import Synchronization
+
+/// The entities of transactions and changes, which fetch requests name.
+///
+/// No store holds objects of them: requests are answered from the history's own tables.
+struct HistoryModel: Sendable {
+    let transaction: NSEntityDescription
+    let change: NSEntityDescription
+
+    static let shared = HistoryModel()
+
+    private static let inUse = Atomic(false)
+
+    /// Whether the process has opened a store with a history.
+    static var isInUse: Bool { inUse.load(ordering: .relaxed) }
+
+    static func noteUse() { inUse.store(true, ordering: .relaxed) }
+
+    /// A request for one of the entities.
+    static func request(_ entity: NSEntityDescription) -> NSFetchRequest<any NSFetchRequestResult> {
+        let request = NSFetchRequest<any NSFetchRequestResult>()
+        request.entity = entity
+        return request
+    }
+
+    private init() {
+        transaction = Self.entity(
+            "Transaction",
+            NSPersistentHistoryTransaction.self,
+            [
+                ("author", .stringAttributeType), ("bundleID", .stringAttributeType),
+                ("contextName", .stringAttributeType), ("processID", .stringAttributeType),
+                ("storeID", .stringAttributeType), ("timestamp", .dateAttributeType),
+                ("token", .transformableAttributeType), ("transactionNumber", .integer64AttributeType),
+            ]
+        )
+        change = Self.entity(
+            "Change",
+            NSPersistentHistoryChange.self,
+            [
+                ("changeID", .integer64AttributeType), ("changeType", .integer64AttributeType),
+                ("changedObjectID", .objectIDAttributeType), ("changedEntity", .stringAttributeType),
+                ("tombstone", .transformableAttributeType), ("updatedProperties", .transformableAttributeType),
+            ]
+        )
+        let (changes, owner) = (NSRelationshipDescription(), NSRelationshipDescription())
+        changes.name = "changes"
+        changes.destinationEntity = change
+        changes.inverseRelationship = owner
+        owner.name = "transaction"
+        owner.destinationEntity = transaction
+        owner.maxCount = 1
+        owner.inverseRelationship = changes
+        transaction.properties.append(changes)
+        change.properties.append(owner)
+        let model = NSManagedObjectModel()
+        model.entities = [change, transaction]
+        model.freeze()
+    }
+
+    private static func entity(
+        _ name: String,
+        _ managedClass: AnyClass,
+        _ attributes: [(String, NSAttributeType)]
+    ) -> NSEntityDescription {
+        let entity = NSEntityDescription()
+        entity.name = name
+        entity.properties = attributes.map { name, type in
+            let attribute = NSAttributeDescription()
+            attribute.name = name
+            attribute.attributeType = type
+            return attribute
+        }
+        return entity
+    }
+}

@@ -1,0 +1,139 @@
+import Foundation
+import StrataPredicates
+
+/// One save, batch or migration that changed a store, as the store's history tells it.
+///
+/// Immutable; any thread may use it.
+public final class NSPersistentHistoryTransaction: NSObject, NSCopying, @unchecked Sendable {
+    // @unchecked Sendable: all constants; a tombstone's values are property values, which nobody changes in place.
+
+    let record: HistoryTransactionRecord
+    private let store: OpenStore
+    private let changeRecords: [HistoryChangeRecord]?
+
+    init(_ record: HistoryTransactionRecord, _ changes: [HistoryChangeRecord]?, in store: OpenStore) {
+        self.record = record
+        self.store = store
+        changeRecords = changes
+    }
+
+    /// When the transaction was written, by the clock of the process that wrote it.
+    public var timestamp: Date { Date(timeIntervalSinceReferenceDate: record.time) }
+
+    /// What was changed, one for each object; `nil` if only transactions were asked for.
+    ///
+    /// - Complexity: O(number of changes), each time it is asked for.
+    public var changes: [NSPersistentHistoryChange]? {
+        changeRecords?.map { NSPersistentHistoryChange($0, of: record, in: store) }
+    }
+
+    /// The number of the transaction in its store: each is higher than all before it, and none is used again.
+    public var transactionNumber: Int64 { record.number }
+
+    /// The UUID text of the store.
+    public var storeID: String { store.store.identifier ?? "" }
+
+    /// The bundle identifier of the program that wrote the transaction; empty if it had none.
+    public var bundleID: String { record.bundleID ?? "" }
+
+    /// The name of the process that wrote the transaction.
+    public var processID: String { record.processID ?? "" }
+
+    /// The name that the saving context had.
+    public var contextName: String? { record.contextName }
+
+    /// The transaction author that the saving context had.
+    public var author: String? { record.author }
+
+    /// The place right after the transaction.
+    public var token: NSPersistentHistoryToken {
+        NSPersistentHistoryToken(transactionNumbers: [storeID: record.number])
+    }
+
+    /// The transaction as the notification that a context posts when it has saved, with IDs of objects.
+    ///
+    /// Merge it into any context of the coordinator that the history was asked of
+    /// (``NSManagedObjectContext/mergeChanges(fromContextDidSave:)``), inside that context's scope. Cached rows of what was
+    /// changed are forgotten first. The notification has the transaction's token under `NSPersistentHistoryTokenKey`. Without
+    /// changes, for a transaction that was asked for alone, there is nothing to merge.
+    ///
+    /// - Returns: A notification with sets of IDs under the inserted, updated and deleted keys.
+    public func objectIDNotification() -> Notification {
+        var ids: [NSPersistentHistoryChangeType: Set<NSManagedObjectID>] = [.insert: [], .update: [], .delete: []]
+        for change in changes ?? [] { ids[change.changeType]?.insert(change.changedObjectID) }
+        return Notification(
+            name: NotificationInterest.didSaveIDs.name,
+            object: nil,
+            userInfo: [
+                NSManagedObjectContext.NotificationKey.insertedObjectIDs.rawValue: ids[.insert] ?? [],
+                NSManagedObjectContext.NotificationKey.updatedObjectIDs.rawValue: ids[.update] ?? [],
+                NSManagedObjectContext.NotificationKey.deletedObjectIDs.rawValue: ids[.delete] ?? [],
+                NSPersistentHistoryTokenKey: token,
+            ]
+        )
+    }
+
+    // MARK: - Asking for transactions by a predicate
+
+    /// The entity that a fetch request for transactions has.
+    ///
+    /// Its attributes have the names of the properties: `author`, `bundleID`, `contextName`, `processID`, `storeID`,
+    /// `timestamp`, `token`, `transactionNumber`, and `changes` is a relationship.
+    ///
+    /// - Parameter context: Any context; without effect.
+    /// - Returns: The entity.
+    public class func entityDescription(with context: NSManagedObjectContext) -> NSEntityDescription? {
+        HistoryModel.shared.transaction
+    }
+
+    /// As ``entityDescription(with:)``; `nil` as long as the process has opened no store with a history.
+    public class var entityDescription: NSEntityDescription? {
+        HistoryModel.isInUse ? HistoryModel.shared.transaction : nil
+    }
+
+    /// A fetch request for transactions, to be given a predicate and handed to
+    /// ``NSPersistentHistoryChangeRequest/fetchHistory(withFetch:)``; `nil` as long as the process has opened no store with a
+    /// history.
+    public class var fetchRequest: NSFetchRequest<any NSFetchRequestResult>? {
+        entityDescription.map(HistoryModel.request)
+    }
+
+    // MARK: - Identity
+
+    /// Whether `object` is the same transaction of the same store.
+    public override func isEqual(_ object: Any?) -> Bool {
+        guard let other = object as? NSPersistentHistoryTransaction else { return false }
+        return other.record.number == record.number && other.storeID == storeID
+    }
+
+    /// Equal for equal transactions.
+    public override var hash: Int { record.number.hashValue }
+
+    /// The transaction itself, which is immutable.
+    public func copy(with zone: NSZone? = nil) -> Any { self }
+
+    /// The facts, for logs.
+    public override var description: String {
+        "<NSPersistentHistoryTransaction \(record.number) of \(storeID), author \(author ?? "none"), \(timestamp)>"
+    }
+}
+
+extension NSPersistentHistoryTransaction: PredicateEntityMember {
+    package func predicateValue(forKey key: String) throws -> Any? {
+        switch key {
+        case "author": author
+        case "bundleID": bundleID
+        case "contextName": contextName
+        case "processID": processID
+        case "storeID": storeID
+        case "timestamp": timestamp
+        case "token": token
+        case "transactionNumber": transactionNumber
+        case "changes": changes
+        case "self", "SELF": self
+        default: throw PredicateEvaluationError("a history transaction has no property \"\(key)\"")
+        }
+    }
+
+    package func isKind(ofEntityNamed name: String) -> Bool { HistoryModel.shared.transaction.isNamed(name) }
+}

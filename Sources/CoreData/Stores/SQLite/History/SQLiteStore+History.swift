@@ -1,0 +1,88 @@
+import Foundation
+import StrataSQLite
+
+extension SQLiteStore: HistoryStore {
+    var hasHistory: Bool { (try? openFile().history) != nil }
+
+    var recordsHistory: Bool { (try? openFile().history?.isRecording) ?? false }
+
+    func lastHistoryNumber() throws -> Int64 { try readHistory { try $0.lastNumber() } }
+
+    func history(_ query: HistoryQuery) throws -> [HistoryRecord] { try readHistory { try $0.records(query) } }
+
+    func deleteHistory(_ bound: HistoryBound) throws -> Int {
+        try writeHistory { try HistoryPurge(connection: $0).purge(before: bound) }
+    }
+
+    func historyConsumers() throws -> [HistoryConsumerRecord] {
+        try readHistory { try HistoryConsumers(connection: $0.connection).all() }
+    }
+
+    func setHistoryConsumer(_ name: String, to number: Int64) throws {
+        try writeHistory { connection in
+            let last = try HistoryCounters.last(.transaction, connection)
+            guard number <= last else { throw HistoryErrors.ahead(number, last: last, identifier ?? "", url) }
+            try HistoryConsumers(connection: connection).set(name, to: number)
+        }
+    }
+
+    func removeHistoryConsumer(_ name: String) throws {
+        try writeHistory { try HistoryConsumers(connection: $0).remove(name) }
+    }
+
+    func purgeHistory(consumersLiveSince time: Double) throws -> Int {
+        try writeHistory { try HistoryConsumers(connection: $0).purge(liveSince: time) }
+    }
+
+    private func readHistory<R>(_ body: (HistoryQueries) throws -> R) throws -> R {
+        let file = try openFile()
+        let history = try history(of: file)
+        return try OperationTally.timingStore {
+            try SQLiteBoundary.run(.reading, url) {
+                try file.pool.read(isSnapshot: true) {
+                    try body(HistoryQueries(file: file, history: history, connection: $0))
+                }
+            }
+        }
+    }
+
+    /// Changes the history's tables in a transaction of its own.
+    ///
+    /// - Throws: `persistentStoreSave` (134030) for a store that may not be written.
+    func writeHistory<R>(_ body: (Connection) throws -> R) throws -> R {
+        let file = try openFile()
+        _ = try history(of: file)
+        guard !isReadOnly else {
+            throw CocoaError(
+                .persistentStoreSave,
+                userInfo: [NSLocalizedDescriptionKey: "The store \(file.url.path) is read-only."]
+            )
+        }
+        return try SQLiteBoundary.run(.saving, url) { try file.pool.write { try body($0) } }
+    }
+
+    private func history(of file: OpenSQLiteFile) throws -> HistoryMapping {
+        if let history = file.history { return history }
+        throw CocoaError(
+            .persistentStoreUnsupportedRequestType,
+            userInfo: [
+                NSLocalizedDescriptionKey:
+                    "The store \(file.url.path) has no history: open it with NSPersistentHistoryTrackingKey."
+            ]
+        )
+    }
+
+    /// Refuses to save from now on if the file has a history that is not to be gone on with: what were saved would be
+    /// missing in it, and nobody who reads it could know.
+    func protectHistory(of file: OpenSQLiteFile) {
+        guard let history = file.history, !history.isRecording, !isReadOnly else { return }
+        isReadOnly = true
+        let warning =
+            """
+            CoreData: the store \(file.url.path) was opened without NSPersistentHistoryTrackingKey, but has been opened \
+            with it before. It is read-only, so that its history has no gap.
+
+            """
+        try? FileHandle.standardError.write(contentsOf: Data(warning.utf8))
+    }
+}

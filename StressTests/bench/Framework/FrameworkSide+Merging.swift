@@ -1,0 +1,50 @@
+import CoreData
+import Synchronization
+
+extension FrameworkSide {
+    /// W15: what one context has saved is merged into others that hold the same objects, loaded.
+    static func mergeSave(_ stack: Stack, scale: Scale) throws -> Sample {
+        let contexts = (0..<Scale.mergingContexts).map { _ in
+            let context = NSManagedObjectContext(concurrencyType: .privateQueueConcurrencyType)
+            context.persistentStoreCoordinator = stack.coordinator
+            return context
+        }
+        let held = try contexts.map { context in try context.performAndWait { try loaded(context, scale: scale) } }
+        let saved = Mutex<Notification?>(nil)
+        let writer = stack.context
+        let token = NotificationCenter.default.addObserver(
+            forName: .NSManagedObjectContextDidSave,
+            object: writer,
+            queue: nil
+        ) { notification in
+            nonisolated(unsafe) let notification = notification
+            // Nobody else has it: it is read once the save is over.
+            saved.withLock { $0 = notification }
+        }
+        try writer.performAndWait {
+            for venue in try loaded(writer, scale: scale) { venue.price = venue.price & 0x3FFF + 1 }
+            try writer.save()
+        }
+        NotificationCenter.default.removeObserver(token)
+        nonisolated(unsafe) let notification = saved.withLock { $0 }
+        guard let notification else { throw BenchError("The save posted nothing") }
+
+        let clock = ContinuousClock()
+        let start = clock.now
+        for context in contexts {
+            context.performAndWait { context.mergeChanges(fromContextDidSave: notification) }
+        }
+        let duration = clock.now - start
+        let sum = zip(contexts, held).reduce(0) { sum, pair in
+            sum &+ pair.0.performAndWait { pair.1.reduce(0) { $0 &+ Int($1.price) } }
+        }
+        return Sample(duration: duration, checksum: sum)
+    }
+
+    private static func loaded(_ context: NSManagedObjectContext, scale: Scale) throws -> [Venue] {
+        let request = NSFetchRequest<Venue>(entityName: "Venue")
+        request.fetchLimit = scale.changes
+        request.returnsObjectsAsFaults = false
+        return try context.fetch(request)
+    }
+}

@@ -1,0 +1,194 @@
+import CoreData
+import TestSupport
+import Testing
+
+@Suite("Asking for history")
+struct HistoryFetchTests {
+    @Test
+    func `CS-190 the current token leaves out all up to now`() throws {
+        let stack = try Stack.recording()
+        let empty = try stack.currentToken
+        #expect(empty.transactionNumbers == [stack.store.identifier: 0])
+        try stack.saveCity()
+        let token = try stack.currentToken
+        #expect(try stack.transactions(after: token).isEmpty)
+        try stack.saveCity()
+        #expect(try stack.transactions(after: token).map(\.transactionNumber) == [2])
+        #expect(try stack.transactions(after: empty).map(\.transactionNumber) == [1, 2])
+        #expect(try stack.transactions().map(\.token).last == stack.currentToken)
+        #expect(stack.coordinator.currentPersistentHistoryToken(fromStores: [stack.store]) == (try stack.currentToken))
+        #expect(stack.coordinator.currentPersistentHistoryToken(fromStores: []) == nil)
+    }
+
+    @Test
+    func `history can be asked after a date, a token or a transaction`() throws {
+        let stack = try Stack.recording()
+        for _ in 0..<3 { try stack.saveCity() }
+        // Times of one's own, so that none is the same.
+        try stack.sql("UPDATE ATRANSACTION SET ZTIMESTAMP = Z_PK * 100")
+        let all = try stack.transactions()
+        func numbers(_ request: NSPersistentHistoryChangeRequest) throws -> [Int64] {
+            try #require(try stack.coordinator.result(request) as? [NSPersistentHistoryTransaction])
+                .map(\.transactionNumber)
+        }
+        typealias Request = NSPersistentHistoryChangeRequest
+        #expect(try numbers(.fetchHistory(after: Date(timeIntervalSinceReferenceDate: 200))) == [3])
+        #expect(try numbers(.fetchHistory(after: Date(timeIntervalSinceReferenceDate: 199))) == [2, 3])
+        #expect(try numbers(.fetchHistory(after: all[1])) == [3])
+        #expect(try numbers(.fetchHistory(after: all[0].token)) == [2, 3])
+        #expect(try numbers(.fetchHistory(after: NSPersistentHistoryToken?.none)) == [1, 2, 3])
+        #expect(try numbers(.fetchHistory(after: NSPersistentHistoryTransaction?.none)) == [1, 2, 3])
+        #expect(Request.fetchHistory(after: all[0].token).token == all[0].token)
+        #expect(Request.fetchHistory(after: Date()).token == nil)
+    }
+
+    @Test
+    func `CS-202 each result type gives what it says`() throws {
+        let stack = try Stack.recording()
+        let city = try stack.saveCity()
+        try stack.change(city, City.self) { city, context in
+            city.name = "new"
+            Tag(context: context).title = "t"
+        }
+        func result(_ type: NSPersistentHistoryResultType) throws -> Any? {
+            let request = NSPersistentHistoryChangeRequest.fetchHistory(after: NSPersistentHistoryToken?.none)
+            #expect(request.resultType == .transactionsAndChanges)
+            request.resultType = type
+            return try stack.coordinator.result(request)
+        }
+        #expect(try result(.statusOnly) as? Bool == true)
+        #expect(try result(.count) as? Int == 2)
+        let only = try #require(try result(.transactionsOnly) as? [NSPersistentHistoryTransaction])
+        #expect(only.map(\.transactionNumber) == [1, 2] && only.allSatisfy { $0.changes == nil })
+        let changes = try #require(try result(.changesOnly) as? [NSPersistentHistoryChange])
+        #expect(changes.map(\.changeType) == [.insert, .insert, .update])
+        let ids = try #require(try result(.objectIDs) as? [NSManagedObjectID])
+        #expect(ids.count == 2 && ids.first == city)
+        let both = try #require(try result(.transactionsAndChanges) as? [NSPersistentHistoryTransaction])
+        #expect(both.map { $0.changes?.count } == [1, 2])
+    }
+
+    @Test
+    func `CS-193 deleting history before a token leaves the token's own transaction`() throws {
+        let stack = try Stack.recording()
+        for _ in 0..<4 { try stack.saveCity("city", author: "author") }
+        let third = try stack.transactions()[2]
+        let request = NSPersistentHistoryChangeRequest.deleteHistory(before: third.token)
+        #expect(request.resultType == .statusOnly && request.token == third.token)
+        #expect(try stack.coordinator.result(request) as? Bool == true)
+        #expect(try stack.transactions().map(\.transactionNumber) == [3, 4])
+        #expect(try stack.column("SELECT DISTINCT ZTRANSACTIONID FROM ACHANGE ORDER BY 1") == ["3", "4"])
+        #expect(try stack.column("SELECT COUNT(*) FROM ATRANSACTIONSTRING WHERE ZNAME = 'author'") == ["1"])
+        let nothing = NSPersistentHistoryChangeRequest.deleteHistory(before: NSPersistentHistoryToken?.none)
+        _ = try stack.coordinator.result(nothing)
+        #expect(try stack.transactions().count == 2)
+    }
+
+    @Test
+    func `deleting before a transaction or a date, and counting what went`() throws {
+        let stack = try Stack.recording()
+        for _ in 0..<5 { try stack.saveCity("city", author: "author") }
+        try stack.sql("UPDATE ATRANSACTION SET ZTIMESTAMP = Z_PK * 100")
+        let all = try stack.transactions()
+        let before = NSPersistentHistoryChangeRequest.deleteHistory(before: all[1])
+        before.resultType = .count
+        #expect(try stack.coordinator.result(before) as? Int == 1)
+        let date = Date(timeIntervalSinceReferenceDate: 400)
+        _ = try stack.coordinator.result(.deleteHistory(before: date))
+        #expect(try stack.transactions().map(\.transactionNumber) == [4, 5])
+        _ = try stack.coordinator.result(.deleteHistory(before: Date.distantFuture))
+        #expect(try stack.transactions().isEmpty)
+        #expect(try stack.column("SELECT ZNAME FROM ATRANSACTIONSTRING").isEmpty)
+        #expect(try stack.currentToken == all[4].token)
+    }
+
+    @Test
+    func `a clock that was set back tears no hole into the history`() throws {
+        let stack = try Stack.recording()
+        for _ in 0..<4 { try stack.saveCity() }
+        try stack.sql("UPDATE ATRANSACTION SET ZTIMESTAMP = CASE Z_PK WHEN 2 THEN 900 WHEN 3 THEN 100 ELSE Z_PK END")
+        _ = try stack.coordinator.result(.deleteHistory(before: Date(timeIntervalSinceReferenceDate: 500)))
+        #expect(try stack.transactions().map(\.transactionNumber) == [2, 3, 4])
+    }
+
+    @Test
+    func `CS-194 a token whose transaction was purged is expired, and the error names the oldest that is left`() throws
+    {
+        let stack = try Stack.recording()
+        let beginning = try stack.currentToken
+        for _ in 0..<4 { try stack.saveCity() }
+        let all = try stack.transactions()
+        #expect(try stack.transactions(after: beginning).count == 4)
+        _ = try stack.coordinator.result(.deleteHistory(before: all[2].token))
+        for token in [beginning, all[0].token, all[1].token] {
+            let error = try #require(historyError { _ = try stack.transactions(after: token) })
+            #expect(error.code.rawValue == NSPersistentHistoryTokenExpiredError)
+            #expect(error.userInfo[NSPersistentHistoryOldestTransactionNumberKey] as? Int64 == 3)
+            #expect(error.localizedDescription.contains("3"))
+        }
+        #expect(try stack.transactions(after: all[2].token).map(\.transactionNumber) == [4])
+        #expect(try stack.transactions(after: all[3].token).isEmpty)
+        _ = try stack.coordinator.result(.deleteHistory(before: Date.distantFuture))
+        #expect(try stack.transactions(after: all[3].token).isEmpty)
+        let error = historyError { _ = try stack.transactions(after: all[2].token) }
+        #expect(error?.userInfo[NSPersistentHistoryOldestTransactionNumberKey] as? Int64 == 5)
+    }
+
+    @Test
+    func `CS-205 numbers of purged transactions and changes are never used again`() throws {
+        let stack = try Stack.recording()
+        for _ in 0..<3 { try stack.saveCity() }
+        _ = try stack.coordinator.result(.deleteHistory(before: Date.distantFuture))
+        try stack.coordinator.remove(stack.store)
+        try stack.coordinator.addPersistentStore(type: .sqlite, at: stack.storeURL, options: Stack.tracking)
+        try stack.saveCity()
+        let transactions = try stack.transactions()
+        #expect(transactions.map(\.transactionNumber) == [4])
+        #expect(transactions.first?.changes?.map(\.changeID) == [4])
+    }
+
+    @Test
+    func `a token of another store is refused, and a store that a token does not name is read from its beginning`()
+        throws
+    {
+        let stack = try Stack.recording()
+        try stack.saveCity()
+        let foreign = NSPersistentHistoryToken(transactionNumbers: [UUID().uuidString: 1])
+        let error = historyError { _ = try stack.transactions(after: foreign) }
+        #expect(error?.code.rawValue == NSPersistentHistoryTokenStoreNotFoundError)
+        let deleting = historyError { _ = try stack.coordinator.result(.deleteHistory(before: foreign)) }
+        #expect(deleting?.code.rawValue == NSPersistentHistoryTokenStoreNotFoundError)
+        #expect(try stack.transactions(after: NSPersistentHistoryToken(transactionNumbers: [:])).count == 1)
+        let token = try stack.currentToken
+        let second = try stack.coordinator.addPersistentStore(
+            type: .sqlite,
+            at: stack.folder.appendingPathComponent("second.sqlite"),
+            options: Stack.tracking
+        )
+        try stack.write { context in
+            let city = City(context: context)
+            context.assign(city, to: second)
+            return city
+        }
+        let found = try stack.transactions(after: token)
+        #expect(found.map(\.storeID) == [second.identifier])
+        #expect(try stack.currentToken.transactionNumbers.count == 2)
+        let request = NSPersistentHistoryChangeRequest.fetchHistory(after: NSPersistentHistoryToken?.none)
+        request.affectedStores = [stack.store]
+        let own = try #require(try stack.coordinator.result(request) as? [NSPersistentHistoryTransaction])
+        #expect(own.map(\.storeID) == [stack.store.identifier])
+    }
+
+    @Test
+    func `a request can be copied`() throws {
+        let stack = try Stack.recording()
+        let request = NSPersistentHistoryChangeRequest.fetchHistory(after: try stack.currentToken)
+        request.resultType = .count
+        request.fetchRequest = NSPersistentHistoryTransaction.fetchRequest
+        let copy = try #require(request.copy() as? NSPersistentHistoryChangeRequest)
+        #expect(copy.token == request.token && copy.resultType == .count)
+        #expect(copy.fetchRequest?.entity === request.fetchRequest?.entity)
+        #expect(copy.fetchRequest !== request.fetchRequest)
+        #expect(request.requestType == .persistentHistoryRequestType)
+    }
+}

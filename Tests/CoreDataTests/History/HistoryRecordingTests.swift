@@ -1,0 +1,315 @@
+import CoreData
+import StrataSQLite
+import TestSupport
+import Testing
+
+@Suite("What saves record in the history")
+struct HistoryRecordingTests {
+    @Test
+    func `CS-187 only stores opened with the option record, and others have no history to read`() throws {
+        let stack = try Stack(.sqlite, model: HistoryModels.guide())
+        try stack.saveCity()
+        #expect(try stack.column("SELECT name FROM sqlite_schema WHERE name LIKE 'A%TION'").isEmpty)
+        #expect(stack.coordinator.currentPersistentHistoryToken(fromStores: nil) == nil)
+        let error = historyError { _ = try stack.transactions() }
+        #expect(error?.code.rawValue == NSPersistentStoreUnsupportedRequestTypeError)
+    }
+
+    @Test
+    func `a store in memory has no history, and says so`() throws {
+        let stack = try Stack(.memory, model: HistoryModels.guide(), options: Stack.tracking)
+        try stack.saveCity()
+        #expect(stack.coordinator.currentPersistentHistoryToken(fromStores: nil) == nil)
+        let error = historyError { _ = try stack.transactions() }
+        #expect(error?.code.rawValue == NSPersistentStoreUnsupportedRequestTypeError)
+    }
+
+    @Test(arguments: [true as Any, NSNumber(value: true), [String: Any](), NSDictionary()].map(UncheckedOption.init))
+    func `the option is a Boolean or a dictionary`(_ option: UncheckedOption) throws {
+        let options: [AnyHashable: Any] = [NSPersistentHistoryTrackingKey: option.value]
+        let stack = try Stack(.sqlite, model: HistoryModels.guide(), options: options)
+        try stack.saveCity()
+        #expect(try stack.transactions().count == 1)
+    }
+
+    @Test
+    func `a SQLite database in memory records too`() throws {
+        let coordinator = NSPersistentStoreCoordinator(managedObjectModel: HistoryModels.guide())
+        try coordinator.addPersistentStore(
+            type: .sqlite,
+            at: URL(fileURLWithPath: "/dev/null"),
+            options: Stack.tracking
+        )
+        let context = NSManagedObjectContext(.privateQueue)
+        context.persistentStoreCoordinator = coordinator
+        try context.performAndWait {
+            City(context: context).name = "Porto"
+            try context.save()
+        }
+        #expect(try coordinator.transactions().map { $0.changes?.count } == [1])
+    }
+
+    @Test
+    func `CS-188 each save that changes the store makes one transaction with one change for each object`() throws {
+        let stack = try Stack.recording()
+        let before = Date()
+        let city = try stack.saveCity()
+        try stack.change(city, City.self) { city, context in
+            city.name = "Lisboa"
+            for name in ["one", "two"] {
+                let venue = Venue(context: context)
+                venue.name = name
+                venue.city = city
+            }
+        }
+        let context = stack.context()
+        try context.performAndWait { try context.save() }
+        let transactions = try stack.transactions()
+        #expect(transactions.map(\.transactionNumber) == [1, 2])
+        #expect(transactions.allSatisfy { $0.timestamp >= before && $0.timestamp <= Date() })
+        #expect(transactions.allSatisfy { $0.storeID == stack.store.identifier })
+        let (first, second) = (try #require(transactions[0].changes), try #require(transactions[1].changes))
+        #expect(first.map(\.changedObjectID) == [city] && first.map(\.changeType) == [.insert])
+        #expect(second.map(\.changeType).sorted { $0.rawValue < $1.rawValue } == [.insert, .insert, .update])
+        #expect(Set(second.map(\.changedObjectID)).count == 3)
+        #expect((first + second).map(\.changeID) == [1, 2, 3, 4])
+        #expect(second.allSatisfy { $0.transaction == transactions[1] && $0.transaction?.changes == nil })
+    }
+
+    @Test
+    func `CS-189 a transaction has the author and the name that the context had when it saved`() throws {
+        let stack = try Stack.recording()
+        let context = stack.context("importer")
+        for author in ["nightly", nil, "nightly"] {
+            try context.performAndWait {
+                context.transactionAuthor = author
+                City(context: context).name = "x"
+                try context.save()
+            }
+        }
+        let transactions = try stack.transactions()
+        #expect(transactions.map(\.author) == ["nightly", nil, "nightly"])
+        #expect(transactions.map(\.contextName) == ["importer", "importer", "importer"])
+        #expect(transactions.allSatisfy { $0.processID == ProcessInfo.processInfo.processName })
+        let strings = try stack.column("SELECT ZNAME FROM ATRANSACTIONSTRING")
+        #expect(strings.filter { $0 == "nightly" || $0 == "importer" }.sorted() == ["importer", "nightly"])
+    }
+
+    @Test
+    func `CS-191 an update tells the changed properties, attributes and relationships`() throws {
+        let stack = try Stack.recording()
+        let city = try stack.saveCity()
+        let venue = try stack.write { context in
+            let venue = Bar(context: context)
+            venue.name = "a"
+            return venue
+        }
+        let token = try stack.currentToken
+        try stack.change(venue, Bar.self) { venue, context in
+            venue.name = "b"
+            venue.beers = 7
+            venue.city = try context.existingObject(with: city) as? City
+            venue.tags.insert(Tag(context: context))
+        }
+        let changes = try stack.changes(after: token)
+        func names(_ id: NSManagedObjectID) -> [String]? {
+            changes.first { $0.changedObjectID == id }?.updatedProperties.map { $0.map(\.name).sorted() }
+        }
+        #expect(names(venue) == ["beers", "city", "name", "tags"])
+        #expect(names(city) == ["venues"])
+        let inserted = changes.filter { $0.changeType == .insert }
+        #expect(inserted.map { $0.changedObjectID.entity.name } == ["Tag"])
+        #expect(inserted.allSatisfy { $0.updatedProperties == nil && $0.tombstone == nil })
+        #expect(changes.count == 3)
+        let property = changes.first { $0.changedObjectID == venue }?.updatedProperties?.first { $0.name == "name" }
+        #expect(property === venue.entity.propertiesByName["name"])
+    }
+
+    @Test
+    func `an order that changed is an update of its owner alone`() throws {
+        let stack = try Stack.recording()
+        let venue = try stack.write { context in
+            let venue = Venue(context: context)
+            venue.photos = (0..<3).map { index in
+                let photo = Photo(context: context)
+                photo.title = "\(index)"
+                return photo
+            }
+            return venue
+        }
+        let token = try stack.currentToken
+        try stack.change(venue, Venue.self) { venue, _ in venue.photos = venue.photos.reversed() }
+        let changes = try stack.changes(after: token)
+        #expect(changes.map(\.changedObjectID) == [venue])
+        #expect(changes.first?.updatedProperties?.map(\.name) == ["photos"])
+    }
+
+    @Test
+    func `CS-192 a deletion keeps the values of the attributes that are marked`() throws {
+        let stack = try Stack.recording()
+        let code = UUID()
+        let date = Date(timeIntervalSinceReferenceDate: 1234.5)
+        let id = try stack.write { context in
+            let venue = Bar(context: context)
+            (venue.name, venue.price, venue.distance) = ("Kvinde", -3, 0.25)
+            (venue.createdAt, venue.favorite, venue.rating) = (date, true, Decimal(string: "4.5"))
+            (venue.code, venue.site, venue.seats) = (code, URL(string: "https://example.org/x"), 12)
+            venue.colour = ["red", "green"] as NSArray
+            return venue
+        }
+        let city = try stack.saveCity()
+        let token = try stack.currentToken
+        let context = stack.context()
+        try context.performAndWait {
+            for id in [id, city] { context.delete(try context.existingObject(with: id)) }
+            try context.save()
+        }
+        let changes = try stack.changes(after: token)
+        #expect(changes.map(\.changeType) == [.delete, .delete])
+        let tombstone = try #require(changes.first { $0.changedObjectID == id }?.tombstone as? [String: Any])
+        #expect(Set(tombstone.keys) == Set(HistoryModels.kept))
+        #expect(tombstone["name"] as? String == "Kvinde")
+        #expect(tombstone["price"] as? Int16 == -3)
+        #expect(tombstone["distance"] as? Double == 0.25)
+        #expect(tombstone["createdAt"] as? Date == date)
+        #expect(tombstone["favorite"] as? Bool == true)
+        #expect((tombstone["rating"] as? NSDecimalNumber)?.decimalValue == Decimal(string: "4.5"))
+        #expect(tombstone["code"] as? UUID == code)
+        #expect(tombstone["site"] as? URL == URL(string: "https://example.org/x"))
+        #expect(tombstone["colour"] as? [String] == ["red", "green"])
+        let plain = try #require(changes.first { $0.changedObjectID == city })
+        #expect(plain.tombstone == nil && plain.updatedProperties == nil)
+    }
+
+    @Test
+    func `a tombstone leaves out what was nil, and holds what was in a file of its own`() throws {
+        let model = GuideModel.make()
+        let map = try #require(model.entitiesByName["Venue"]?.attributesByName["map"])
+        map.allowsExternalBinaryDataStorage = true
+        map.preservesValueInHistoryOnDeletion = true
+        model.entitiesByName["Venue"]?.attributesByName["name"]?.preservesValueInHistoryOnDeletion = true
+        let stack = try Stack.recording(model)
+        let data = Data((0..<300_000).map { UInt8(truncatingIfNeeded: $0) })
+        let id = try stack.write { context in
+            let venue = Venue(context: context)
+            venue.map = data
+            return venue
+        }
+        try stack.change(id, Venue.self) { venue, context in context.delete(venue) }
+        let tombstone = try #require(try stack.changes().last?.tombstone as? [String: Any])
+        #expect(tombstone.count == 1 && tombstone["map"] as? Data == data)
+    }
+
+    @Test
+    func `a refused save records nothing, and the next one takes its number`() throws {
+        let stack = try Stack.recording()
+        let id = try stack.saveCity()
+        let (first, second) = (stack.context(), stack.context())
+        try first.performAndWait { (try first.existingObject(with: id) as? City)?.name = "first" }
+        try second.performAndWait {
+            (try second.existingObject(with: id) as? City)?.name = "second"
+            try second.save()
+        }
+        _ = first.performAndWait { #expect(throws: CocoaError.self) { try first.save() } }
+        #expect(try stack.transactions().map(\.transactionNumber) == [1, 2])
+        #expect(try stack.column("SELECT COUNT(*) FROM ACHANGE") == ["2"])
+        try first.performAndWait {
+            first.mergePolicy = NSMergePolicy.mergeByPropertyObjectTrump
+            try first.save()
+        }
+        #expect(try stack.transactions().map(\.transactionNumber) == [1, 2, 3])
+    }
+
+    @Test
+    func `rows that a deletion sets free are updates`() throws {
+        let stack = try Stack.recording()
+        let city = try stack.saveCity()
+        let deleting = stack.context()
+        try deleting.performAndWait { deleting.delete(try deleting.existingObject(with: city)) }
+        let venue = try stack.write { context in
+            let venue = Bar(context: context)
+            venue.city = try context.existingObject(with: city) as? City
+            return venue
+        }
+        let token = try stack.currentToken
+        try deleting.performAndWait { try deleting.save() }
+        let changes = try stack.changes(after: token)
+        #expect(changes.count == 2)
+        let freed = try #require(changes.first { $0.changedObjectID == venue })
+        #expect(freed.changeType == .update && freed.updatedProperties?.map(\.name) == ["city"])
+    }
+
+    @Test
+    func `a store that was opened with the option is read-only without it, and recording goes on with it`() throws {
+        let stack = try Stack.recording()
+        try stack.saveCity()
+        let second = try stack.secondStack(nil)
+        #expect(second.persistentStores[0].isReadOnly)
+        #expect(try second.transactions().count == 1)
+        let context = NSManagedObjectContext(.privateQueue)
+        context.persistentStoreCoordinator = second
+        context.performAndWait {
+            City(context: context).name = "x"
+            let error = historyError { try context.save() }
+            #expect(error?.code == .persistentStoreSave)
+        }
+        let third = try stack.secondStack()
+        #expect(!third.persistentStores[0].isReadOnly)
+        try stack.saveCity()
+        #expect(try third.transactions().map(\.transactionNumber) == [1, 2])
+    }
+
+    @Test
+    func `a store that has rows already gets a history when it is opened with the option`() throws {
+        let stack = try Stack(.sqlite, model: HistoryModels.guide())
+        let id = try stack.saveCity()
+        try stack.coordinator.remove(stack.store)
+        try stack.coordinator.addPersistentStore(type: .sqlite, at: stack.storeURL, options: Stack.tracking)
+        #expect(try stack.currentToken.transactionNumbers.values.map { $0 } == [0])
+        let key = id.uriRepresentation()
+        let found = try #require(stack.coordinator.managedObjectID(forURIRepresentation: key))
+        try stack.change(found, City.self) { city, _ in city.name = "new" }
+        #expect(try stack.changes().map(\.changeType) == [.update])
+    }
+
+    @Test
+    func `a model that asks for more values of deleted objects than the file has columns gets them`() throws {
+        let stack = try Stack.recording(GuideModel.make())
+        #expect(try stack.column("SELECT name FROM pragma_table_info('ACHANGE') WHERE name LIKE 'ZTOMB%'").isEmpty)
+        try stack.coordinator.remove(stack.store)
+        let options = Stack.tracking.merging([NSIgnorePersistentStoreVersioningOption: true]) { $1 }
+        let second = try stack.secondStack(options)
+        let columns = try stack.column("SELECT name FROM pragma_table_info('ACHANGE') WHERE name LIKE 'ZTOMB%'")
+        #expect(columns == HistoryModels.kept.indices.map { "ZTOMBSTONE\($0)" })
+        try second.remove(second.persistentStores[0])
+    }
+
+    @Test
+    func `a copied store starts a history of its own, and a replaced one brings the other's`() throws {
+        let stack = try Stack.recording()
+        let id = try stack.saveCity()
+        try stack.change(id, City.self) { city, _ in city.name = "new" }
+        let token = try stack.currentToken
+        let replaced = stack.folder.appendingPathComponent("replaced.sqlite")
+        try stack.coordinator.replacePersistentStore(
+            at: replaced,
+            withPersistentStoreFrom: stack.storeURL,
+            type: .sqlite
+        )
+        let other = NSPersistentStoreCoordinator(managedObjectModel: HistoryModels.guide())
+        try other.addPersistentStore(type: .sqlite, at: replaced, options: Stack.tracking)
+        #expect(other.currentPersistentHistoryToken(fromStores: nil) == token)
+        let copied = stack.folder.appendingPathComponent("copied.sqlite")
+        try stack.coordinator.migratePersistentStore(stack.store, to: copied, options: Stack.tracking, type: .sqlite)
+        let transactions = try stack.transactions()
+        #expect(transactions.map { $0.changes?.map(\.changeType) } == [[.insert]])
+        #expect(transactions.first?.storeID != token.transactionNumbers.keys.first)
+    }
+}
+
+/// An option's value on its way into a test.
+struct UncheckedOption: @unchecked Sendable, CustomTestStringConvertible {
+    // @unchecked Sendable: constants that nobody changes.
+    let value: Any
+    var testDescription: String { "\(type(of: value))" }
+}

@@ -1,0 +1,46 @@
+import CoreData
+import Testing
+
+@Suite("History tokens")
+struct HistoryTokenTests {
+    private let token = NSPersistentHistoryToken(transactionNumbers: ["A": 3, "B": 7])
+
+    @Test
+    func `CS-195 a token survives secure archiving and compares equal`() throws {
+        let data = try NSKeyedArchiver.archivedData(withRootObject: token, requiringSecureCoding: true)
+        let back = try NSKeyedUnarchiver.unarchivedObject(ofClass: NSPersistentHistoryToken.self, from: data)
+        #expect(back == token && back?.hash == token.hash)
+        #expect(back !== token)
+    }
+
+    @Test
+    func `a token survives encoding, as a plain dictionary`() throws {
+        let data = try JSONEncoder().encode(["token": token])
+        #expect(try JSONDecoder().decode([String: NSPersistentHistoryToken].self, from: data)["token"] == token)
+        #expect(try JSONDecoder().decode([String: [String: Int]].self, from: data) == ["token": ["A": 3, "B": 7]])
+    }
+
+    @Test(arguments: ["{\"A\": -1}", "[1]", "{\"A\": \"x\"}", "{\"A\": 1e40}", "3"])
+    func `what is no token does not decode`(_ text: String) {
+        #expect(throws: DecodingError.self) {
+            try JSONDecoder().decode(NSPersistentHistoryToken.self, from: Data(text.utf8))
+        }
+    }
+
+    @Test
+    func `tokens compare store by store`() {
+        let later = NSPersistentHistoryToken(transactionNumbers: ["A": 3, "B": 8])
+        let other = NSPersistentHistoryToken(transactionNumbers: ["A": 4])
+        #expect(token.isBehind(later) && !later.isBehind(token) && !token.isBehind(token))
+        #expect(!token.isBehind(other) && !other.isBehind(token))
+        #expect(token.advanced(to: other).transactionNumbers == ["A": 4, "B": 7])
+        #expect(other.advanced(to: token) == token.advanced(to: other))
+        #expect(token != later && token.copy() as? NSPersistentHistoryToken === token)
+    }
+
+    @Test
+    func `a token may be handed to another task`() async {
+        let token = token
+        #expect(await Task.detached { token.transactionNumbers["B"] }.value == 7)
+    }
+}
