@@ -155,6 +155,29 @@ struct HeldVersionTests {
         }
         #expect(try files().count == 1)
         #expect(try stack.read(changed, Venue.self) { $0.map } == new)
+        let again = try stack.pinnedContext("again")
+        let all = NSBatchDeleteRequest(fetchRequest: NSFetchRequest<NSFetchRequestResult>(entityName: "Venue"))
+        try again.inside { () throws in
+            try again.execute(all)
+            #expect(try again.get(changed, Venue.self).map?.first == 2)
+            try again.setQueryGenerationFrom(nil)
+        }
+        #expect(try files() == [])
+    }
+
+    @Test func `external data of rows that nobody holds goes with the save`() throws {
+        let model = GuideModel.make()
+        let map = try #require(model.entitiesByName["Venue"]?.attributesByName["map"])
+        map.allowsExternalBinaryDataStorage = true
+        let stack = try Stack(.sqlite, model: model)
+        let changed = try stack.store(Venue.self) { venue, _ in venue.map = Data(repeating: 1, count: 200_000) }
+        let store = try #require(stack.coordinator.persistentStores.first as? SQLiteStore)
+        func files() throws -> [String] { try store.openFile().external.names() }
+        let before = try files()
+        try stack.change(changed, Venue.self) { venue, _ in venue.map = Data(repeating: 2, count: 200_000) }
+        #expect(try files().count == 1)
+        #expect(try files() != before)
+        #expect(try stack.read(changed, Venue.self) { $0.map } == Data(repeating: 2, count: 200_000))
     }
 
     @Test func `contexts of one version that read at the same time see one state while others write`() throws {
