@@ -2,47 +2,48 @@ import StrataPredicates
 
 /// SHA-256 and SHA-512 of short messages (FIPS 180-4).
 ///
-/// Version hashes need both, a few hundred bytes at a time, and Foundation on Linux has neither. One pass over a
-/// padded copy of the message is all that takes.
+/// Version hashes need both, a few hundred bytes at a time, and Foundation on Linux has neither. The two differ in the
+/// size of a word alone, and are written out all the same: generic code is not specialised in debug builds, where it
+/// made the hashing of a model the dearest part of opening a store.
 enum SHA2 {
     /// The 32 bytes of SHA-256.
     static func sha256(_ message: some Sequence<UInt8>) -> Data {
         var state = initial256
-        var schedule = [UInt32](repeating: 0, count: 64)
         let padded = pad(message, block: 64)
-        for block in stride(from: 0, to: padded.count, by: 64) {
-            for index in 0..<16 {
-                schedule[index] = word(padded, at: block + index * 4)
+        withUnsafeTemporaryAllocation(of: UInt32.self, capacity: 64) { schedule in
+            guard let schedule = schedule.baseAddress else { return }
+            padded.withUnsafeBytes { bytes in
+                for block in stride(from: 0, to: bytes.count, by: 64) {
+                    for index in 0..<16 {
+                        schedule[index] = UInt32(
+                            bigEndian: bytes.loadUnaligned(fromByteOffset: block + index * 4, as: UInt32.self)
+                        )
+                    }
+                    compress256(&state, schedule)
+                }
             }
-            for index in 16..<64 {
-                let (early, late) = (schedule[index - 15], schedule[index - 2])
-                let small0 = rotate(early, 7) ^ rotate(early, 18) ^ (early >> 3)
-                let small1 = rotate(late, 17) ^ rotate(late, 19) ^ (late >> 10)
-                schedule[index] = schedule[index - 16] &+ small0 &+ schedule[index - 7] &+ small1
-            }
-            compress(&state, schedule, rounds256, (2, 13, 22), (6, 11, 25))
         }
-        return bytes(of: state)
+        return data(state.map(\.bigEndian))
     }
 
     /// The 64 bytes of SHA-512.
     static func sha512(_ message: some Sequence<UInt8>) -> Data {
         var state = initial512
-        var schedule = [UInt64](repeating: 0, count: 80)
         let padded = pad(message, block: 128)
-        for block in stride(from: 0, to: padded.count, by: 128) {
-            for index in 0..<16 {
-                schedule[index] = word(padded, at: block + index * 8)
+        withUnsafeTemporaryAllocation(of: UInt64.self, capacity: 80) { schedule in
+            guard let schedule = schedule.baseAddress else { return }
+            padded.withUnsafeBytes { bytes in
+                for block in stride(from: 0, to: bytes.count, by: 128) {
+                    for index in 0..<16 {
+                        schedule[index] = UInt64(
+                            bigEndian: bytes.loadUnaligned(fromByteOffset: block + index * 8, as: UInt64.self)
+                        )
+                    }
+                    compress512(&state, schedule)
+                }
             }
-            for index in 16..<80 {
-                let (early, late) = (schedule[index - 15], schedule[index - 2])
-                let small0 = rotate(early, 1) ^ rotate(early, 8) ^ (early >> 7)
-                let small1 = rotate(late, 19) ^ rotate(late, 61) ^ (late >> 6)
-                schedule[index] = schedule[index - 16] &+ small0 &+ schedule[index - 7] &+ small1
-            }
-            compress(&state, schedule, rounds512, (28, 34, 39), (14, 18, 41))
         }
-        return bytes(of: state)
+        return data(state.map(\.bigEndian))
     }
 
     // MARK: - What the two share
@@ -53,54 +54,86 @@ enum SHA2 {
         let bits = UInt64(padded.count) * 8
         padded.append(0x80)
         let lengthSize = block / 8
-        while padded.count % block != block - lengthSize {
-            padded.append(0)
-        }
-        padded.append(contentsOf: repeatElement(0, count: lengthSize - 8))
-        padded.append(contentsOf: (0..<8).map { UInt8(truncatingIfNeeded: bits >> (56 - 8 * UInt64($0))) })
+        let used = (padded.count + lengthSize) % block
+        padded.append(contentsOf: repeatElement(0, count: (used == 0 ? 0 : block - used) + lengthSize - 8))
+        withUnsafeBytes(of: bits.bigEndian) { padded.append(contentsOf: $0) }
         return padded
     }
 
-    private static func word<Word: FixedWidthInteger>(_ bytes: [UInt8], at offset: Int) -> Word {
-        var value: Word = 0
-        for byte in bytes[offset..<(offset + MemoryLayout<Word>.size)] {
-            value = (value << 8) | Word(byte)
+    private static func data(_ words: [some FixedWidthInteger]) -> Data {
+        words.withUnsafeBytes { Data($0) }
+    }
+
+    // MARK: - Words of 32 bits
+
+    /// Works a block, the first 16 words of `schedule`, into the state.
+    private static func compress256(_ state: inout [UInt32], _ schedule: UnsafeMutablePointer<UInt32>) {
+        var index = 16
+        while index < 64 {
+            let (early, late) = (schedule[index - 15], schedule[index - 2])
+            let small0 = rotate(early, 7) ^ rotate(early, 18) ^ (early &>> 3)
+            let small1 = rotate(late, 17) ^ rotate(late, 19) ^ (late &>> 10)
+            schedule[index] = schedule[index - 16] &+ small0 &+ schedule[index - 7] &+ small1
+            index += 1
         }
-        return value
-    }
-
-    private static func rotate<Word: FixedWidthInteger>(_ value: Word, _ count: Int) -> Word {
-        (value >> Word(count)) | (value << Word(Word.bitWidth - count))
-    }
-
-    private static func compress<Word: FixedWidthInteger>(
-        _ state: inout [Word],
-        _ schedule: [Word],
-        _ constants: [Word],
-        _ big0: (Int, Int, Int),
-        _ big1: (Int, Int, Int)
-    ) {
         var (a, b, c, d) = (state[0], state[1], state[2], state[3])
         var (e, f, g, h) = (state[4], state[5], state[6], state[7])
-        for round in schedule.indices {
-            let sigma1 = rotate(e, big1.0) ^ rotate(e, big1.1) ^ rotate(e, big1.2)
-            let choice = (e & f) ^ (~e & g)
-            let first = h &+ sigma1 &+ choice &+ constants[round] &+ schedule[round]
-            let sigma0 = rotate(a, big0.0) ^ rotate(a, big0.1) ^ rotate(a, big0.2)
-            let majority = (a & b) ^ (a & c) ^ (b & c)
-            (h, g, f, e, d, c, b, a) = (g, f, e, d &+ first, c, b, a, first &+ sigma0 &+ majority)
+        rounds256.withUnsafeBufferPointer { constants in
+            guard let constants = constants.baseAddress else { return }
+            var round = 0
+            while round < 64 {
+                let sigma1 = rotate(e, 6) ^ rotate(e, 11) ^ rotate(e, 25)
+                let first = h &+ sigma1 &+ ((e & f) ^ (~e & g)) &+ constants[round] &+ schedule[round]
+                let sigma0 = rotate(a, 2) ^ rotate(a, 13) ^ rotate(a, 22)
+                let second = sigma0 &+ ((a & b) ^ (a & c) ^ (b & c))
+                (h, g, f, e, d, c, b, a) = (g, f, e, d &+ first, c, b, a, first &+ second)
+                round += 1
+            }
         }
-        for (index, value) in [a, b, c, d, e, f, g, h].enumerated() {
-            state[index] = state[index] &+ value
-        }
+        state = [
+            state[0] &+ a, state[1] &+ b, state[2] &+ c, state[3] &+ d,
+            state[4] &+ e, state[5] &+ f, state[6] &+ g, state[7] &+ h,
+        ]
     }
 
-    private static func bytes<Word: FixedWidthInteger>(of state: [Word]) -> Data {
-        var data = Data(capacity: state.count * MemoryLayout<Word>.size)
-        for word in state {
-            withUnsafeBytes(of: word.bigEndian) { data.append(contentsOf: $0) }
+    private static func rotate(_ value: UInt32, _ count: UInt32) -> UInt32 {
+        (value &>> count) | (value &<< (32 &- count))
+    }
+
+    // MARK: - Words of 64 bits
+
+    /// Works a block, the first 16 words of `schedule`, into the state.
+    private static func compress512(_ state: inout [UInt64], _ schedule: UnsafeMutablePointer<UInt64>) {
+        var index = 16
+        while index < 80 {
+            let (early, late) = (schedule[index - 15], schedule[index - 2])
+            let small0 = rotate(early, 1) ^ rotate(early, 8) ^ (early &>> 7)
+            let small1 = rotate(late, 19) ^ rotate(late, 61) ^ (late &>> 6)
+            schedule[index] = schedule[index - 16] &+ small0 &+ schedule[index - 7] &+ small1
+            index += 1
         }
-        return data
+        var (a, b, c, d) = (state[0], state[1], state[2], state[3])
+        var (e, f, g, h) = (state[4], state[5], state[6], state[7])
+        rounds512.withUnsafeBufferPointer { constants in
+            guard let constants = constants.baseAddress else { return }
+            var round = 0
+            while round < 80 {
+                let sigma1 = rotate(e, 14) ^ rotate(e, 18) ^ rotate(e, 41)
+                let first = h &+ sigma1 &+ ((e & f) ^ (~e & g)) &+ constants[round] &+ schedule[round]
+                let sigma0 = rotate(a, 28) ^ rotate(a, 34) ^ rotate(a, 39)
+                let second = sigma0 &+ ((a & b) ^ (a & c) ^ (b & c))
+                (h, g, f, e, d, c, b, a) = (g, f, e, d &+ first, c, b, a, first &+ second)
+                round += 1
+            }
+        }
+        state = [
+            state[0] &+ a, state[1] &+ b, state[2] &+ c, state[3] &+ d,
+            state[4] &+ e, state[5] &+ f, state[6] &+ g, state[7] &+ h,
+        ]
+    }
+
+    private static func rotate(_ value: UInt64, _ count: UInt64) -> UInt64 {
+        (value &>> count) | (value &<< (64 &- count))
     }
 
     // MARK: - Constants: fractional parts of square roots (initial) and cube roots (rounds) of the first primes
