@@ -56,8 +56,3 @@ extension Stack {
         return context
     }
 }
-
-/// An object as one of a class.
-func typed<Object: NSManagedObject>(_ object: NSManagedObject, as type: Object.Type) throws -> Object {
-    try typed(object)
-}

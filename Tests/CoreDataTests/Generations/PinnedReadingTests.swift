@@ -33,7 +33,7 @@ struct PinnedReadingTests {
         }
         _ = try stack.storeCity("Braga", population: 3)
         try reader.inside { () throws in
-            let fault = try typed(reader.object(with: porto), as: City.self)
+            let fault: City = try typed(reader.object(with: porto))
             #expect(fault.isFault)
             #expect(fault.name == "Porto")
             #expect(fault.population == 1)

@@ -97,13 +97,7 @@ final class LiveQuery: Sendable {
 
     /// Notes that anything may have changed: there is a new snapshot in any case.
     func noteUnknownChanges() {
-        let waiter = state.withLock { state -> CheckedContinuation<Bool, Never>? in
-            guard !state.isFinished else { return nil }
-            state.notes = Notes(isEmpty: false, isCertain: true)
-            defer { state.waiter = nil }
-            return state.waiter
-        }
-        waiter?.resume(returning: true)
+        box.note { $0 = .certain }
     }
 
     /// Ends the sequence: nothing is waited for any more.
