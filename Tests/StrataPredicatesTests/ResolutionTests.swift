@@ -85,6 +85,32 @@ struct ResolutionTests {
         #expect(collection.relationship.name == "items" && collection.variable == 1)
     }
 
+    @Test func `many equalities of one key become a membership test, with the same answers`() throws {
+        let ages = (0..<40).map { "age == \($0 * 2)" }
+        let names = (0..<40).map { "name ==[cd] 'n\($0)'" }
+        let texts = [
+            ages.joined(separator: " OR "), "NOT (" + ages.joined(separator: " OR ") + ")",
+            (ages + ["name == nil"] + names).joined(separator: " OR "),
+        ]
+        let sizes = [1, 1, 3]
+        var generator = PredicateGenerator(seed: 9)
+        let people = generator.people(60)
+
+        for (text, size) in zip(texts, sizes) {
+            let predicate = NSPredicate(format: text)
+            let resolved = try PredicateResolver.resolve(predicate, schema: ToySchema.person)
+            switch resolved.condition {
+            case .or(let branches): #expect(branches.count == size)
+            case .member, .not(.member): #expect(size == 1)
+            default: Issue.record("\(text)")
+            }
+            var evaluator = ResolvedEvaluator(resolved, reader: ToyReader())
+            for person in people {
+                #expect(try evaluator.evaluate(person) == predicate.evaluateOrThrow(with: person))
+            }
+        }
+    }
+
     @Test func `variables are bound when a predicate is resolved, also under a key path`() throws {
         let boss = Toy(key: 7)
         boss.values["name"] = "Bo"

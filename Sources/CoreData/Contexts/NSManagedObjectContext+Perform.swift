@@ -1,5 +1,6 @@
 import CDispatch
 import Foundation
+import StrataLocks
 
 extension NSManagedObjectContext {
     /// Runs `block` in turn, inside the context's scope, and returns at once.
@@ -79,14 +80,14 @@ extension NSManagedObjectContext {
     ) async -> Outcome {
         if schedule == .immediate, isInScope { return ConfinementScope.enter(self, block) }
         let submitted = SlowOperationLog.submission()
-        return await withCheckedContinuation { continuation in
+        return await withAnswer { answer in
             queue.async {
                 let outcome = self.runTurn(.perform, submitted, ConfinementScope.stack) {
                     let outcome = block()
                     self.endOfEvent()
                     return outcome
                 }
-                continuation.resume(returning: outcome)
+                answer(outcome)
             }
         }
     }

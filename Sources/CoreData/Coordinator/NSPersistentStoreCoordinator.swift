@@ -1,4 +1,5 @@
 import Foundation
+import StrataLocks
 import StrataPredicates
 import Synchronization
 
@@ -196,8 +197,8 @@ open class NSPersistentStoreCoordinator: NSObject, @unchecked Sendable {
     }
 
     private func run<Outcome: Sendable>(_ block: @escaping @Sendable () -> Outcome) async -> Outcome {
-        await withCheckedContinuation { continuation in
-            queue.async { continuation.resume(returning: ConfinementScope.enter(self, block)) }
+        await withAnswer { answer in
+            queue.async { answer(ConfinementScope.enter(self, block)) }
         }
     }
 

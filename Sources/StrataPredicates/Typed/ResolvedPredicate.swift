@@ -134,7 +134,7 @@ extension ResolvedCondition {
         return kept.isEmpty ? .constant(true) : (kept.count == 1 ? kept[0] : .and(kept))
     }
 
-    /// OR, flattened, with constants taken out.
+    /// OR, flattened, with constants taken out and long runs of equalities gathered.
     package static func any(_ conditions: [ResolvedCondition]) -> ResolvedCondition {
         var kept: [ResolvedCondition] = []
         for condition in conditions {
@@ -145,7 +145,8 @@ extension ResolvedCondition {
             default: kept.append(condition)
             }
         }
-        return kept.isEmpty ? .constant(false) : (kept.count == 1 ? kept[0] : .or(kept))
+        let branches = gatheringMembers(kept)
+        return branches.isEmpty ? .constant(false) : (branches.count == 1 ? branches[0] : .or(branches))
     }
 
     package var negated: ResolvedCondition {

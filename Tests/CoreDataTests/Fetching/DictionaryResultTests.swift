@@ -32,6 +32,33 @@ struct DictionaryResultTests {
     }
 
     @Test(arguments: StoreKind.allCases)
+    func `a result behaves as any dictionary does`(_ kind: StoreKind) throws {
+        let results = try VenueGuide(kind).dictionaries("Venue", ["name", "price"]) {
+            $0.sortDescriptors = [.by("distance")]
+        }
+
+        // The second venue has no name.
+        let (first, second) = (results[0], results[1])
+        #expect(first["name"] as? String == "Cais" && first[NSString(string: "name")] as? String == "Cais")
+        #expect(second["name"] == nil && second["other"] == nil && second[NSNumber(value: 1)] == nil)
+        #expect(second.object(forKey: "price") as? Int == 20 && second.value(forKey: "price") as? Int == 20)
+        #expect(Set(first.allKeys.compactMap { $0 as? String }) == Set(["name", "price"]))
+        #expect(second.count == second.allKeys.count && second.count == second.allValues.count)
+        #expect(second.count == Array(second).count)
+
+        let plain = NSDictionary(objects: first.allValues, forKeys: first.allKeys.map { NSString(string: "\($0)") })
+        #expect(first == plain && plain == first && first != second && first.hash == plain.hash)
+        let swift = (first as Any) as? [String: Any]
+        #expect(swift?["price"] as? Int == 30)
+        #expect((first.copy() as? NSDictionary) == plain)
+        let mutable = try #require(first.mutableCopy() as? NSMutableDictionary)
+        mutable["name"] = "Rua"
+        #expect(mutable["name"] as? String == "Rua" && first["name"] as? String == "Cais")
+        let data = try NSKeyedArchiver.archivedData(withRootObject: first, requiringSecureCoding: false)
+        let back = try NSKeyedUnarchiver.unarchivedObject(ofClass: NSDictionary.self, from: data)
+        #expect(back == plain)
+    }
+    @Test(arguments: StoreKind.allCases)
     func `values have the types that key-value coding gives`(_ kind: StoreKind) throws {
         let stack = try Stack(kind)
         let names = [

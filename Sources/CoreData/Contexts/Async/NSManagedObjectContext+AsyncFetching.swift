@@ -1,4 +1,5 @@
 import Foundation
+import StrataLocks
 import Synchronization
 
 extension NSManagedObjectContext {
@@ -68,42 +69,44 @@ extension NSManagedObjectContext {
             }
         }
         return try await withTaskCancellationHandler {
-            try await withCheckedThrowingContinuation { continuation in
-                ending.wait(continuation)
+            try await withAnswer { answer in
+                ending.wait(answer)
                 if isInScope { fetch.start() } else { perform { fetch.start() } }
-            }
+            }.get()
         } onCancel: {
             fetch.cancel()
         }
     }
 }
 
-/// Resumes a task when a fetch has ended, whichever of the two comes first.
+/// Tells a task when a fetch has ended, whichever of the two comes first.
 private final class FetchEnding<Value>: Sendable {
+    typealias Outcome = Result<UncheckedBox<Value>, any Error>
+
     private enum State {
         case open
-        case waiting(CheckedContinuation<UncheckedBox<Value>, any Error>)
-        case ended(Result<UncheckedBox<Value>, any Error>)
+        case waiting(@Sendable (Outcome) -> Void)
+        case ended(Outcome)
     }
 
     private let state = Mutex<State>(.open)
 
-    func wait(_ continuation: CheckedContinuation<UncheckedBox<Value>, any Error>) {
-        let result = state.withLock { state -> Result<UncheckedBox<Value>, any Error>? in
-            if case .ended(let result) = state { return result }
-            state = .waiting(continuation)
+    func wait(_ answer: @escaping @Sendable (Outcome) -> Void) {
+        let outcome = state.withLock { state -> Outcome? in
+            if case .ended(let outcome) = state { return outcome }
+            state = .waiting(answer)
             return nil
         }
-        if let result { continuation.resume(with: result) }
+        if let outcome { answer(outcome) }
     }
 
     /// Takes the end, which comes once.
-    func come(_ result: Result<UncheckedBox<Value>, any Error>) {
-        let continuation = state.withLock { state -> CheckedContinuation<UncheckedBox<Value>, any Error>? in
-            defer { state = .ended(result) }
-            if case .waiting(let continuation) = state { return continuation }
+    func come(_ outcome: Outcome) {
+        let answer = state.withLock { state -> (@Sendable (Outcome) -> Void)? in
+            defer { state = .ended(outcome) }
+            if case .waiting(let answer) = state { return answer }
             return nil
         }
-        continuation?.resume(with: result)
+        answer?(outcome)
     }
 }

@@ -1,4 +1,5 @@
 import Foundation
+import StrataLocks
 import Synchronization
 
 extension NSManagedObjectContext {
@@ -94,11 +95,9 @@ private final class RowBatchReader: Sendable {
             throw FetchPlanner.refused("The context has no persistentStoreCoordinator to read from.")
         }
         return try await withTaskCancellationHandler {
-            try await withCheckedThrowingContinuation { continuation in
-                coordinator.asynchronousReads.submit {
-                    continuation.resume(with: Result { try self.read(coordinator) })
-                }
-            }
+            try await withAnswer { answer in
+                coordinator.asynchronousReads.submit { answer(Result { try self.read(coordinator) }) }
+            }.get()
         } onCancel: {
             control.cancel()
         }

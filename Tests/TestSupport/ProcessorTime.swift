@@ -1,0 +1,13 @@
+import CoreData
+
+/// The processor time that this thread takes for some work, which does not grow when other tests run beside it.
+package func processorTime(_ work: () throws -> Void) rethrows -> Duration {
+    func now() -> Duration {
+        var time = timespec()
+        clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time)
+        return .seconds(time.tv_sec) + .nanoseconds(time.tv_nsec)
+    }
+    let start = now()
+    try work()
+    return now() - start
+}
