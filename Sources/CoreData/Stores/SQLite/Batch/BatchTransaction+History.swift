@@ -35,7 +35,7 @@ extension BatchTransaction {
             let entity = try entity(rows)
             for key in rows.keys { _ = touched.take(key, entity) }
         }
-        for row in touched.rest { try history.updated(CollectionOfOne(row.key), row.entity, row.mask) }
+        try touched.record(in: history)
     }
 
     /// The properties that changed; of rows that only triggers have touched, those that the store computes.
