@@ -13,14 +13,21 @@ JOBS_ARGS ?= --workers 3 --seconds 10
 BENCH_ARGS ?=
 STRESS_ARGS ?= --seed random
 TEST_ARGS ?=
+# How often `make test-repeat` runs which suites; REPEAT_SEED is the seed of its first run, random if there is none.
+REPEAT_COUNT ?= 50
+REPEAT_FILTER ?= Tree|Merg|Conflict|LostUpdate|Staleness|Unreadable|SaveVariant|ChangeSequence|DeletedTarget|Straggler|$\
+	Neighbour|Statement|AsynchronousFetch|AwaitedFetch|BackgroundReading|ChildFetch|RowBatches|Executor|Queue|Deadlock|Perform|$\
+	Confinement|SlowOperation|Saving|ObjectLife|Notification|Undo
+REPEAT_SEED ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-jobs test bench stress tsan lint format docs system-packages
+.PHONY: help demo demo-jobs test test-repeat bench stress tsan lint format docs system-packages
 
 help:
 	@echo "make demo     import this machine's Debian package index and answer questions about it"
 	@echo "make demo-jobs  let several processes share a queue of jobs, kill one, and check that none is lost or done twice"
 	@echo "make test     run the tests"
+	@echo "make test-repeat  run the tests of contexts many times over, each time with other random numbers"
 	@echo "make bench    compare the framework with the raw SQLite C API"
 	@echo "make stress   let many contexts compete for the same objects, and check that nothing is lost"
 	@echo "make tsan     run the tests under the thread sanitizer"
@@ -36,6 +43,19 @@ demo-jobs: system-packages
 
 test: system-packages
 	$(SWIFT) test $(TEST_ARGS)
+
+# Stops at the first run that fails, with its output and its seed: that repeats the random numbers, not the threads' timing.
+test-repeat: system-packages
+	$(SWIFT) build --build-tests
+	@seed=$(REPEAT_SEED); log=.build/test-repeat.log; \
+	for run in $$(seq $(REPEAT_COUNT)); do \
+		seed=$${seed:-$$(od -An -N3 -tu4 /dev/urandom | tr -d ' ')}; \
+		STRATA_SEEDS=$$seed-$$((seed + 3)) $(SWIFT) test --skip-build --filter '$(REPEAT_FILTER)' > $$log 2>&1 || { \
+			cat $$log; \
+			echo "Run $$run failed. Again: make test-repeat REPEAT_COUNT=1 REPEAT_SEED=$$seed" >&2; exit 1; }; \
+		echo "run $$run, seed $$seed: $$(grep -E 'Test run with' $$log | tail -1)"; \
+		seed=; \
+	done
 
 bench: system-packages
 	$(SWIFT) run -c release bench $(BENCH_ARGS)

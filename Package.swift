@@ -67,7 +67,11 @@ let package = Package(
             dependencies: ["CoreData", "CStrataSQLite", "JobQueue"],
             path: "StressTests/bench"
         ),
-        .executableTarget(name: "stress", dependencies: ["CoreData"], path: "StressTests/stress"),
+        .executableTarget(
+            name: "stress",
+            dependencies: ["CoreData", "CStrataSQLite"],
+            path: "StressTests/stress"
+        ),
 
         // MARK: - Tests
 

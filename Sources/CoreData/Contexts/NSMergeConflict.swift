@@ -105,7 +105,8 @@ public final class NSConstraintConflict: NSObject {
     public let databaseObject: NSManagedObject?
     /// What the store holds of ``databaseObject``.
     public let databaseSnapshot: [String: Any]?
-    /// The objects of the context that have the values: one if there is a ``databaseObject``, else two or more.
+    /// The objects of the context that have the values: one if there is a ``databaseObject``, else two or more; none for a
+    /// batch insert, which makes no objects.
     public let conflictingObjects: [NSManagedObject]
     /// What the context last read of each of ``conflictingObjects``; empty dictionaries for new objects.
     public let conflictingSnapshots: [[AnyHashable: Any]]
@@ -153,6 +154,22 @@ public final class NSConstraintConflict: NSObject {
         conflictingSnapshots = snapshots
         databaseRow = row
         constraintValues = objects.first?.dictionaryWithValues(forKeys: constraint) ?? [:]
+    }
+
+    /// Describes a row of a batch insert, of which there is no object.
+    init(
+        _ constraint: [String],
+        _ values: [String: Any],
+        _ databaseObject: NSManagedObject?,
+        _ databaseSnapshot: [String: Any]?
+    ) {
+        self.constraint = constraint
+        constraintValues = values
+        self.databaseObject = databaseObject
+        self.databaseSnapshot = databaseSnapshot
+        conflictingObjects = []
+        conflictingSnapshots = []
+        databaseRow = nil
     }
 
     /// The constraint, the values and the objects.

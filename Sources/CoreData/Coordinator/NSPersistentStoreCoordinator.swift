@@ -155,6 +155,19 @@ open class NSPersistentStoreCoordinator: NSObject, @unchecked Sendable {
         for follower in followers { follower.enqueueMerge(message) }
     }
 
+    /// Whether somebody wants to know what is committed.
+    var isFollowed: Bool {
+        commits.hasSubscribers || state.withLock { $0.followers.contains { $0.context != nil } }
+    }
+
+    /// Tells the live queries, and the other contexts that follow, what a batch of one has changed.
+    func announce(_ message: ChangeMessage, from context: NSManagedObjectContext) {
+        commits.publish(message)
+        for follower in state.withLock({ $0.followers.compactMap(\.context) }) where follower !== context {
+            follower.enqueueMerge(message)
+        }
+    }
+
     // MARK: - Trouble that nobody can be told by a throw
 
     /// Called with errors of stores met where nothing can throw: when a property is read and its fault cannot be filled.

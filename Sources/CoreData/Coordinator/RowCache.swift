@@ -22,6 +22,8 @@ final class RowCache: Sendable {
         var tables: [Int: ObjectTable<RowBuffer>] = [:]
         /// Removed keys with the moment of removal, until no older read is left.
         var removals: [Removal: UInt64] = [:]
+        /// The roots of hierarchies of which all rows were forgotten, as `removals`.
+        var forgottenRoots: [Int: UInt64] = [:]
         /// The number of saves so far: the clock that reads and removals are ordered by.
         var commit: UInt64 = 0
         /// Reads under way, counted by the commit they began at, with the time when the first of them began.
@@ -67,9 +69,10 @@ final class RowCache: Sendable {
                 return
             }
             state.readsSince[read.commit] = nil
-            guard !state.removals.isEmpty else { return }
-            guard let oldest = state.readsSince.keys.min() else { return state.removals.removeAll() }
+            guard !state.removals.isEmpty || !state.forgottenRoots.isEmpty else { return }
+            let oldest = state.readsSince.keys.min() ?? .max
             state.removals = state.removals.filter { $0.value > oldest }
+            state.forgottenRoots = state.forgottenRoots.filter { $0.value > oldest }
         }
     }
 
@@ -90,15 +93,16 @@ final class RowCache: Sendable {
             state.sweepIfGrown()
             let table = state.table(root)
             let removals = state.removals
+            let isForgotten = state.forgottenRoots[root].map { $0 > read.commit } ?? false
             let before = table.count
             table.reserve(max(0, rows.count - before))
             Row.withUnmanaged(&rows) { rows in
                 for index in rows.indices {
                     let row = rows[index]
-                    if !removals.isEmpty {
+                    if isForgotten || !removals.isEmpty {
                         let key = UnsafeRow(row).header.pointee.key
-                        let removed = removals[Removal(root: root, key: key)]
-                        if let removed, removed > read.commit, table[key] == nil { continue }
+                        let removed = removals[Removal(root: root, key: key)] ?? 0
+                        if isForgotten || removed > read.commit, table[key] == nil { continue }
                     }
                     guard let known = table.insertUnlessKnown(row) else { continue }
                     if UnsafeRow(known).isPreferable(to: UnsafeRow(row)) {
@@ -119,6 +123,7 @@ final class RowCache: Sendable {
     /// - Complexity: O(1) a row, under one lock for all of them.
     func renew(_ rows: inout [Row], root: Int, read: Read) -> Bool {
         state.withLock { state in
+            if let forgotten = state.forgottenRoots[root], forgotten > read.commit { return false }
             let table = state.tables[root]
             for index in rows.indices {
                 let row = rows[index]
@@ -169,11 +174,22 @@ final class RowCache: Sendable {
         }
     }
 
+    /// Forgets the rows of a whole hierarchy, as ``invalidate(_:root:)`` does single ones.
+    func invalidateAll(root: Int) {
+        state.withLock { state in
+            state.commit += 1
+            if let table = state.tables.removeValue(forKey: root) { state.count -= table.count }
+            if !state.readsSince.isEmpty { state.forgottenRoots[root] = state.commit }
+            commitCount.store(state.commit, ordering: .releasing)
+        }
+    }
+
     /// Forgets every row.
     func removeAll() {
         state.withLock { state in
             state.tables.removeAll()
             state.removals.removeAll()
+            state.forgottenRoots.removeAll()
             state.count = 0
             state.commit += 1
             commitCount.store(state.commit, ordering: .releasing)

@@ -17,11 +17,16 @@ struct HistoryFetch {
         let entity = fetch?.entity ?? HistoryModel.shared.entity(named: fetch?.entityName)
         if fetch != nil, !HistoryModel.shared.has(entity) {
             throw FetchPlanner.refused(
-                "A history request takes a fetch request for the entity of NSPersistentHistoryTransaction or of NSPersistentHistoryChange; use their fetchRequest or entityDescription(with:)."
+                """
+                A history request takes a fetch request for the entity of NSPersistentHistoryTransaction or of \
+                NSPersistentHistoryChange: use their fetchRequest or entityDescription(with:).
+                """
             )
         }
         if fetch?.sortDescriptors?.isEmpty == false {
-            throw FetchPlanner.refused("History comes in the order in which it happened: leave out the sort descriptors.")
+            throw FetchPlanner.refused(
+                "History comes in the order in which it happened: leave out the sort descriptors."
+            )
         }
         if let fetch, fetch.fetchOffset != 0 || fetch.fetchLimit < 0 {
             throw FetchPlanner.refused("A history request takes no offset, and no negative limit: use a token.")
@@ -57,7 +62,8 @@ struct HistoryFetch {
     // MARK: - Transactions and changes
 
     private func transactions(from stores: [OpenStore]) throws -> [NSPersistentHistoryTransaction] {
-        let isAlone = request.resultType != .transactionsAndChanges && request.resultType != .changesOnly
+        let isAlone =
+            request.resultType != .transactionsAndChanges && request.resultType != .changesOnly
             && request.resultType != .objectIDs
         // A predicate may look at the changes.
         let wantsChanges = !isAlone || predicate != nil
@@ -73,7 +79,9 @@ struct HistoryFetch {
                     in: store.entry
                 )
                 guard try matches(transaction) else { continue }
-                found.append(isAlone ? NSPersistentHistoryTransaction(record.transaction, nil, in: store.entry) : transaction)
+                found.append(
+                    isAlone ? NSPersistentHistoryTransaction(record.transaction, nil, in: store.entry) : transaction
+                )
                 if found.count == limit { return found }
             }
         }
@@ -166,9 +174,9 @@ enum HistoryStores {
             userInfo: [
                 NSLocalizedDescriptionKey:
                     """
-                    The history token is of other stores (\(named.sorted().joined(separator: ", "))) than those asked. Read \
-                    the data anew, and go on from currentPersistentHistoryToken(fromStores:).
-                    """,
+                The history token is of other stores (\(named.sorted().joined(separator: ", "))) than those asked. Read \
+                the data anew, and go on from currentPersistentHistoryToken(fromStores:).
+                """,
                 NSAffectedStoresErrorKey: stores.map { $0.store },
             ]
         )

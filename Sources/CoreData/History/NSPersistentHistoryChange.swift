@@ -50,6 +50,7 @@ public final class NSPersistentHistoryChange: NSObject, NSCopying, @unchecked Se
     /// `updatedProperties`; there is `changedEntity`, to be compared with an entity, and `transaction` is a relationship.
     ///
     /// - Parameter context: Any context; without effect.
+    /// - Returns: The entity.
     public class func entityDescription(with context: NSManagedObjectContext) -> NSEntityDescription? {
         HistoryModel.shared.change
     }

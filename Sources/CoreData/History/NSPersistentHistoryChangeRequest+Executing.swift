@@ -17,7 +17,10 @@ extension NSPersistentHistoryChangeRequest: ExecutableRequest {
             return NSPersistentHistoryResult(result, resultType)
         case .delete(let bound):
             let count = try delete(before: bound, from: stores)
-            return NSPersistentHistoryResult(resultType == .count ? count : true, resultType == .count ? .count : .statusOnly)
+            return NSPersistentHistoryResult(
+                resultType == .count ? count : true,
+                resultType == .count ? .count : .statusOnly
+            )
         }
     }
 

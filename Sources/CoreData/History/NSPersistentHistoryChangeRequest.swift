@@ -42,8 +42,9 @@ public final class NSPersistentHistoryChangeRequest: NSPersistentStoreRequest {
     /// Asks for the transactions after a token.
     ///
     /// Executing it throws 134301 (`NSPersistentHistoryTokenExpiredError`) if the token's transaction was purged; the error
-    /// has the number of the oldest one that is left under `NSPersistentHistoryOldestTransactionNumberKey`. A store that the
-    /// token does not name is read from its beginning; a token that names none of the stores makes it throw 134501.
+    /// has the number of the oldest one that is left under `NSPersistentHistoryOldestTransactionNumberKey`. It throws the same
+    /// if the token's transaction is yet to come, since the store was replaced by an older copy. A store that the token does
+    /// not name is read from its beginning; a token that names none of the stores makes it throw 134501.
     ///
     /// - Parameter token: A token; `nil` for all that is there.
     /// - Returns: The request.

@@ -42,7 +42,9 @@ public final class NSPersistentHistoryToken: NSObject, NSCopying, NSSecureCoding
     ///
     /// - Returns: A token that names the stores of both.
     public func advanced(to other: NSPersistentHistoryToken) -> NSPersistentHistoryToken {
-        NSPersistentHistoryToken(transactionNumbers: transactionNumbers.merging(other.transactionNumbers, uniquingKeysWith: max))
+        NSPersistentHistoryToken(
+            transactionNumbers: transactionNumbers.merging(other.transactionNumbers, uniquingKeysWith: max)
+        )
     }
 
     /// Whether `object` is a token that names the same transactions.

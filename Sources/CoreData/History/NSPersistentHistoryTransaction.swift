@@ -81,6 +81,7 @@ public final class NSPersistentHistoryTransaction: NSObject, NSCopying, @uncheck
     /// `timestamp`, `token`, `transactionNumber`, and `changes` is a relationship.
     ///
     /// - Parameter context: Any context; without effect.
+    /// - Returns: The entity.
     public class func entityDescription(with context: NSManagedObjectContext) -> NSEntityDescription? {
         HistoryModel.shared.transaction
     }

@@ -41,6 +41,8 @@ struct ObjectFlags: OptionSet {
     static let rowShared = ObjectFlags(rawValue: 1 << 19)
     /// A fetch has read the object for the sake of another one that leads to it.
     static let prefetched = ObjectFlags(rawValue: 1 << 20)
+    /// It stands for one new row of a batch insert, in no context.
+    static let batchRow = ObjectFlags(rawValue: 1 << 21)
 
     /// What a fault of a stored row starts with.
     static var newFault: ObjectFlags { ConfinementScope.isChecked ? [.fault, .checked] : .fault }

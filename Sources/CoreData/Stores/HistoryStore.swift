@@ -27,6 +27,34 @@ protocol HistoryStore: RowStore {
     ///
     /// Gives: How many.
     func deleteHistory(_ bound: HistoryBound) throws -> Int
+
+    // MARK: - Consumers
+
+    /// Who reads the history, and how far each has come.
+    func historyConsumers() throws -> [HistoryConsumerRecord]
+
+    /// Notes how far a consumer has read.
+    ///
+    /// - Throws: 134301 for a number that is ahead of the history.
+    func setHistoryConsumer(_ name: String, to number: Int64) throws
+
+    /// Forgets a consumer.
+    func removeHistoryConsumer(_ name: String) throws
+
+    /// Removes what all consumers have read, and before that forgets those not seen since a time, in seconds since the
+    /// reference date.
+    ///
+    /// Gives: How many transactions were removed.
+    func purgeHistory(consumersLiveSince time: Double) throws -> Int
+}
+
+/// A consumer as a store knows it.
+struct HistoryConsumerRecord: Sendable {
+    let name: String
+    /// The last transaction that the consumer has read.
+    let number: Int64
+    /// Seconds since the reference date.
+    let lastSeen: Double
 }
 
 /// What part of a history is asked for.

@@ -14,11 +14,15 @@ enum FrameworkSide: Side {
     static func run(_ workload: Workload, in folder: String, scale: Scale) throws -> Sample {
         if workload == .remoteChange { return try remoteChanges(in: folder) }
         if workload == .jobQueue { return try doJobs(in: folder, count: scale.jobs) }
+        if workload == .insertHistory { return try insertKeepingHistory(true, in: folder, scale: scale) }
+        if workload == .changeHistory { return try changeKeepingHistory(true, in: folder, scale: scale) }
         guard !workload.startsEmpty else {
             let path = folder + "/framework-new.sqlite"
             defer { removeDatabase(at: path) }
             let stack = try Stack(path, model)
             defer { stack.close() }
+            if workload == .batchDelete { return try deleteBatch(stack, scale: scale) }
+            if workload == .batchInsert { return try insertBatch(stack, scale: scale) }
             let venuesPerSave = workload == .insert ? scale.venues : Scale.venuesPerBatch
             return try insert(into: stack, scale: scale, venuesPerSave: venuesPerSave)
         }
@@ -33,9 +37,11 @@ enum FrameworkSide: Side {
         case .traverse: return try traverse(stack)
         case .queryOverChanges: return try queryOverChanges(stack, scale: scale)
         case .firstBatch: return try readFirstBatch(stack)
+        case .mergeSave: return try mergeSave(stack, scale: scale)
         case .openContext: return try openContexts(stack, scale: scale)
         case .readProperties: return try readProperties(stack, scale: scale)
         case .writeProperties: return try writeProperties(stack, scale: scale)
+        case .batchUpdate: return try updateBatch(stack)
         case .aggregate: return try AggregateWork.run(stack.context)
         default: return try readEverything(stack)
         }
@@ -47,7 +53,7 @@ enum FrameworkSide: Side {
         let store: NSPersistentStore
         let context: NSManagedObjectContext
 
-        init(_ path: String, _ model: NSManagedObjectModel, options: [AnyHashable: Any]? = nil) throws {
+        init(_ path: String, _ model: NSManagedObjectModel, _ options: [AnyHashable: Any]? = nil) throws {
             coordinator = NSPersistentStoreCoordinator(managedObjectModel: model)
             store = try coordinator.addPersistentStore(
                 type: .sqlite,
@@ -69,7 +75,7 @@ enum FrameworkSide: Side {
 
     // MARK: - The work
 
-    private static func insert(into stack: Stack, scale: Scale, venuesPerSave: Int) throws -> Sample {
+    static func insert(into stack: Stack, scale: Scale, venuesPerSave: Int) throws -> Sample {
         let context = stack.context
         return try context.performAndWait {
             let clock = ContinuousClock()
@@ -161,7 +167,7 @@ enum FrameworkSide: Side {
         }
     }
 
-    private static func change(_ stack: Stack, scale: Scale) throws -> Sample {
+    static func change(_ stack: Stack, scale: Scale) throws -> Sample {
         let context = stack.context
         return try context.performAndWait {
             let clock = ContinuousClock()

@@ -8,6 +8,7 @@ enum Workload: String, CaseIterable {
     case traverse = "W5"
     case change = "W6"
     case childSave = "W14"
+    case mergeSave = "W15"
     case queryOverChanges = "W12"
     case firstBatch = "W13"
     case openContext = "W16"
@@ -16,6 +17,11 @@ enum Workload: String, CaseIterable {
     case aggregate = "W11"
     case remoteChange = "W19"
     case jobQueue = "W20"
+    case insertHistory = "W18"
+    case changeHistory = "W18b"
+    case batchUpdate = "W7"
+    case batchDelete = "W8"
+    case batchInsert = "W9"
 
     var name: String { rawValue }
 
@@ -31,12 +37,18 @@ enum Workload: String, CaseIterable {
         case .firstBatch: "the first 100 of a batched fetch of all rows in order"
         case .change: "load, change and save 10,000 rows"
         case .childSave: "child saves of 100 changes, all rows registered in the parent; against 100 registered"
+        case .mergeSave: "a save of 10,000 changes merged into 8 contexts that hold the objects"
         case .openContext: "1,000 times: make a context, look up one row by ID, drop the context"
         case .readProperties: "read typed properties of 1,000 objects in memory"
         case .writeProperties: "write typed properties of 1,000 changed objects in memory"
         case .aggregate: "sum and count of all rows, then of each city's"
         case .remoteChange: "from a commit in one process to the changed object in another, 100 times"
         case .jobQueue: "jobs of a queue, claimed and done by three processes"
+        case .insertHistory: "insert all rows, a save each 100, with a history; against without"
+        case .changeHistory: "load, change and save 10,000 rows with a history; against without"
+        case .batchUpdate: "batch update of all rows"
+        case .batchDelete: "batch delete of half of the rows"
+        case .batchInsert: "batch insert of all rows"
         }
     }
 
@@ -53,18 +65,23 @@ enum Workload: String, CaseIterable {
         case .queryOverChanges: .ratio(3)
         // Of fetching the IDs, which is nearly all that the raw side does.
         case .firstBatch: .ratio(1.3)
+        case .mergeSave: .each(nanoseconds: 1000)
         case .openContext: .eachOverRaw(nanoseconds: 20_000)
         case .readProperties, .writeProperties: .each(nanoseconds: 10)
         case .aggregate: .ratio(1.05)
         case .remoteChange: .each(nanoseconds: 10_000_000)
         case .jobQueue: .ratio(4)
+        case .insertHistory, .changeHistory: .ratio(1.5)
+        case .batchUpdate, .batchDelete: .ratio(1.1)
+        case .batchInsert: .ratio(1.2)
         }
     }
 
     /// Whether the work starts from an empty database.
     var startsEmpty: Bool {
         switch self {
-        case .insert, .insertInBatches, .remoteChange, .jobQueue: true
+        case .remoteChange, .jobQueue: true
+        case .insert, .insertInBatches, .insertHistory, .changeHistory, .batchDelete, .batchInsert: true
         default: false
         }
     }
@@ -96,6 +113,7 @@ struct Scale {
     static let childSaves = 200
     static let remoteChanges = 100
     var jobs: Int { min(2000, venues) }
+    static let mergingContexts = 8
     /// The objects in memory whose properties are read and written.
     var held: Int { min(1000, venues) }
     /// How often all objects are visited, how often the properties are read or written at each visit, and how many.
@@ -109,6 +127,7 @@ struct Scale {
         case .openContext: lookups
         case .remoteChange: Self.remoteChanges
         case .jobQueue: jobs
+        case .mergeSave: changes * Self.mergingContexts
         case .readProperties, .writeProperties: held * Self.rounds * Self.repetitions * Self.properties
         default: nil
         }

@@ -65,10 +65,16 @@ enum RawSide: Side {
         case .change: try change(try RawDatabase(path: folder + "/raw.sqlite"), scale: scale)
         // Nothing in the C API compares: the same work with next to nothing registered is what it is held against.
         case .childSave: try FrameworkSide.childSaves(in: folder, registered: Scale.changesPerChildSave)
+        case .mergeSave: try mergeSave(try RawDatabase(path: folder + "/raw.sqlite"), scale: scale)
         case .openContext: try lookUp(try RawDatabase(path: folder + "/raw.sqlite"), scale: scale)
         case .readProperties: try readProperties(try RawDatabase(path: folder + "/raw.sqlite"), scale: scale)
         case .writeProperties: try writeProperties(try RawDatabase(path: folder + "/raw.sqlite"), scale: scale)
+        case .batchUpdate: try updateBatch(try RawDatabase(path: folder + "/raw.sqlite"))
+        case .batchDelete: try withNewDatabase(in: folder) { try deleteBatch($0, scale: scale) }
+        case .batchInsert: try withNewDatabase(in: folder) { try insertBatch($0, scale: scale) }
         case .aggregate: try aggregate(try RawDatabase(path: folder + "/raw.sqlite"))
+        case .insertHistory: try FrameworkSide.insertKeepingHistory(false, in: folder, scale: scale)
+        case .changeHistory: try FrameworkSide.changeKeepingHistory(false, in: folder, scale: scale)
         }
     }
 
@@ -81,12 +87,16 @@ enum RawSide: Side {
     }
 
     private static func insert(in folder: String, scale: Scale, venuesPerSave: Int) throws -> Sample {
-        let path = folder + "/raw-new.sqlite"
-        defer { removeDatabase(at: path) }
-        return try insert(into: try create(path), scale: scale, venuesPerSave: venuesPerSave)
+        try withNewDatabase(in: folder) { try insert(into: $0, scale: scale, venuesPerSave: venuesPerSave) }
     }
 
-    private static func insert(into database: RawDatabase, scale: Scale, venuesPerSave: Int) throws -> Sample {
+    private static func withNewDatabase(in folder: String, _ body: (RawDatabase) throws -> Sample) throws -> Sample {
+        let path = folder + "/raw-new.sqlite"
+        defer { removeDatabase(at: path) }
+        return try body(try create(path))
+    }
+
+    static func insert(into database: RawDatabase, scale: Scale, venuesPerSave: Int) throws -> Sample {
         let clock = ContinuousClock()
         let start = clock.now
         let insertCity = try database.prepare("INSERT INTO city (id, version, name) VALUES (?, 1, ?)")
@@ -118,7 +128,7 @@ enum RawSide: Side {
         return Sample(duration: clock.now - start, checksum: scale.venues + scale.cities)
     }
 
-    private static func venue(_ number: Int, scale: Scale) -> Venue {
+    static func venue(_ number: Int, scale: Scale) -> Venue {
         let sample = VenueSample(number, scale: scale)
         return Venue(
             id: Int64(number + 1),

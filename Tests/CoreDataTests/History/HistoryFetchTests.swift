@@ -112,7 +112,8 @@ struct HistoryFetchTests {
     }
 
     @Test
-    func `CS-194 a token whose transaction was purged is expired, and the error names the oldest that is left`() throws {
+    func `CS-194 a token whose transaction was purged is expired, and the error names the oldest that is left`() throws
+    {
         let stack = try Stack.recording()
         let beginning = try stack.currentToken
         for _ in 0..<4 { try stack.saveCity() }
@@ -147,7 +148,8 @@ struct HistoryFetchTests {
     }
 
     @Test
-    func `a token of another store is refused, and a store that a token does not name is read from its beginning`() throws
+    func `a token of another store is refused, and a store that a token does not name is read from its beginning`()
+        throws
     {
         let stack = try Stack.recording()
         try stack.saveCity()

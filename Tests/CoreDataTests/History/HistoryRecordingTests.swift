@@ -291,7 +291,11 @@ struct HistoryRecordingTests {
         try stack.change(id, City.self) { city, _ in city.name = "new" }
         let token = try stack.currentToken
         let replaced = stack.folder.appendingPathComponent("replaced.sqlite")
-        try stack.coordinator.replacePersistentStore(at: replaced, withPersistentStoreFrom: stack.storeURL, type: .sqlite)
+        try stack.coordinator.replacePersistentStore(
+            at: replaced,
+            withPersistentStoreFrom: stack.storeURL,
+            type: .sqlite
+        )
         let other = NSPersistentStoreCoordinator(managedObjectModel: HistoryModels.guide())
         try other.addPersistentStore(type: .sqlite, at: replaced, options: Stack.tracking)
         #expect(other.currentPersistentHistoryToken(fromStores: nil) == token)

@@ -98,7 +98,9 @@ extension NSPersistentStoreCoordinator {
     func result(_ request: NSPersistentHistoryChangeRequest) throws -> Any? {
         let context = NSManagedObjectContext(.privateQueue)
         context.persistentStoreCoordinator = self
-        return try context.performAndWait { try #require(context.execute(request) as? NSPersistentHistoryResult).result }
+        return try context.performAndWait {
+            try #require(context.execute(request) as? NSPersistentHistoryResult).result
+        }
     }
 
     func transactions(after token: NSPersistentHistoryToken? = nil) throws -> [NSPersistentHistoryTransaction] {

@@ -43,7 +43,7 @@ struct ChildSave {
                 }
                 deleted.append(Pair(object: object, target: target, changed: SlotSet()))
             } else if flags.contains(.inserted) {
-                keepOrders(of: object)
+                try keepOrders(of: object)
                 inserted.append((object, parent.registeredForChild(object)))
             } else if flags.contains(.updated) {
                 let changed = object.changedSlotSet()
@@ -53,7 +53,7 @@ struct ChildSave {
                     lost.append(object)
                     continue
                 }
-                keepOrders(of: object)
+                try keepOrders(of: object, target)
                 updated.append(Pair(object: object, target: target, changed: changed))
             }
         }
@@ -75,10 +75,12 @@ struct ChildSave {
         return parent.registerForChild(found, isLoaded: isLoaded)
     }
 
-    private mutating func keepOrders(of object: NSManagedObject) {
+    /// Loads the ordered relationships that are to be changed, on both sides.
+    private mutating func keepOrders(of object: NSManagedObject, _ target: NSManagedObject? = nil) throws {
         for slot in object.layout.toMany where slot.isOrdered && !slot.isTransient {
             guard object.extras?.toMany[slot.index]?.hasChanges == true else { continue }
-            orders[OrderName(object: ObjectIdentifier(object), index: slot.index)] = object.loadedMembers(slot)
+            orders[OrderName(object: ObjectIdentifier(object), index: slot.index)] = try object.readMembers(slot)
+            _ = try target?.readMembers(slot)
         }
     }
 

@@ -9,7 +9,7 @@ struct InMemoryContents: Sendable {
     private(set) var rows: [Int: PersistentMap<Row>] = [:]
     private var lastKeys: [Int: Int64] = [:]
     /// For each to-one relationship that has an inverse: which rows point at a key.
-    private var pointing: [RelationshipKey: PersistentMap<PersistentMap<Void>>] = [:]
+    private(set) var pointing: [RelationshipKey: PersistentMap<PersistentMap<Void>>] = [:]
     /// For each relationship whose members no row's column tells (many-to-many, or without an inverse): the members by
     /// owner, each with the number of its entity.
     private var memberships: [RelationshipKey: PersistentMap<PersistentMap<Int>>] = [:]
@@ -18,12 +18,12 @@ struct InMemoryContents: Sendable {
     /// There is one at most, as in a table whose rows hold the owner's key.
     private var owners: [RelationshipKey: PersistentMap<Int64>] = [:]
     /// For each ordered relationship: the keys of the members by owner, in order.
-    private var orders: [RelationshipKey: PersistentMap<[Int64]>] = [:]
+    var orders: [RelationshipKey: PersistentMap<[Int64]>] = [:]
     /// Who has which values of the constrained attributes.
-    private var uniques: UniqueIndexes
+    private(set) var uniques: UniqueIndexes
 
     /// A relationship by the number of the entity that declares it, and its name.
-    private struct RelationshipKey: Hashable {
+    struct RelationshipKey: Hashable {
         let entity: Int
         let name: String
         /// The number of the root entity of the members.
@@ -95,7 +95,8 @@ struct InMemoryContents: Sendable {
         }
     }
 
-    private mutating func put(_ row: Row, _ key: Int64, _ permanent: KeyMap<Int64>) {
+    /// Enters a row, in the place of the one of its key if there is one.
+    mutating func put(_ row: Row, _ key: Int64, _ permanent: KeyMap<Int64>) {
         let root = row.layout.rootNumber
         var table = rows.removeValue(forKey: root) ?? PersistentMap()
         let old = table[key]
@@ -164,7 +165,8 @@ struct InMemoryContents: Sendable {
         owners[name] = map
     }
 
-    private mutating func removeRow(_ key: Int64, _ layout: EntityLayout) {
+    /// Removes a row, and what other places know of it.
+    mutating func removeRow(_ key: Int64, _ layout: EntityLayout) {
         guard let old = rows[layout.rootNumber]?[key] else { return }
         rows[layout.rootNumber]?.remove(key)
         point(old, key, false, KeyMap())

@@ -84,6 +84,17 @@ struct UniqueIndexes: Sendable {
         return conflicts
     }
 
+    /// For each constraint that a new row would break: its attributes, and the row that has the values.
+    func holders(of row: Row, in rows: PersistentMap<Row>) -> [(attributes: [String], holder: Row)] {
+        byEntity[row.layout.number].compactMap { index in
+            let constraint = constraints[index]
+            guard let hash = hash(row, constraint) else { return nil }
+            let same = (holders[index][hash] ?? []).lazy.compactMap { rows[$0] }
+                .first { hasSameValues($0, row, constraint) }
+            return same.map { (constraint.slots.map(\.name), $0) }
+        }
+    }
+
     // MARK: - Values
 
     /// The hash of the constrained values; `nil` where one is null, since nulls are never equal.

@@ -14,7 +14,7 @@ final class SQLiteDatabase: Sendable {
         let reports = TriggerReports()
         var options = options
         options.access = access
-        options.functions += PredicateFunctions.all + reports.functions
+        options.functions += PredicateFunctions.all + reports.functions + [BatchAssignments.refuseRange]
         options.aggregates += PredicateFunctions.aggregates
         options.collations += PredicateCollations.all
         self.reports = reports

@@ -24,9 +24,11 @@ struct HistoryQueries {
         return records
     }
 
-    /// Refuses a number after which something has been purged, or whose own transaction has been.
+    /// Refuses a number after which something has been purged, or whose own transaction has been; and one that is yet to
+    /// come, as the store is an older copy then, in which other transactions will have the numbers that were read.
     private func requireCovered(_ number: Int64) throws {
         let last = try lastNumber()
+        guard number <= last else { throw HistoryErrors.ahead(number, last: last, file.metadata.uuid, file.url) }
         guard number < last else { return }
         let oldest = try oldestNumber()
         guard number < oldest, number != 0 || oldest != 1 else { return }
@@ -160,15 +162,25 @@ struct HistoryQueries {
 enum HistoryErrors {
     /// A token names a transaction that was purged.
     static func expired(_ number: Int64, oldest: Int64, _ store: String, _ url: URL?) -> CocoaError {
-        var userInfo: [String: Any] = [
-            NSLocalizedDescriptionKey:
-                """
-                The history token is expired: transaction \(number) of the store \(store) was purged, and the oldest one \
-                that is left is \(oldest). Read the data anew, and go on from currentPersistentHistoryToken(fromStores:).
-                """,
-            NSPersistentHistoryOldestTransactionNumberKey: oldest,
-            NSStoreUUIDKey: store,
-        ]
+        let reason = "transaction \(number) was purged, and the oldest one that is left is \(oldest)"
+        return expired(reason, store, url, [NSPersistentHistoryOldestTransactionNumberKey: oldest])
+    }
+
+    /// A token names a transaction that the store has not seen yet.
+    static func ahead(_ number: Int64, last: Int64, _ store: String, _ url: URL?) -> CocoaError {
+        let reason =
+            "it is of transaction \(number), but the store is only at \(last), as if it had been set back to an older copy"
+        return expired(reason, store, url, [:])
+    }
+
+    private static func expired(_ reason: String, _ store: String, _ url: URL?, _ more: [String: Any]) -> CocoaError {
+        var userInfo = more
+        userInfo[NSLocalizedDescriptionKey] =
+            """
+            The history token is no good for the store \(store): \(reason). Read the data anew, and go on from \
+            currentPersistentHistoryToken(fromStores:).
+            """
+        userInfo[NSStoreUUIDKey] = store
         userInfo[NSFilePathErrorKey] = url?.path
         return CocoaError(CocoaError.Code(rawValue: NSPersistentHistoryTokenExpiredError), userInfo: userInfo)
     }

@@ -41,6 +41,7 @@ final class HistoryWriter {
     /// - Parameters:
     ///   - keys: Their primary keys.
     ///   - entity: Their entity.
+    /// - Throws: Errors of SQLite.
     func inserted(_ keys: some Sequence<Int64>, _ entity: EntityMapping) throws {
         try record(.insert, keys, entity, nil)
     }
@@ -51,6 +52,7 @@ final class HistoryWriter {
     ///   - keys: Their primary keys.
     ///   - entity: Their entity.
     ///   - names: The names of the properties that have changed.
+    /// - Throws: Errors of SQLite.
     func updated(_ keys: some Sequence<Int64>, _ entity: EntityMapping, properties names: some Sequence<String>) throws
     {
         try updated(keys, entity, places(entity).mask(names: names))
@@ -66,6 +68,7 @@ final class HistoryWriter {
     /// - Parameters:
     ///   - keys: Their primary keys.
     ///   - entity: Their entity.
+    /// - Throws: Errors of SQLite.
     func willDelete(_ keys: some Sequence<Int64>, _ entity: EntityMapping) throws {
         let kept = history.entity(entity)
         guard !kept.kept.isEmpty else { return try record(.delete, keys, entity, nil) }
@@ -153,6 +156,7 @@ final class HistoryWriter {
     /// Records who made the changes; nothing may be recorded afterwards.
     ///
     /// - Returns: The number of the transaction; `nil` if nothing was changed.
+    /// - Throws: Errors of SQLite.
     @discardableResult
     func finish() throws -> Int64? {
         guard number != nil else { return nil }

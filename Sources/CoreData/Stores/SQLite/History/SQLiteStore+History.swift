@@ -14,6 +14,26 @@ extension SQLiteStore: HistoryStore {
         try writeHistory { try HistoryPurge(connection: $0).purge(before: bound) }
     }
 
+    func historyConsumers() throws -> [HistoryConsumerRecord] {
+        try readHistory { try HistoryConsumers(connection: $0.connection).all() }
+    }
+
+    func setHistoryConsumer(_ name: String, to number: Int64) throws {
+        try writeHistory { connection in
+            let last = try HistoryCounters.last(.transaction, connection)
+            guard number <= last else { throw HistoryErrors.ahead(number, last: last, identifier ?? "", url) }
+            try HistoryConsumers(connection: connection).set(name, to: number)
+        }
+    }
+
+    func removeHistoryConsumer(_ name: String) throws {
+        try writeHistory { try HistoryConsumers(connection: $0).remove(name) }
+    }
+
+    func purgeHistory(consumersLiveSince time: Double) throws -> Int {
+        try writeHistory { try HistoryConsumers(connection: $0).purge(liveSince: time) }
+    }
+
     private func readHistory<R>(_ body: (HistoryQueries) throws -> R) throws -> R {
         let file = try openFile()
         let history = try history(of: file)

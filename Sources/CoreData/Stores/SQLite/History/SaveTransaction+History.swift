@@ -50,7 +50,9 @@ extension SaveTransaction {
         // The row may be of a sub-entity, which the rows that are read again tell.
         var relationships: [HistoryRowName: [String]] = [:]
         for row in released {
-            relationships[HistoryRowName(root: row.entity.rootNumber, key: row.key), default: []].append(row.relationship)
+            relationships[HistoryRowName(root: row.entity.rootNumber, key: row.key), default: []].append(
+                row.relationship
+            )
         }
         for row in result.reread {
             let entity = try entity(row.layout)

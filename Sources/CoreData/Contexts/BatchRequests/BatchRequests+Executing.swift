@@ -1,0 +1,97 @@
+import Foundation
+
+extension NSBatchUpdateRequest: ExecutableRequest {
+    func execute(in context: NSManagedObjectContext) throws -> NSPersistentStoreResult {
+        guard let coordinator = context.coordinator else { throw context.noCoordinator(self) }
+        let (update, store) = try BatchPlanner(planner: FetchPlanner(model: coordinator.frozenModel)).plan(self)
+        let stores = try coordinator.openStores(for: update.rows, affectedStores)
+        if let store, let other = stores.first(where: { $0 !== store }) {
+            throw CocoaError(
+                .managedObjectExternalRelationship,
+                userInfo: [
+                    NSLocalizedDescriptionKey:
+                        "A batch update of \(entityName) cannot set a relationship to an object of another store than \(other.store.url?.path ?? ""), which it changes too. Set affectedStores.",
+                    NSAffectedStoresErrorKey: [other.store],
+                ]
+            )
+        }
+        let batch = Batch(
+            request: self,
+            work: .update(update),
+            listsRows: resultType == .updatedObjectIDsResultType || context.batchesAreFollowed,
+            author: context.transactionAuthor,
+            contextName: context.name
+        )
+        return NSBatchUpdateResult(resultType, try context.execute(batch, in: stores))
+    }
+}
+
+extension NSBatchDeleteRequest: ExecutableRequest {
+    func execute(in context: NSManagedObjectContext) throws -> NSPersistentStoreResult {
+        guard let coordinator = context.coordinator else { throw context.noCoordinator(self) }
+        let planner = BatchPlanner(planner: FetchPlanner(model: coordinator.frozenModel))
+        guard let deletion = try planner.plan(self) else { return NSBatchDeleteResult(resultType, []) }
+        let stores = try coordinator.openStores(for: deletion.rows, affectedStores ?? fetchStores)
+        let batch = Batch(
+            request: self,
+            work: .delete(deletion),
+            listsRows: resultType == .resultTypeObjectIDs || context.batchesAreFollowed,
+            author: context.transactionAuthor,
+            contextName: context.name
+        )
+        return NSBatchDeleteResult(resultType, try context.execute(batch, in: stores))
+    }
+}
+
+extension NSBatchInsertRequest: ExecutableRequest {
+    func execute(in context: NSManagedObjectContext) throws -> NSPersistentStoreResult {
+        try execute(in: context, nil)
+    }
+
+    /// Carries the request out, inside the context's scope, in a way that `control` can stop.
+    func execute(in context: NSManagedObjectContext, _ control: FetchControl?) throws -> NSBatchInsertResult {
+        if let control, control.isCancelled { throw CancellationError() }
+        guard let coordinator = context.coordinator else { throw context.noCoordinator(self) }
+        let layout = try BatchPlanner(planner: FetchPlanner(model: coordinator.frozenModel)).layout(of: self)
+        let store = try coordinator.storeForInsertion(of: layout, affectedStores)
+        let batch = Batch(
+            request: self,
+            work: .insert(
+                BatchInsertion(
+                    layout: layout,
+                    rows: try source(layout, store),
+                    policy: context.policy.mergeType,
+                    control: control
+                )
+            ),
+            listsRows: resultType == .objectIDs || context.batchesAreFollowed,
+            author: context.transactionAuthor,
+            contextName: context.name
+        )
+        return NSBatchInsertResult(resultType, try context.execute(batch, in: [store]))
+    }
+
+    private func source(_ layout: EntityLayout, _ store: OpenStore) throws -> any BatchRowSource {
+        if let managedObjectHandler { return ObjectRowSource(layout, store, handler: managedObjectHandler) }
+        if let dictionaryHandler { return DictionaryRowSource(layout, store, handler: dictionaryHandler) }
+        guard let objectsToInsert else {
+            throw FetchPlanner.refused("A batch insert of \(entityName) has neither objects nor a handler.")
+        }
+        return DictionaryRowSource(layout, store, objects: objectsToInsert)
+    }
+}
+
+extension NSPersistentStoreCoordinator {
+    /// The store that a batch inserts into: the first of those in question that holds the entity and can be written.
+    ///
+    /// - Throws: `persistentStoreOperation` (134070) if there is none.
+    fileprivate func storeForInsertion(of layout: EntityLayout, _ affected: [NSPersistentStore]?) throws -> OpenStore {
+        let holding = openStores.filter { open in
+            open.entityNumbers.contains(layout.number) && (affected?.contains { $0 === open.store } ?? true)
+        }
+        if let store = holding.first(where: { !$0.store.isReadOnly }) ?? holding.first { return store }
+        throw FetchPlanner.refused(
+            "No store of the coordinator that the request may use holds entity \(layout.entity.name ?? "")."
+        )
+    }
+}

@@ -1,0 +1,90 @@
+import Foundation
+
+// A batch request, from top to bottom:
+//
+//     execute → resolve → stores, one transaction each → row cache → the contexts that follow merge it, as one change → result
+//
+// Nothing of it passes through objects.
+
+extension NSManagedObjectContext {
+    /// Carries out a batch in each of the stores, and lets those know who follow.
+    ///
+    /// What has succeeded stays so when a later store fails.
+    final func execute(_ batch: Batch, in stores: [OpenStore]) throws -> [StoreBatch] {
+        guard let coordinator else { throw noCoordinator(batch.request) }
+        for store in stores where store.store.isReadOnly {
+            throw CocoaError(
+                .persistentStoreOperation,
+                userInfo: [
+                    NSLocalizedDescriptionKey:
+                        "\(type(of: batch.request)) is refused: the store \(store.store.url?.path ?? "") is read-only.",
+                    NSAffectedStoresErrorKey: [store.store],
+                ]
+            )
+        }
+        var done: [StoreBatch] = []
+        defer { announce(done, coordinator) }
+        for store in stores {
+            do {
+                done.append(try ConfinementScope.enter(self) { try coordinator.execute(batch, in: store) })
+            } catch let clashes as BatchClashes {
+                throw constraintError(clashes, store)
+            }
+        }
+        return done
+    }
+
+    final func noCoordinator(_ request: NSPersistentStoreRequest) -> CocoaError {
+        CocoaError(
+            .persistentStoreOperation,
+            userInfo: [
+                NSLocalizedDescriptionKey:
+                    "\(describedName) has no persistentStoreCoordinator to carry out a \(type(of: request))."
+            ]
+        )
+    }
+
+    /// Whether somebody wants to know which rows a batch changes.
+    final var batchesAreFollowed: Bool { observers.hasFeeds || coordinator?.isFollowed == true }
+
+    /// Lets everybody know who follows, this context included.
+    private func announce(_ done: [StoreBatch], _ coordinator: NSPersistentStoreCoordinator) {
+        let message = ChangeMessage(done)
+        guard !message.isEmpty else { return }
+        coordinator.announce(message, from: self)
+        // Nobody else could merge it for this context before the caller goes on.
+        if followsSaves, upward == nil { merge(message) } else { observers.committed(message) }
+    }
+
+    /// The error for rows that break uniqueness constraints.
+    private func constraintError(_ failure: BatchClashes, _ store: OpenStore) -> CocoaError {
+        let conflicts = failure.clashes.map { clash in
+            let object = clash.stored.map {
+                self.object(with: store.ids.id(key: $0.key, layout: $0.layout, store: store))
+            }
+            var values: [String: Any] = [:]
+            for name in clash.constraint {
+                values[name] = failure.layout.slot(named: name).flatMap { clash.row.anyValue($0) } ?? NSNull()
+            }
+            return NSConstraintConflict(
+                clash.constraint,
+                values,
+                object,
+                clash.stored.flatMap { row in object?.snapshot(of: row) }
+            )
+        }
+        let first = failure.clashes.prefix(5).map { clash in
+            let other = clash.stored.map { "the stored p\($0.key)" } ?? "another row of the batch"
+            return "row \(clash.position) (\(clash.constraint.joined(separator: ", "))) with \(other)"
+        }
+        let rest = failure.clashes.count > 5 ? ", …" : ""
+        return CocoaError(
+            .managedObjectConstraintMerge,
+            userInfo: [
+                NSLocalizedDescriptionKey:
+                    "Nothing was inserted: rows of \(failure.layout.entity.name ?? "") have unique values that others have: \(first.joined(separator: "; "))\(rest). Choose a merge policy, such as mergeByPropertyObjectTrump, to change the stored rows instead.",
+                NSPersistentStoreSaveConflictsErrorKey: conflicts,
+            ]
+        )
+    }
+}

@@ -1,0 +1,28 @@
+extension NSPersistentStoreCoordinator {
+    /// Carries out a batch in one store, and lets the row cache know.
+    ///
+    /// - Throws: The store's error; nothing has changed then.
+    func execute(_ batch: Batch, in store: OpenStore) throws -> StoreBatch {
+        var done = BatchChanges()
+        try store.store.execute(batch.asked(of: store)) { changes in
+            store.cache.publish(changes)
+            done = changes
+        }
+        return StoreBatch(store: store, changes: done)
+    }
+}
+
+extension RowCache {
+    /// Forgets the rows that a batch has changed or deleted, as one step.
+    ///
+    /// Called by the batch that holds the store's writer, so that commits enter in their order. Of rows that nobody has
+    /// listed the whole hierarchy is forgotten.
+    fileprivate func publish(_ changes: BatchChanges) {
+        for root in changes.unlistedRoots { invalidateAll(root: root) }
+        var keys: [Int: [Int64]] = [:]
+        for rows in [changes.changed, changes.followed, changes.related, changes.deleted].joined() {
+            keys[rows.layout.rootNumber, default: []].append(contentsOf: rows.keys)
+        }
+        for (root, keys) in keys { invalidate(keys, root: root) }
+    }
+}

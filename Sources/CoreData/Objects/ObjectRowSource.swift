@@ -1,0 +1,91 @@
+import Foundation
+
+/// Rows of the objects that a handler fills, for batch inserts.
+///
+/// One object serves for all rows as long as the handler does not keep it: what it holds is a row, which is taken from it
+/// after each call.
+final class ObjectRowSource: BatchRowSource {
+    private let layout: EntityLayout
+    private let store: OpenStore
+    private let handler: (NSManagedObject) -> Bool
+    private var object: NSManagedObject?
+    let count: Int? = nil
+
+    init(_ layout: EntityLayout, _ store: OpenStore, handler: @escaping (NSManagedObject) -> Bool) {
+        self.layout = layout
+        self.store = store
+        self.handler = handler
+    }
+
+    deinit {
+        object?.endBatch()
+    }
+
+    func next() throws -> GivenRow? {
+        let object = blankObject()
+        guard !handler(object), let row = object.current else { return nil }
+        if let (index, value) = object.extras?.refused.first {
+            throw FetchPlanner.refused(
+                "A batch insert of \(layout.entity.name ?? "") cannot set \"\(layout.slots[index].name)\": its transformer does not take a \(type(of: value))."
+            )
+        }
+        try requireDestinations(row)
+        return GivenRow(row: row, given: nil)
+    }
+
+    /// An object with the model's defaults that nobody else has.
+    private func blankObject() -> NSManagedObject {
+        if object != nil, isKnownUniquelyReferenced(&object), let object {
+            object.beginBatchRow(storeSlot: Int32(store.slot))
+            return object
+        }
+        object?.endBatch()
+        let made = layout.objectClass.type(of: layout.entity).init(entity: layout.entity, insertInto: nil)
+        made.beginBatchRow(storeSlot: Int32(store.slot))
+        object = made
+        return made
+    }
+
+    private func requireDestinations(_ row: Row) throws {
+        for slot in layout.referenceSlots {
+            guard let reference = row.reference(slot) else { continue }
+            let values = BatchValues(layout, action: "A batch insert", store: store)
+            try values.requireNoSecondColumn(slot)
+            guard reference.key > 0 else {
+                throw values.refused(
+                    "cannot set \"\(slot.name)\" to an object that is not saved: no row can lead to it."
+                )
+            }
+        }
+    }
+}
+
+extension NSManagedObject {
+    /// Makes this the object of one new row of a batch: it has defaults, may be written to in place, and is of no context.
+    final func beginBatchRow(storeSlot: Int32) {
+        current = layout.defaults.copy()
+        extras = nil
+        key = 0
+        forgetID()
+        self.storeSlot = storeSlot
+        // As if inserted in this event, so that no write keeps the values before it.
+        flags = [.ownsRow, .writable, .eventInserted, .batchRow]
+    }
+
+    /// Ends what ``beginBatchRow(storeSlot:)`` began: whoever kept the object has one outside of any context.
+    final func endBatch() {
+        storeSlot = -1
+        flags = [.detached, .ownsRow]
+    }
+
+    /// Sets a to-one relationship of a row of a batch, which no inverse has to follow: the store keeps one side only.
+    final func setBatchDestination(_ value: NSManagedObject?, _ slot: Slot) {
+        guard let value else { return writableRow().setReference(nil, slot) }
+        guard value.key < 0 || value.storeSlot == storeSlot else {
+            fatalError(
+                "CoreData: relationship \"\(slot.name)\" of a row of a batch insert of \(entity.name ?? "") was set to \(value.objectID), which is not in the store that the rows are inserted into."
+            )
+        }
+        writableRow().setReference(ObjectReference(key: value.key, entity: value.layout.number), slot)
+    }
+}

@@ -1,0 +1,58 @@
+import Foundation
+
+/// What a batch insert gives.
+///
+/// Belongs to whoever executed the request.
+public final class NSBatchInsertResult: NSPersistentStoreResult {
+    /// A Boolean, a number, or `[NSManagedObjectID]`, as ``resultType`` says.
+    public let result: Any?
+    /// What the request asked for.
+    public let resultType: NSBatchInsertRequestResultType
+
+    init(_ resultType: NSBatchInsertRequestResultType, _ changes: [StoreBatch]) {
+        self.resultType = resultType
+        switch resultType {
+        case .statusOnly: result = NSNumber(value: true)
+        case .count: result = NSNumber(value: changes.count)
+        case .objectIDs: result = changes.ids([\.inserted, \.changed])
+        }
+    }
+}
+
+/// What a batch update gives.
+///
+/// Belongs to whoever executed the request.
+public final class NSBatchUpdateResult: NSPersistentStoreResult {
+    /// A Boolean, a number, or `[NSManagedObjectID]`, as ``resultType`` says.
+    public let result: Any?
+    /// What the request asked for.
+    public let resultType: NSBatchUpdateRequestResultType
+
+    init(_ resultType: NSBatchUpdateRequestResultType, _ changes: [StoreBatch]) {
+        self.resultType = resultType
+        switch resultType {
+        case .statusOnlyResultType: result = NSNumber(value: true)
+        case .updatedObjectsCountResultType: result = NSNumber(value: changes.count)
+        case .updatedObjectIDsResultType: result = changes.ids([\.changed])
+        }
+    }
+}
+
+/// What a batch delete gives.
+///
+/// Belongs to whoever executed the request.
+public final class NSBatchDeleteResult: NSPersistentStoreResult {
+    /// A Boolean, a number, or `[NSManagedObjectID]`, as ``resultType`` says.
+    public let result: Any?
+    /// What the request asked for.
+    public let resultType: NSBatchDeleteRequestResultType
+
+    init(_ resultType: NSBatchDeleteRequestResultType, _ changes: [StoreBatch]) {
+        self.resultType = resultType
+        switch resultType {
+        case .resultTypeStatusOnly: result = NSNumber(value: true)
+        case .resultTypeCount: result = NSNumber(value: changes.count)
+        case .resultTypeObjectIDs: result = changes.ids([\.deleted])
+        }
+    }
+}

@@ -1,0 +1,125 @@
+import StrataPredicates
+
+/// Changes properties of many rows in the store, with one statement and without making objects.
+///
+///     let request = NSBatchUpdateRequest(entityName: "Venue")
+///     request.predicate = NSPredicate(format: "price > 100")
+///     request.propertiesToUpdate = ["favorite": false, "price": NSExpression(format: "price - 10")]
+///     request.resultType = .updatedObjectsCountResultType
+///     let result = try context.execute(request) as? NSBatchUpdateResult
+///
+/// Objects that contexts have loaded keep their values until they are refreshed, or the result is merged, which contexts that
+/// follow (``NSManagedObjectContext/automaticallyMergesChangesFromParent``) do by themselves. The versions of the rows
+/// advance, so a save upon an older one finds a conflict. Nothing is validated, and no hook is called.
+///
+/// A request belongs to whoever made it; nothing in it is tied to a queue.
+open class NSBatchUpdateRequest: NSPersistentStoreRequest {
+    private var knownEntity: NSEntityDescription?
+    private var name = ""
+
+    /// Creates a request for the entity with a name, which is looked up when the request is executed.
+    public init(entityName: String) {
+        name = entityName
+        super.init()
+    }
+
+    /// Creates a request for an entity.
+    public init(entity: NSEntityDescription) {
+        knownEntity = entity
+        super.init()
+    }
+
+    /// Creates a request without an entity, which no store takes.
+    @available(*, deprecated, message: "Use init(entityName:) or init(entity:)")
+    public required init() { super.init() }
+
+    /// Always ``NSPersistentStoreRequestType/batchUpdateRequestType``.
+    open override var requestType: NSPersistentStoreRequestType { .batchUpdateRequestType }
+
+    /// The entity whose rows are changed.
+    ///
+    /// Stops the program for a request that was made with a name and has not been executed.
+    open var entity: NSEntityDescription {
+        guard let knownEntity else {
+            fatalError(
+                "CoreData: the entity \"\(name)\" of a batch update is not known before the request is executed; use entityName."
+            )
+        }
+        return knownEntity
+    }
+
+    /// The name of the entity.
+    open var entityName: String { knownEntity?.name ?? name }
+
+    /// Which rows are changed.
+    ///
+    /// Default `nil`, for all rows of the entity. Unsaved changes do not count.
+    open var predicate: NSPredicate?
+
+    /// Whether rows of sub-entities are changed too.
+    ///
+    /// Default `true`.
+    open var includesSubentities = true
+
+    /// What is changed: by a property's name or description, its new value.
+    ///
+    /// Default `nil`, which makes the request fail. A value is a constant of the attribute's type; an `NSExpression` over the
+    /// row, worked out for each row before it changes; or `NSNull` for nil. A to-one relationship takes an object or an
+    /// `NSManagedObjectID`. To-many relationships, derived and transient attributes are refused.
+    open var propertiesToUpdate: [AnyHashable: Any]?
+
+    /// What the result has.
+    ///
+    /// Default ``NSBatchUpdateRequestResultType/statusOnlyResultType``.
+    open var resultType: NSBatchUpdateRequestResultType = .statusOnlyResultType
+
+    /// Takes over all that describes `other`.
+    package override func adopt(_ other: NSPersistentStoreRequest) {
+        super.adopt(other)
+        guard let other = other as? NSBatchUpdateRequest else { return }
+        knownEntity = other.knownEntity
+        name = other.name
+        predicate = other.predicate
+        includesSubentities = other.includesSubentities
+        propertiesToUpdate = other.propertiesToUpdate
+        resultType = other.resultType
+    }
+
+    /// Notes the entity that the name has turned out to mean.
+    func note(_ entity: NSEntityDescription) { knownEntity = knownEntity ?? entity }
+
+    /// Which rows are meant, as a fetch says it.
+    var specification: FetchSpecification {
+        var specification = FetchSpecification()
+        specification.entity = knownEntity
+        specification.entityName = name.isEmpty ? nil : name
+        specification.predicate = predicate
+        specification.includesSubentities = includesSubentities
+        return specification
+    }
+
+    /// The entity and the properties, without values.
+    open override var description: String {
+        let names = (propertiesToUpdate ?? [:]).keys.map(Self.name).sorted().joined(separator: ", ")
+        return "NSBatchUpdateRequest (\(entityName): \(names)\(predicate.map { " where \($0)" } ?? ""))"
+    }
+
+    /// The name that a key of ``propertiesToUpdate`` stands for.
+    static func name(_ key: AnyHashable) -> String {
+        switch key.base {
+        case let name as String: name
+        case let property as NSPropertyDescription: property.name
+        default: "\(key.base)"
+        }
+    }
+}
+
+/// What the result of a batch update has.
+public enum NSBatchUpdateRequestResultType: UInt, Sendable {
+    /// Whether it succeeded.
+    case statusOnlyResultType = 0
+    /// The IDs of the rows that were changed.
+    case updatedObjectIDsResultType = 1
+    /// How many rows were changed.
+    case updatedObjectsCountResultType = 2
+}

@@ -1,0 +1,64 @@
+import Foundation
+
+extension NSIncrementalStore {
+    /// Hands a batch request to the subclass, and takes its answer for what has changed.
+    ///
+    /// Without IDs in the answer nobody can be told which rows they are: the cached rows of the whole hierarchy are forgotten.
+    func execute(_ batch: Batch, didCommit: (BatchChanges) -> Void) throws {
+        let answer = try ask { try execute(batch.request, with: $0) }
+        var changes = BatchChanges()
+        switch Self.content(of: answer) {
+        case let ids as [NSManagedObjectID]:
+            for id in ids {
+                let reference = try reference(givenAs: id, of: batch.layout, "a \(Swift.type(of: batch.request))")
+                let layout = batch.layout.modelLayouts[reference.entity - 1]
+                changes[keyPath: batch.listing].add(reference.key, layout)
+            }
+            changes.count = ids.count
+        case let array as [Any] where array.isEmpty && !batch.request.wantsIDs: break
+        case let bool as Bool where !batch.request.wantsIDs && !bool:
+            throw refused("says that a \(Swift.type(of: batch.request)) has failed; a store throws the reason.")
+        case let number as NSNumber where !batch.request.wantsIDs: changes.count = number.intValue
+        case let other:
+            throw refused(
+                "answered a \(Swift.type(of: batch.request)) with \(other.map { "\(Swift.type(of: $0))" } ?? "nil"), where a result of the request's result type belongs.",
+                .persistentStoreUnsupportedRequestType
+            )
+        }
+        if !batch.request.wantsIDs { changes.unlistedRoots.insert(batch.layout.rootNumber) }
+        didCommit(changes)
+    }
+
+    /// The answer itself, where it comes in a result object.
+    private static func content(of answer: Any) -> Any? {
+        switch answer {
+        case let result as NSBatchInsertResult: result.result
+        case let result as NSBatchUpdateResult: result.result
+        case let result as NSBatchDeleteResult: result.result
+        default: answer
+        }
+    }
+}
+
+extension Batch {
+    /// Where the rows of the request are listed.
+    fileprivate var listing: WritableKeyPath<BatchChanges, [BatchRows]> {
+        switch work {
+        case .insert: \.inserted
+        case .update: \.changed
+        case .delete: \.deleted
+        }
+    }
+}
+
+extension NSPersistentStoreRequest {
+    /// Whether the result of a batch request shall have IDs.
+    fileprivate var wantsIDs: Bool {
+        switch self {
+        case let request as NSBatchInsertRequest: request.resultType == .objectIDs
+        case let request as NSBatchUpdateRequest: request.resultType == .updatedObjectIDsResultType
+        case let request as NSBatchDeleteRequest: request.resultType == .resultTypeObjectIDs
+        default: false
+        }
+    }
+}

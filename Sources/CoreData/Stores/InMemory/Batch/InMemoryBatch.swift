@@ -1,0 +1,105 @@
+import Foundation
+import StrataPredicates
+
+/// One batch, on a copy of the contents of an in-memory store.
+struct InMemoryBatch {
+    let batch: Batch
+    var contents: InMemoryContents
+    /// What has changed so far.
+    var changes = BatchChanges()
+    /// The rows in `changes.followed` and `changes.related`, each of which is listed once.
+    private var noted: Set<Noted> = []
+
+    private struct Noted: Hashable {
+        let root: Int
+        let key: Int64
+        let isFollowed: Bool
+    }
+
+    init(_ batch: Batch, _ contents: InMemoryContents) {
+        self.batch = batch
+        self.contents = contents
+    }
+
+    /// The new rows of an insertion, all of them: this store keeps them in memory anyway.
+    static func givenRows(of batch: Batch) throws -> [GivenRow] {
+        guard case .insert(let insertion) = batch.work else { return [] }
+        if let count = insertion.rows.count { insertion.control?.expect(count) }
+        var rows: [GivenRow] = []
+        var counter = RowCounter(insertion.control)
+        while let given = try insertion.rows.next() {
+            if let control = insertion.control, control.isCancelled { throw CancellationError() }
+            rows.append(given)
+            counter.count()
+        }
+        counter.finish()
+        return rows
+    }
+
+    /// Makes all changes.
+    ///
+    /// - Throws: What is refused.
+    mutating func run(_ given: [GivenRow]) throws {
+        switch batch.work {
+        case .insert(let insertion): try insert(given, insertion)
+        case .update(let update): try self.update(update)
+        case .delete(let deletion): try delete(deletion)
+        }
+    }
+
+    // MARK: - Rows
+
+    func row(_ key: Int64, root: Int) -> Row? { contents.rows[root]?[key] }
+
+    /// A copy of a row with the next version, to be changed and put back.
+    func successor(of row: Row) -> Row {
+        let next = row.copy()
+        next.setVersion(row.version + 1)
+        next.setStamp(CoarseClock.now)
+        return next
+    }
+
+    mutating func put(_ row: Row) { contents.put(row, row.key, KeyMap()) }
+
+    // MARK: - Owners and members
+
+    /// Notes that a to-many relationship has changed: of an ordered one the owner gets a new version.
+    mutating func noteMembers(of owner: Int64, _ relationship: NSRelationshipDescription) {
+        let root = relationship.entity.rootEntity.entityNumber
+        guard let row = row(owner, root: root) else { return }
+        guard noted.insert(Noted(root: root, key: owner, isFollowed: relationship.isOrdered)).inserted else { return }
+        if relationship.isOrdered {
+            put(successor(of: row))
+            changes.followed.add(owner, row.layout, properties: [relationship.name])
+        } else {
+            changes.related.add(owner, row.layout, properties: [relationship.name])
+        }
+    }
+
+    /// Takes a member out of the order of an owner's relationship.
+    mutating func removeFromOrder(_ member: Int64, of owner: Int64, _ relationship: NSRelationshipDescription) {
+        guard relationship.isOrdered else { return }
+        let name = InMemoryContents.RelationshipKey(relationship)
+        guard let order = contents.orders[name]?[owner] else { return }
+        contents.orders[name]?.set(order.filter { $0 != member }, for: owner)
+    }
+
+    /// Puts members that the order of an owner's relationship does not have yet at its end.
+    mutating func appendToOrder(of owner: Int64, _ relationship: NSRelationshipDescription) {
+        guard relationship.isOrdered,
+            let layout = row(owner, root: relationship.entity.rootEntity.entityNumber)?.layout,
+            let slot = layout.toMany(named: relationship.name)
+        else { return }
+        let name = InMemoryContents.RelationshipKey(relationship)
+        contents.orders[name, default: PersistentMap()]
+            .set(contents.members(of: slot, ownedBy: owner).map(\.key), for: owner)
+    }
+
+    /// The error for a relationship to a row that is gone.
+    func requireTarget(_ reference: ObjectReference, _ slot: Slot) throws {
+        guard let destination = slot.relationship?.destinationEntity,
+            row(reference.key, root: destination.rootEntity.entityNumber) == nil
+        else { return }
+        throw CocoaError.missingBatchTarget(slot, reference.key, batch.layout)
+    }
+}

@@ -1,0 +1,134 @@
+import Foundation
+import StrataSQLite
+
+/// Checks a file's history against itself and against the rows: played again, the changes must lead to the rows that are
+/// there.
+///
+/// What a history does not reach back to is taken as it is: rows from before its beginning, and all of which the first
+/// transactions were purged.
+struct HistoryVerification {
+    private let mapping: SQLMapping
+    private let connection: Connection
+
+    init(_ mapping: SQLMapping, _ connection: Connection) {
+        self.mapping = mapping
+        self.connection = connection
+    }
+
+    func run(_ report: inout VerificationReport) throws {
+        try checkTransactions(&report)
+        try checkCounters(&report)
+        let isWhole = try connection.firstInt64("SELECT MIN(Z_PK) FROM ATRANSACTION") == 1
+        for table in mapping.tables {
+            try checkOrder(table, &report)
+            try checkOutcome(table, &report)
+            if isWhole { try checkOrigin(table, &report) }
+        }
+    }
+
+    private func keys(_ query: String) throws -> [String] { try connection.strings(SQL(query)) }
+
+    // MARK: - The history by itself
+
+    private func checkTransactions(_ report: inout VerificationReport) throws {
+        report.add(
+            "ACHANGE",
+            rows: try keys(
+                """
+                SELECT Z_PK FROM ACHANGE AS c WHERE NOT EXISTS (SELECT 1 FROM ATRANSACTION WHERE Z_PK = c.ZTRANSACTIONID)
+                """
+            ),
+            "of no transaction"
+        )
+        report.add(
+            "ACHANGE",
+            rows: try keys("SELECT Z_PK FROM ACHANGE WHERE ZCHANGETYPE IS NULL OR NOT (ZCHANGETYPE IN (0, 1, 2))"),
+            "of no kind that is known"
+        )
+        for column in ["ZAUTHORTS", "ZBUNDLEIDTS", "ZCONTEXTNAMETS", "ZPROCESSIDTS"] {
+            report.add(
+                "ATRANSACTION",
+                rows: try keys(
+                    """
+                    SELECT Z_PK FROM ATRANSACTION AS t WHERE \(column) NOT NULL
+                    AND NOT EXISTS (SELECT 1 FROM ATRANSACTIONSTRING WHERE Z_PK = t.\(column))
+                    """
+                ),
+                "whose \(column) is no text of ATRANSACTIONSTRING"
+            )
+        }
+    }
+
+    private func checkCounters(_ report: inout VerificationReport) throws {
+        for counter in HistorySchema.Counter.allCases {
+            let largest = try connection.firstInt64(SQL("SELECT MAX(Z_PK) FROM \(counter.table)")) ?? 0
+            let number = SQL("SELECT Z_MAX FROM Z_PRIMARYKEY WHERE Z_ENT = \(counter.rawValue)")
+            let last = try connection.firstInt64(number) ?? 0
+            guard last < largest else { continue }
+            report.add("Z_PRIMARYKEY: the counter of \(counter.name) is \(last), but there is a row \(largest)")
+        }
+    }
+
+    // MARK: - The history against the rows
+
+    private func changes(of table: SQLTable) -> String {
+        let numbers = table.entities.map { "\($0.number)" }.joined(separator: ", ")
+        return "SELECT * FROM ACHANGE WHERE ZENTITY IN (\(numbers))"
+    }
+
+    /// Nothing is inserted twice, or changed or deleted after its deletion.
+    private func checkOrder(_ table: SQLTable, _ report: inout VerificationReport) throws {
+        report.add(
+            "history of \(table.name.raw)",
+            rows: try keys(
+                """
+                SELECT DISTINCT ZENTITYPK FROM (SELECT ZENTITYPK, ZCHANGETYPE AS kind, LAG(ZCHANGETYPE) OVER
+                (PARTITION BY ZENTITYPK ORDER BY Z_PK) AS before FROM (\(changes(of: table))))
+                WHERE before NOT NULL AND (kind = 0) <> (before = 2) ORDER BY 1
+                """
+            ),
+            "inserted although there, or changed although deleted"
+        )
+    }
+
+    /// What was last inserted or changed is there, and what was last deleted is not.
+    private func checkOutcome(_ table: SQLTable, _ report: inout VerificationReport) throws {
+        let last =
+            "SELECT ZENTITYPK AS k, ZENTITY AS e, ZCHANGETYPE AS kind, MAX(Z_PK) FROM (\(changes(of: table))) GROUP BY ZENTITYPK"
+        let row = "SELECT 1 FROM \(table.name) WHERE Z_PK = l.k"
+        report.add(
+            table.name.raw,
+            rows: try keys("SELECT k FROM (\(last)) AS l WHERE kind = 2 AND EXISTS (\(row)) ORDER BY k"),
+            "deleted according to the history"
+        )
+        report.add(
+            table.name.raw,
+            rows: try keys("SELECT k FROM (\(last)) AS l WHERE kind <> 2 AND NOT EXISTS (\(row)) ORDER BY k"),
+            "missing although in the history"
+        )
+        report.add(
+            table.name.raw,
+            rows: try keys(
+                """
+                SELECT k FROM (\(last)) AS l JOIN \(table.name) AS t ON t.Z_PK = k WHERE kind <> 2 AND t.Z_ENT <> e ORDER BY k
+                """
+            ),
+            "of another entity than in the history"
+        )
+    }
+
+    /// All rows come from an insertion, unless they are older than all that the history has inserted.
+    private func checkOrigin(_ table: SQLTable, _ report: inout VerificationReport) throws {
+        let inserts = "SELECT ZENTITYPK FROM (\(changes(of: table))) WHERE ZCHANGETYPE = 0"
+        report.add(
+            table.name.raw,
+            rows: try keys(
+                """
+                SELECT Z_PK FROM \(table.name) WHERE Z_PK > (SELECT MIN(ZENTITYPK) FROM (\(inserts)))
+                AND NOT (Z_PK IN (\(inserts))) ORDER BY Z_PK
+                """
+            ),
+            "without an insertion in the history"
+        )
+    }
+}

@@ -1,0 +1,243 @@
+import TestSupport
+import Testing
+
+@testable import CoreData
+
+@Suite("Delete rules of batch deletes")
+struct BatchDeleteRuleTests {
+    // MARK: - As a save does it
+
+    /// A guide in which everything is related at random, the same for each seed.
+    private func randomGuide(_ kind: StoreKind, seed: UInt64) throws -> Stack {
+        let stack = try Stack(kind)
+        var generator = Dice(seed: seed)
+        let context = stack.context()
+        try context.performAndWait {
+            let cities = (0..<4).map { number in
+                let city = City(context: context)
+                city.name = "city \(number)"
+                return city
+            }
+            let tags = (0..<4).map { number in
+                let tag = TestSupport.Tag(context: context)
+                tag.title = "tag \(number)"
+                return tag
+            }
+            let venues = (0..<24).map { number in
+                let venue = number % 3 == 0 ? Bar(context: context) : Venue(context: context)
+                venue.name = "venue \(number)"
+                venue.price = Int16.random(in: 0..<10, using: &generator)
+                venue.city = cities.randomElement(using: &generator)
+                venue.tags = Set(tags.filter { _ in Bool.random(using: &generator) })
+                venue.photos = (0..<Int.random(in: 0..<3, using: &generator)).map { index in
+                    let photo = Photo(context: context)
+                    photo.title = "photo \(number) \(index)"
+                    return photo
+                }
+                guard Bool.random(using: &generator) else { return venue }
+                let licence = Licence(context: context)
+                licence.number = "licence \(number)"
+                venue.licence = licence
+                return venue
+            }
+            for number in 0..<4 {
+                let user = User(context: context)
+                user.email = "user \(number)"
+                user.favourites = venues.filter { _ in Bool.random(using: &generator) }.shuffled(using: &generator)
+            }
+            try context.save()
+        }
+        return stack
+    }
+
+    /// Everything that is stored, versions included.
+    private func everything(_ stack: Stack) throws -> [String] {
+        let context = stack.context()
+        return try context.performAndWait {
+            func lines<Object: NSManagedObject>(_ type: Object.Type, _ line: (Object) -> String) throws -> [String] {
+                try context.all(type).map { object in
+                    let version = try stack.version(of: object.objectID)
+                    return "\(object.objectID.entity.name ?? "") v\(version) \(line(object))"
+                }.sorted()
+            }
+            func names(_ venues: some Sequence<Venue>) -> String {
+                venues.compactMap(\.name).sorted().joined(separator: ",")
+            }
+            return try lines(City.self) { "\($0.name): \(names($0.venues))" }
+                + lines(TestSupport.Tag.self) { "\($0.title ?? ""): \(names($0.venues))" }
+                + lines(Venue.self) { venue in
+                    """
+                    \(venue.name ?? ""): \(venue.city?.name ?? "-") \(venue.photos.compactMap(\.title)) \
+                    \(venue.licence?.number ?? "-") \(venue.tags.compactMap(\.title).sorted()) \
+                    \(venue.fans.map(\.email).sorted())
+                    """
+                }
+                + lines(Photo.self) { "\($0.title ?? ""): \($0.venue?.name ?? "-")" }
+                + lines(Licence.self) { "\($0.number ?? ""): \($0.venue?.name ?? "-")" }
+                + lines(User.self) { "\($0.email): \($0.favourites.compactMap(\.name))" }
+        }
+    }
+
+    @Test(arguments: StoreKind.allCases, [1, 2, 3] as [UInt64])
+    func `a batch delete leaves what the deletion of the objects leaves`(_ kind: StoreKind, _ seed: UInt64) throws {
+        let deletions: [(String, String)] = [
+            ("Venue", "price < 4"), ("Bar", "price < 7"), ("City", "name ENDSWITH '1'"),
+            ("Photo", "title ENDSWITH '0'"),
+            ("Licence", "venue.price > 5"), ("Tag", "title ENDSWITH '2'"), ("User", "email ENDSWITH '3'"),
+        ]
+        let (byObjects, byBatch) = (try randomGuide(kind, seed: seed), try randomGuide(kind, seed: seed))
+        #expect(try everything(byObjects) == everything(byBatch))
+        for (entity, predicate) in deletions {
+            let context = byObjects.context()
+            try context.performAndWait {
+                let request = NSFetchRequest<NSManagedObject>(entityName: entity)
+                request.predicate = NSPredicate(format: predicate)
+                for object in try context.fetch(request) { context.delete(object) }
+                try context.save()
+            }
+            try byBatch.execute(NSBatchDeleteRequest(entity, predicate))
+            let (expected, found) = (try everything(byObjects), try everything(byBatch))
+            #expect(found == expected, "after the deletion of \(entity)")
+            #expect(try byBatch.problems() == [])
+        }
+    }
+
+    // MARK: - What the guide does not have
+
+    /// Owners with things: in a relationship whose inverse is not optional, in one without an inverse, and related to
+    /// each other.
+    private func model(_ rule: NSDeleteRule, isMandatory: Bool = false) -> NSManagedObjectModel {
+        let owner = GuideModel.entity("Owner", NSManagedObject.self)
+        let thing = GuideModel.entity("Thing", NSManagedObject.self)
+        owner.properties = [GuideModel.attribute("name", .string)]
+        thing.properties = [GuideModel.attribute("name", .string)]
+        GuideModel.relate(owner, "things", .many(rule), thing, "owner", .one(.nullifyDeleteRule))
+        thing.relationshipsByName["owner"]?.isOptional = !isMandatory
+        // Each thing is of one owner at most in `loose`; `friends` is its own inverse.
+        owner.properties.append(GuideModel.relationship("loose", .many(.nullifyDeleteRule), thing))
+        let friends = GuideModel.relationship("friends", .many(.nullifyDeleteRule), owner)
+        owner.properties.append(friends)
+        friends.inverseRelationship = friends
+        thing.properties.append(GuideModel.relationship("keeper", .one(.nullifyDeleteRule), owner))
+        let model = NSManagedObjectModel()
+        model.entities = [owner, thing]
+        return model
+    }
+
+    /// Three owners, `o0` to `o2`, who are all friends; `o0` has two things.
+    private func stackOfOwners(
+        _ kind: StoreKind,
+        _ model: NSManagedObjectModel,
+        _ setUp: ([NSManagedObject], [NSManagedObject]) -> Void = { _, _ in }
+    ) throws -> Stack {
+        let stack = try Stack(kind, model: model)
+        let context = stack.context()
+        try context.performAndWait {
+            func make(_ entity: String, _ name: String) -> NSManagedObject {
+                let object = NSEntityDescription.insertNewObject(forEntityName: entity, into: context)
+                object.setValue(name, forKey: "name")
+                return object
+            }
+            let owners = (0..<3).map { make("Owner", "o\($0)") }
+            let things = (0..<2).map { make("Thing", "t\($0)") }
+            for thing in things { thing.setValue(owners[0], forKey: "owner") }
+            for owner in owners { owner.setValue(Set(owners.filter { $0 != owner }), forKey: "friends") }
+            setUp(owners, things)
+            try context.save()
+        }
+        return stack
+    }
+
+    private func names(_ stack: Stack, _ entity: String, _ related: String) throws -> [String] {
+        let context = stack.context()
+        return try context.performAndWait {
+            try context.fetch(NSFetchRequest<NSManagedObject>(entityName: entity)).map { object in
+                let others = object.value(forKey: related)
+                let set = (others as? NSSet)?.allObjects ?? others.map { [$0] } ?? []
+                let names = set.compactMap { ($0 as? NSManagedObject)?.value(forKey: "name") as? String }
+                return "\(object.value(forKey: "name") ?? ""): \(names.sorted().joined(separator: ","))"
+            }.sorted()
+        }
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `nullify refuses to leave a relationship nil that must not be, unless the others go too`(_ kind: StoreKind)
+        throws
+    {
+        let stack = try stackOfOwners(kind, model(.nullifyDeleteRule, isMandatory: true))
+        let error = #expect(throws: CocoaError.self) {
+            try stack.execute(NSBatchDeleteRequest("Owner", "name == 'o0'"))
+        }
+        #expect(error?.code == .validationMissingMandatoryProperty)
+        #expect(error?.localizedDescription.contains("\"owner\" of p1 of Thing") == true)
+        try stack.execute(NSBatchDeleteRequest("Owner", "name == 'o1'"))
+        try stack.execute(NSBatchDeleteRequest("Thing"))
+        try stack.execute(NSBatchDeleteRequest("Owner"))
+        #expect(try [stack.count("Owner"), stack.count("Thing")] == [0, 0])
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `no action leaves the other side as it is`(_ kind: StoreKind) throws {
+        let stack = try stackOfOwners(kind, model(.noActionDeleteRule))
+        try stack.execute(NSBatchDeleteRequest("Owner", "name == 'o0'"))
+        let context = stack.context()
+        let left = try context.performAndWait {
+            let request = NSFetchRequest<NSManagedObject>(entityName: "Thing")
+            request.predicate = NSPredicate(format: "owner != nil")
+            return try context.count(for: request)
+        }
+        #expect(left == 2)
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `a relationship that is its own inverse is left by both sides`(_ kind: StoreKind) throws {
+        let stack = try stackOfOwners(kind, model(.cascadeDeleteRule))
+        try stack.execute(NSBatchDeleteRequest("Owner", "name == 'o0'"))
+        #expect(try names(stack, "Owner", "friends") == ["o1: o2", "o2: o1"])
+        #expect(try stack.count("Thing") == 0)
+        #expect(try stack.problems() == [])
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `members of a to-many relationship without an inverse are set free`(_ kind: StoreKind) throws {
+        let stack = try stackOfOwners(kind, model(.nullifyDeleteRule)) { owners, things in
+            owners[1].setValue(Set(things), forKey: "loose")
+        }
+        #expect(try names(stack, "Owner", "loose") == ["o0: ", "o1: t0,t1", "o2: "])
+        try stack.execute(NSBatchDeleteRequest("Owner", "name == 'o1'"))
+        #expect(try names(stack, "Thing", "owner") == ["t0: o0", "t1: o0"])
+        #expect(try stack.problems() == [])
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `a to-one relationship without an inverse is never left leading nowhere`(_ kind: StoreKind) throws {
+        let stack = try stackOfOwners(kind, model(.cascadeDeleteRule)) { owners, things in
+            things[0].setValue(owners[1], forKey: "keeper")
+        }
+        let error = #expect(throws: CocoaError.self) {
+            try stack.execute(NSBatchDeleteRequest("Owner", "name == 'o1'"))
+        }
+        #expect(error?.code == .validationRelationshipDeniedDelete)
+        #expect(error?.localizedDescription.contains("\"keeper\" of p1 of Thing") == true)
+        #expect(try stack.count("Owner") == 3)
+        // With the one who keeps it goes what led there.
+        try stack.execute(NSBatchDeleteRequest("Owner", "name IN {'o0', 'o1'}"))
+        #expect(try names(stack, "Owner", "friends") == ["o2: "])
+        #expect(try stack.problems() == [])
+    }
+}
+
+/// Random numbers that are the same in every run (SplitMix64).
+private struct Dice: RandomNumberGenerator {
+    private var state: UInt64
+
+    init(seed: UInt64) { state = seed }
+
+    mutating func next() -> UInt64 {
+        state &+= 0x9E37_79B9_7F4A_7C15
+        var bits = state
+        bits = (bits ^ (bits >> 30)) &* 0xBF58_476D_1CE4_E5B9
+        bits = (bits ^ (bits >> 27)) &* 0x94D0_49BB_1331_11EB
+        return bits ^ (bits >> 31)
+    }
+}

@@ -1,0 +1,225 @@
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import CoreData
+
+@Suite("Batches and stores")
+struct BatchStoresTests {
+    /// A coordinator with two stores of the guide model.
+    private func twoStores(_ kind: StoreKind) throws -> (Stack, NSPersistentStore, NSPersistentStore) {
+        let stack = try Stack(kind)
+        let second = try stack.coordinator.addPersistentStore(
+            type: kind.type,
+            configuration: nil,
+            at: stack.folder.appendingPathComponent("second.sqlite")
+        )
+        let context = stack.context()
+        try context.performAndWait {
+            for (number, store) in stack.coordinator.persistentStores.enumerated() {
+                let venue = Venue(context: context)
+                venue.name = "in \(number)"
+                context.assign(venue, to: store)
+                let user = User(context: context)
+                user.email = "same"
+                context.assign(user, to: store)
+            }
+            try context.save()
+        }
+        return (stack, stack.coordinator.persistentStores[0], second)
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `CS-175 a request runs in all stores, or in those that it names`(_ kind: StoreKind) throws {
+        let (stack, first, second) = try twoStores(kind)
+        let request = NSBatchUpdateRequest(entityName: "Venue")
+        request.propertiesToUpdate = ["price": 1]
+        request.resultType = .updatedObjectsCountResultType
+        #expect(try stack.execute(request).value as? Int == 2)
+        request.affectedStores = [second]
+        request.propertiesToUpdate = ["price": 2]
+        #expect(try stack.execute(request).value as? Int == 1)
+        #expect(try stack.all(Venue.self, nameAndPrice) == ["in 0 1", "in 1 2"])
+        let insert = NSBatchInsertRequest(entityName: "Venue", objects: [["name": "new"]])
+        try stack.execute(insert)
+        insert.affectedStores = [second]
+        insert.resultType = .objectIDs
+        let ids = try stack.execute(insert).value as? [NSManagedObjectID]
+        #expect(ids?.first?.persistentStore === second)
+        let delete = NSBatchDeleteRequest("Venue")
+        delete.affectedStores = [first]
+        delete.resultType = .resultTypeCount
+        #expect(try stack.execute(delete).value as? Int == 2)
+        #expect(try stack.all(Venue.self, nameAndPrice) == ["in 1 2", "new 0"])
+        delete.affectedStores = []
+        #expect(try stack.execute(delete).value as? Int == 0)
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `CS-175 what fails in one store is not undone in another`(_ kind: StoreKind) throws {
+        let (stack, _, second) = try twoStores(kind)
+        let context = stack.context()
+        try context.performAndWait {
+            let user = User(context: context)
+            user.email = "other"
+            context.assign(user, to: second)
+            try context.save()
+        }
+        let request = NSBatchUpdateRequest(entityName: "User")
+        request.propertiesToUpdate = ["email": "clash"]
+        #expect(throws: CocoaError.self) { try stack.execute(request) }
+        #expect(try stack.all(User.self) { $0.email } == ["clash", "other", "same"])
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `a relationship into another store is refused`(_ kind: StoreKind) throws {
+        let (stack, first, second) = try twoStores(kind)
+        let context = stack.context()
+        let city = try context.performAndWait {
+            let city = City(context: context)
+            city.name = "second"
+            context.assign(city, to: second)
+            try context.save()
+            return city.objectID
+        }
+        let request = NSBatchUpdateRequest(entityName: "Venue")
+        request.propertiesToUpdate = ["city": city]
+        let error = #expect(throws: CocoaError.self) { try stack.execute(request) }
+        #expect(error?.code == .managedObjectExternalRelationship)
+        request.affectedStores = [second]
+        try stack.execute(request)
+        let insert = NSBatchInsertRequest(entityName: "Venue", objects: [["city": city]])
+        insert.affectedStores = [first]
+        #expect(throws: CocoaError.self) { try stack.execute(insert) }
+        #expect(try stack.read(city, City.self) { $0.venues.count } == 1)
+    }
+
+    @Test
+    func `a store that is read-only is refused before anything is written`() throws {
+        let stack = try Stack(.sqlite)
+        try stack.storeNumberedVenues(1)
+        let coordinator = NSPersistentStoreCoordinator(managedObjectModel: GuideModel.make())
+        try coordinator.addPersistentStore(type: .inMemory, configuration: nil, at: URL(fileURLWithPath: "/dev/null"))
+        try coordinator.addPersistentStore(
+            type: .sqlite,
+            configuration: nil,
+            at: stack.storeURL,
+            options: [NSReadOnlyPersistentStoreOption: true]
+        )
+        let context = NSManagedObjectContext(.privateQueue)
+        context.persistentStoreCoordinator = coordinator
+        try context.performAndWait {
+            try context.execute(NSBatchInsertRequest(entityName: "Venue", objects: [["name": "memory"]]))
+            let error = #expect(throws: CocoaError.self) { try context.execute(NSBatchDeleteRequest("Venue")) }
+            #expect(error?.localizedDescription.contains("read-only") == true)
+            #expect(try context.count(for: NSFetchRequest<Venue>(entityName: "Venue")) == 2)
+        }
+    }
+
+    // MARK: - Stores of one's own
+
+    @Test
+    func `CS-173 a store that takes no batches refuses them, and says so`() throws {
+        let folder = FileManager.default.temporaryDirectory.appendingPathComponent("strata-" + UUID().uuidString)
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        defer { try? FileManager.default.removeItem(at: folder) }
+        #expect(PlainAtomicStore.isRegistered && BatchServerStore.isRegistered)
+        for type in [PlainAtomicStore.storeType, BatchServerStore.storeType] {
+            let coordinator = NSPersistentStoreCoordinator(managedObjectModel: GuideModel.make())
+            try coordinator.addPersistentStore(type: type, at: folder.appendingPathComponent(type.rawValue))
+            let context = NSManagedObjectContext(.privateQueue)
+            context.persistentStoreCoordinator = coordinator
+            context.performAndWait {
+                let error = #expect(throws: CocoaError.self) {
+                    try context.execute(NSBatchInsertRequest(entityName: "City", objects: []))
+                }
+                #expect(error?.code == .persistentStoreUnsupportedRequestType)
+                #expect(error?.localizedDescription.contains("NSBatchInsertRequest") == true)
+            }
+        }
+    }
+
+    @Test
+    func `an incremental store is handed the request itself, and its answer is the result`() throws {
+        #expect(BatchServerStore.isRegistered)
+        let coordinator = NSPersistentStoreCoordinator(managedObjectModel: GuideModel.make())
+        let store = try coordinator.addPersistentStore(
+            type: BatchServerStore.storeType,
+            at: URL(fileURLWithPath: "/batch/\(UUID().uuidString)")
+        )
+        let server = try #require(store as? BatchServerStore)
+        let context = NSManagedObjectContext(.privateQueue)
+        context.persistentStoreCoordinator = coordinator
+        try context.performAndWait {
+            let request = NSBatchUpdateRequest(entityName: "City")
+            request.propertiesToUpdate = ["name": "x"]
+            server.answer.withLock { $0 = .count(3) }
+            #expect((try context.execute(request) as? NSBatchUpdateResult)?.result as? Bool == true)
+            request.resultType = .updatedObjectsCountResultType
+            #expect((try context.execute(request) as? NSBatchUpdateResult)?.result as? Int == 3)
+            request.resultType = .updatedObjectIDsResultType
+            #expect(throws: CocoaError.self) { try context.execute(request) }
+            server.answer.withLock { $0 = .ids }
+            let ids = (try context.execute(request) as? NSBatchUpdateResult)?.result as? [NSManagedObjectID]
+            #expect(ids?.map { "\(server.referenceObject(for: $0))" } == ["porto"])
+            server.answer.withLock { $0 = .failure }
+            #expect(throws: ServerFailure.self) { try context.execute(request) }
+            #expect(server.asked.withLock { $0 }.allSatisfy { $0 == "NSBatchUpdateRequest" })
+        }
+    }
+}
+
+private struct ServerFailure: Error {}
+
+/// A store that answers batches with what a test has told it.
+private final class BatchServerStore: NSIncrementalStore, @unchecked Sendable {
+    // @unchecked Sendable: what is here is locked.
+
+    enum Answer {
+        case nothing, count(Int), ids, failure
+    }
+
+    static let storeType = NSPersistentStore.StoreType(rawValue: "BatchServer")
+    static let isRegistered: Bool = {
+        NSPersistentStoreCoordinator.registerStoreClass(BatchServerStore.self, type: storeType)
+        return true
+    }()
+
+    let answer = Mutex(Answer.nothing)
+    let asked = Mutex<[String]>([])
+
+    override var type: String { Self.storeType.rawValue }
+
+    override func loadMetadata() throws {
+        metadata = [NSStoreTypeKey: type, NSStoreUUIDKey: UUID().uuidString]
+    }
+
+    override func execute(_ request: NSPersistentStoreRequest, with context: NSManagedObjectContext?) throws -> Any {
+        asked.withLock { $0.append("\(Swift.type(of: request))") }
+        switch answer.withLock({ $0 }) {
+        // As a store does that knows nothing of the request.
+        case .nothing: return NSNull()
+        case .count(let count): return NSNumber(value: count)
+        case .ids:
+            let city = persistentStoreCoordinator?.managedObjectModel.entitiesByName["City"]
+            return city.map { [newObjectID(for: $0, referenceObject: "porto")] } ?? []
+        case .failure: throw ServerFailure()
+        }
+    }
+}
+
+/// An atomic store of nothing.
+private final class PlainAtomicStore: NSAtomicStore, @unchecked Sendable {
+    // @unchecked Sendable: nothing is here.
+
+    static let storeType = NSPersistentStore.StoreType(rawValue: "PlainAtomic")
+    static let isRegistered: Bool = {
+        NSPersistentStoreCoordinator.registerStoreClass(PlainAtomicStore.self, type: storeType)
+        return true
+    }()
+
+    override var type: String { Self.storeType.rawValue }
+
+    override func load() throws { metadata = [NSStoreTypeKey: type, NSStoreUUIDKey: UUID().uuidString] }
+    override func save() throws {}
+}

@@ -1,0 +1,272 @@
+import CoreData
+import TestSupport
+import Testing
+
+@Suite("Batch updates")
+struct BatchUpdateTests {
+    @Test
+    func `CS-160 requests, entity names and default result types are as declared`() {
+        let entity = GuideModel.make().entitiesByName["Venue"]!  // The model has it.
+        let update = NSBatchUpdateRequest(entityName: "Venue")
+        #expect(update.entityName == "Venue" && update.requestType == .batchUpdateRequestType)
+        #expect(update.resultType == .statusOnlyResultType && update.includesSubentities)
+        #expect(NSBatchUpdateRequest(entity: entity).entity === entity)
+        let insert = NSBatchInsertRequest(entityName: "Venue", objects: [])
+        #expect(insert.entityName == "Venue" && insert.entity == nil && insert.requestType == .batchInsertRequestType)
+        #expect(insert.resultType == .statusOnly && insert.objectsToInsert?.isEmpty == true)
+        #expect(NSBatchInsertRequest(entity: entity, objects: []).entity === entity)
+        let fetch = NSFetchRequest<NSFetchRequestResult>(entityName: "Venue")
+        fetch.fetchLimit = 3
+        let delete = NSBatchDeleteRequest(fetchRequest: fetch)
+        #expect(delete.requestType == .batchDeleteRequestType && delete.resultType == .resultTypeStatusOnly)
+        fetch.fetchLimit = 4
+        #expect(delete.fetchRequest.fetchLimit == 3 && delete.fetchRequest !== fetch)
+        #expect(NSBatchUpdateRequestResultType.updatedObjectIDsResultType.rawValue == 1)
+        #expect(NSBatchDeleteRequestResultType(rawValue: 2) == .resultTypeCount)
+        #expect(NSBatchInsertRequestResultType(rawValue: 1) == .objectIDs)
+        let copy = update.copy() as? NSBatchUpdateRequest
+        #expect(copy?.entityName == "Venue" && copy !== update)
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `CS-165 constants and expressions are stored, of the rows that match, with status, count or IDs`(
+        _ kind: StoreKind
+    ) throws {
+        let stack = try Stack(kind)
+        let ids = try stack.storeNumberedVenues(5)
+        let request = NSBatchUpdateRequest(entityName: "Venue")
+        request.predicate = NSPredicate(format: "price >= 3")
+        request.propertiesToUpdate = ["name": "new", "price": NSExpression(format: "price * 10 + 1")]
+        #expect(try stack.execute(request).value as? Bool == true)
+        #expect(try stack.all(Venue.self, nameAndPrice) == ["new 31", "new 41", "v0 0", "v1 1", "v2 2"])
+        request.predicate = NSPredicate(format: "name BEGINSWITH 'v'")
+        request.propertiesToUpdate = ["price": NSNull()]
+        request.resultType = .updatedObjectsCountResultType
+        #expect(try stack.execute(request).value as? Int == 3)
+        request.predicate = nil
+        request.propertiesToUpdate = ["favorite": true]
+        request.resultType = .updatedObjectIDsResultType
+        let updated = try #require(try stack.execute(request).value as? [NSManagedObjectID])
+        #expect(Set(updated) == Set(ids) && updated.count == 5)
+        #expect(try stack.all(Venue.self) { "\($0.favorite)" } == Array(repeating: "true", count: 5))
+        #expect(try stack.problems() == [])
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `every kind of attribute takes a constant and NULL`(_ kind: StoreKind) throws {
+        let stack = try Stack(kind)
+        let id = try stack.storeNumberedVenues(1)[0]
+        let code = UUID()
+        let request = NSBatchUpdateRequest(entityName: "Venue")
+        let values: [AnyHashable: Any] = [
+            "name": "n", "price": 7, "distance": 2.5, "createdAt": Date(timeIntervalSinceReferenceDate: 99),
+            "favorite": true, "rating": Decimal(string: "12.5")!,  // A number.
+            "code": code, "site": URL(string: "https://a.b")!,  // A URL.
+            "map": Data([1, 2]), "seats": 70_000, "visits": Int64.max, "score": Float(1.5),
+            "colour": ["red"] as NSArray,
+        ]
+        request.propertiesToUpdate = values
+        try stack.execute(request)
+        func described(_ venue: Venue) -> String {
+            """
+            \(venue.name ?? "-") \(venue.price) \(venue.distance) \(venue.createdAt?.timeIntervalSinceReferenceDate ?? 0) \
+            \(venue.favorite) \(venue.rating ?? 0) \(venue.code?.uuidString ?? "-") \(venue.site?.absoluteString ?? "-") \
+            \(venue.map?.count ?? 0) \(venue.seats) \(venue.visits) \(venue.score) \(venue.colour?[0] as? String ?? "-")
+            """
+        }
+        let all = try stack.read(id, Venue.self, described)
+        #expect(all == "n 7 2.5 99.0 true 12.5 \(code.uuidString) https://a.b 2 70000 \(Int64.max) 1.5 red")
+        request.propertiesToUpdate = values.mapValues { _ in NSNull() }
+        try stack.execute(request)
+        #expect(try stack.read(id, Venue.self, described) == "- 0 0.0 0.0 false 0 - - 0 0 0 0.0 -")
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `CS-165 rows of sub-entities are changed too, unless the request leaves them out`(_ kind: StoreKind) throws {
+        let stack = try Stack(kind)
+        try stack.storeNumberedVenues(1)
+        _ = try stack.store(Bar.self) { bar, _ in bar.name = "bar" }
+        let request = NSBatchUpdateRequest(entityName: "Venue")
+        request.propertiesToUpdate = ["price": 5]
+        request.includesSubentities = false
+        try stack.execute(request)
+        #expect(try stack.all(Venue.self, nameAndPrice) == ["bar 0", "v0 5"])
+        request.includesSubentities = true
+        request.propertiesToUpdate = ["price": 6]
+        try stack.execute(request)
+        #expect(try stack.all(Venue.self, nameAndPrice) == ["bar 6", "v0 6"])
+        let bars = NSBatchUpdateRequest(entityName: "Bar")
+        bars.propertiesToUpdate = ["beers": NSExpression(format: "beers + price")]
+        try stack.execute(bars)
+        #expect(try stack.all(Bar.self) { "\($0.beers)" } == ["9"])
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `expressions see the rows as they were, also through relationships and collections`(_ kind: StoreKind) throws {
+        let stack = try Stack(kind)
+        let city = try stack.storeCity("Porto", population: 100)
+        try stack.storeNumberedVenues(3) { _, venue, context in venue.city = context.object(with: city) as? City }
+        let request = NSBatchUpdateRequest(entityName: "Venue")
+        request.predicate = NSPredicate(format: "city.name == 'Porto' AND city.venues.@count == 3")
+        request.propertiesToUpdate = [
+            "visits": NSExpression(format: "city.population + price"),
+            "distance": NSExpression(format: "city.venues.@count * 1.5"),
+            "price": NSExpression(format: "SUBQUERY(city.venues, $v, $v.price > 0).@count"),
+        ]
+        request.resultType = .updatedObjectsCountResultType
+        #expect(try stack.execute(request).value as? Int == 3)
+        let found = try stack.all(Venue.self) { "\($0.name ?? "") \($0.visits) \($0.distance) \($0.price)" }
+        #expect(found == ["v0 100 4.5 2", "v1 101 4.5 2", "v2 102 4.5 2"])
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `CS-166, 172 loaded objects keep their values, and their next save finds the conflict`(_ kind: StoreKind)
+        throws
+    {
+        let stack = try Stack(kind)
+        let id = try stack.storeNumberedVenues(1)[0]
+        let version = try stack.version(of: id)
+        let context = stack.context()
+        try context.performAndWait {
+            let venue = try context.get(id, Venue.self)
+            #expect(venue.price == 0)
+            let request = NSBatchUpdateRequest(entityName: "Venue")
+            request.propertiesToUpdate = ["price": 9]
+            try context.execute(request)
+            #expect(venue.price == 0 && !context.hasChanges)
+            venue.name = "mine"
+            #expect(try context.versionConflictsOfSave().map(\.sourceObject) == [venue])
+            context.refresh(venue, mergeChanges: true)
+            #expect(venue.price == 9 && venue.name == "mine")
+            try context.save()
+        }
+        #expect(try stack.version(of: id) == version + 2)
+        #expect(try stack.read(id, Venue.self, nameAndPrice) == "mine 9")
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `CS-170 a to-one relationship takes an object, an ID or NULL`(_ kind: StoreKind) throws {
+        let stack = try Stack(kind)
+        let (porto, faro) = (try stack.storeCity("Porto"), try stack.storeCity("Faro"))
+        try stack.storeNumberedVenues(2) { _, venue, context in venue.city = context.object(with: porto) as? City }
+        let request = NSBatchUpdateRequest(entityName: "Venue")
+        request.propertiesToUpdate = ["city": faro]
+        try stack.execute(request)
+        #expect(try stack.read(faro, City.self) { $0.venues.count } == 2)
+        #expect(try stack.read(porto, City.self) { $0.venues.count } == 0)
+        let context = stack.context()
+        try context.performAndWait {
+            request.predicate = NSPredicate(format: "name == 'v1'")
+            request.propertiesToUpdate = ["city": try context.get(porto, City.self)]
+            try context.execute(request)
+        }
+        #expect(try stack.all(Venue.self) { $0.city?.name ?? "" } == ["Faro", "Porto"])
+        request.predicate = nil
+        request.propertiesToUpdate = ["city": NSNull()]
+        try stack.execute(request)
+        #expect(try stack.all(Venue.self) { $0.city?.name ?? "nil" } == ["nil", "nil"])
+        #expect(try stack.problems() == [])
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `members of an ordered relationship come behind the others, and the owners' versions advance`(
+        _ kind: StoreKind
+    ) throws {
+        let stack = try Stack(kind)
+        let venues = try stack.storeNumberedVenues(2) { number, venue, context in
+            venue.photos = (0..<2).map { index in
+                let photo = Photo(context: context)
+                photo.title = "\(number)\(index)"
+                return photo
+            }
+        }
+        let versions = try venues.map { try stack.version(of: $0) }
+        let request = NSBatchUpdateRequest(entityName: "Photo")
+        request.predicate = NSPredicate(format: "title BEGINSWITH '0'")
+        request.propertiesToUpdate = ["venue": venues[1]]
+        try stack.execute(request)
+        #expect(try stack.read(venues[1], Venue.self) { $0.photos.compactMap(\.title) } == ["10", "11", "00", "01"])
+        #expect(try stack.read(venues[0], Venue.self) { $0.photos.count } == 0)
+        #expect(try venues.map { try stack.version(of: $0) } == versions.map { $0 + 1 })
+        #expect(try stack.problems() == [])
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `one side of a one-to-one relationship can be cleared, and the other follows`(_ kind: StoreKind) throws {
+        let stack = try Stack(kind)
+        try stack.storeNumberedVenues(2) { number, venue, context in
+            let licence = Licence(context: context)
+            licence.number = "\(number)"
+            venue.licence = licence
+        }
+        let request = NSBatchUpdateRequest(entityName: "Venue")
+        request.predicate = NSPredicate(format: "licence.number == '1'")
+        request.propertiesToUpdate = ["licence": NSNull()]
+        try stack.execute(request)
+        #expect(try stack.all(Licence.self) { "\($0.number ?? "") \($0.venue?.name ?? "nil")" } == ["0 v0", "1 nil"])
+        #expect(try stack.problems() == [])
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `what cannot be set is refused by name, and nothing is changed`(_ kind: StoreKind) throws {
+        let stack = try Stack(kind)
+        try stack.storeNumberedVenues(1)
+        let city = try stack.storeCity()
+        let licence = try stack.store(Licence.self) { licence, _ in licence.number = "1" }
+        let gone = try stack.storeCity("gone")
+        try stack.delete(gone)
+        let unsaved = stack.context()
+        let temporary = unsaved.performAndWait { City(context: unsaved).objectID }
+        let cases: [(String, Any, CocoaError.Code)] = [
+            ("tags", [city], .persistentStoreOperation), ("note", "x", .persistentStoreOperation),
+            ("nothing", 1, .persistentStoreOperation), ("price", "x", .persistentStoreOperation),
+            ("price", 40_000, .persistentStoreOperation), ("city", "x", .persistentStoreOperation),
+            ("city", licence, .persistentStoreOperation), ("licence", licence, .persistentStoreOperation),
+            ("city", temporary, .persistentStoreOperation), ("city", gone, .managedObjectReferentialIntegrity),
+            ("name", NSExpression(format: "price + 1"), .persistentStoreOperation),
+            ("price", NSExpression(format: "nothing + 1"), .persistentStoreOperation),
+            ("city", NSExpression(format: "city"), .persistentStoreOperation),
+            ("map", NSExpression(format: "map"), .persistentStoreOperation),
+        ]
+        for (name, value, code) in cases {
+            let request = NSBatchUpdateRequest(entityName: "Venue")
+            request.propertiesToUpdate = [name: value, "distance": 5.0]
+            let error = #expect(throws: CocoaError.self, "\(name)") { try stack.execute(request) }
+            #expect(error?.code == code, "\(name) \(value)")
+            #expect(error?.localizedDescription.contains("\"\(name)\"") == true, "\(error?.localizedDescription ?? "")")
+        }
+        let empty = NSBatchUpdateRequest(entityName: "Venue")
+        #expect(throws: CocoaError.self) { try stack.execute(empty) }
+        let range = NSBatchUpdateRequest(entityName: "Venue")
+        range.propertiesToUpdate = ["price": NSExpression(format: "price + 40000"), "distance": 5.0]
+        #expect(throws: CocoaError.self) { try stack.execute(range) }
+        #expect(try stack.all(Venue.self) { "\($0.price) \($0.distance)" } == ["0 0.0"])
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `an update that would break a uniqueness constraint changes nothing and names it`(_ kind: StoreKind) throws {
+        let stack = try Stack(kind)
+        for email in ["a", "b"] { _ = try stack.store(User.self) { user, _ in user.email = email } }
+        let request = NSBatchUpdateRequest(entityName: "User")
+        request.propertiesToUpdate = ["email": "c", "age": 3]
+        let error = #expect(throws: CocoaError.self) { try stack.execute(request) }
+        #expect(error?.code == .managedObjectConstraintMerge)
+        #expect(error?.localizedDescription.contains("email") == true)
+        #expect(try stack.all(User.self) { "\($0.email) \($0.age)" } == ["a 0", "b 0"])
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `CS-174 saves and unknown requests are refused`(_ kind: StoreKind) throws {
+        let stack = try Stack(kind)
+        let save = NSSaveChangesRequest(inserted: [], updated: [], deleted: [], locked: nil)
+        #expect(throws: CocoaError.self) { try stack.execute(save) }
+        let context = stack.context()
+        try context.performAndWait {
+            let request = NSBatchUpdateRequest(entityName: "Venue")
+            request.propertiesToUpdate = ["price": 1]
+            let result = try stack.coordinator.execute(request, with: context)
+            #expect((result as? NSBatchUpdateResult)?.result as? Bool == true)
+            #expect(request.entity.name == "Venue")
+        }
+    }
+}

@@ -1,0 +1,136 @@
+import TestSupport
+import Testing
+
+@testable import CoreData
+
+@Suite("Batch inserts and uniqueness constraints")
+struct BatchUpsertTests {
+    private func stackWithUser(_ kind: StoreKind) throws -> (Stack, NSManagedObjectID) {
+        let stack = try Stack(kind)
+        let id = try stack.store(User.self) { user, _ in
+            user.email = "a"
+            user.name = "stored"
+            user.age = 40
+        }
+        return (stack, id)
+    }
+
+    private let rows: [[String: Any]] = [
+        ["email": "a", "name": "new"], ["email": "b", "name": "first", "age": 1], ["email": "b", "name": "second"],
+    ]
+
+    private func users(_ stack: Stack) throws -> [String] {
+        try stack.all(User.self) { "\($0.email) \($0.name ?? "nil") \($0.age)" }
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `CS-177 under the error policy nothing is inserted, and the error names the rows that clash`(_ kind: StoreKind)
+        throws
+    {
+        let (stack, id) = try stackWithUser(kind)
+        let context = stack.context()
+        try context.performAndWait {
+            let error = #expect(throws: CocoaError.self) {
+                try context.execute(NSBatchInsertRequest(entityName: "User", objects: rows))
+            }
+            #expect(error?.code == .managedObjectConstraintMerge)
+            let conflicts = try #require(
+                error?.userInfo[NSPersistentStoreSaveConflictsErrorKey] as? [NSConstraintConflict]
+            )
+            #expect(conflicts.map(\.constraint) == [["email"], ["email"]])
+            #expect(conflicts.map { $0.constraintValues["email"] as? String } == ["a", "b"])
+            #expect(conflicts.map(\.databaseObject?.objectID) == [id, nil])
+            #expect(conflicts[0].databaseSnapshot?["name"] as? String == "stored")
+            let text = error?.localizedDescription ?? ""
+            #expect(text.contains("row 0 (email) with the stored p1") && text.contains("row 2 (email)"))
+        }
+        #expect(try users(stack) == ["a stored 40"])
+        // The keys that were not used are given to others.
+        let next = try stack.store(User.self) { user, _ in user.email = "next" }
+        #expect(next.key == 2)
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `CS-177 object-trump changes what was given, and the result tells both`(_ kind: StoreKind) throws {
+        let (stack, id) = try stackWithUser(kind)
+        let version = try stack.version(of: id)
+        let request = NSBatchInsertRequest(entityName: "User", objects: rows)
+        request.resultType = .objectIDs
+        let ids = try #require(
+            try stack.execute(request, .mergeByPropertyObjectTrump).value as? [NSManagedObjectID]
+        )
+        #expect(try users(stack) == ["a new 40", "b second 1"])
+        #expect(ids.count == 2 && ids.last == id)
+        #expect(try stack.version(of: id) == version + 1)
+        #expect(try stack.problems() == [])
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `CS-177 an object handler changes what is not a default`(_ kind: StoreKind) throws {
+        let (stack, _) = try stackWithUser(kind)
+        var isDone = false
+        let request = NSBatchInsertRequest(entityName: "User") { (object: NSManagedObject) -> Bool in
+            guard let user = object as? User, !isDone else { return true }
+            user.email = "a"
+            user.name = "new"
+            isDone = true
+            return false
+        }
+        request.resultType = .count
+        #expect(try stack.execute(request, .mergeByPropertyObjectTrump).value as? Int == 1)
+        #expect(try users(stack) == ["a new 40"])
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `CS-177 overwrite replaces the stored row, store-trump and rollback leave it`(_ kind: StoreKind) throws {
+        let (stack, _) = try stackWithUser(kind)
+        let request = NSBatchInsertRequest(entityName: "User", objects: rows)
+        request.resultType = .count
+        #expect(try stack.execute(request, .mergeByPropertyStoreTrump).value as? Int == 1)
+        #expect(try users(stack) == ["a stored 40", "b first 1"])
+        #expect(try stack.execute(request, .rollback).value as? Int == 0)
+        #expect(try users(stack) == ["a stored 40", "b first 1"])
+        #expect(try stack.execute(request, .overwrite).value as? Int == 2)
+        #expect(try users(stack) == ["a new 0", "b second 0"])
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `a changed row is merged as changed, and conflicts with those who had the old one`(_ kind: StoreKind) throws {
+        let (stack, id) = try stackWithUser(kind)
+        let (following, still) = (stack.context("following"), stack.context("still"))
+        following.automaticallyMergesChangesFromParent = true
+        let users = try [following, still].map { context in
+            try context.performAndWait {
+                let user = try context.get(id, User.self)
+                #expect(user.name == "stored")
+                return UncheckedSendable(user)
+            }
+        }
+        let request = NSBatchInsertRequest(entityName: "User", objects: rows)
+        try stack.execute(request, .mergeByPropertyObjectTrump)
+        following.performAndWait { #expect(users[0].value.name == "new") }
+        try still.performAndWait {
+            #expect(users[1].value.name == "stored")
+            users[1].value.age = 41
+            let conflicts = try still.versionConflictsOfSave()
+            #expect(conflicts.count == 1)
+        }
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `values that two stored rows have between them are never merged`(_ kind: StoreKind) throws {
+        let entity = GuideModel.entity("Thing", NSManagedObject.self)
+        entity.properties = [GuideModel.attribute("one", .string), GuideModel.attribute("two", .string)]
+        entity.uniquenessConstraints = [["one"], ["two"]]
+        let model = NSManagedObjectModel()
+        model.entities = [entity]
+        let stack = try Stack(kind, model: model)
+        try stack.execute(
+            NSBatchInsertRequest(entityName: "Thing", objects: [["one": "a", "two": "a"], ["one": "b", "two": "b"]])
+        )
+        let request = NSBatchInsertRequest(entityName: "Thing", objects: [["one": "a", "two": "b"]])
+        let error = #expect(throws: CocoaError.self) { try stack.execute(request, .mergeByPropertyObjectTrump) }
+        #expect(error?.code == .managedObjectConstraintMerge)
+        #expect(try stack.count("Thing") == 2)
+    }
+}

@@ -1,0 +1,134 @@
+import CoreData
+import TestSupport
+import Testing
+
+@Suite("Asking for history by a fetch request")
+struct HistoryPredicateTests {
+    private let stack: Stack
+    private let city: NSManagedObjectID
+
+    /// Four transactions: two cities by "a" and "b", a change by "a", a deletion without an author.
+    init() throws {
+        stack = try Stack.recording()
+        city = try stack.saveCity("one", author: "a")
+        let second = try stack.saveCity("two", author: "b")
+        let id = city
+        try stack.write(author: "a") { context in
+            let city = try #require(try context.existingObject(with: id) as? City)
+            city.name = "changed"
+            Tag(context: context).title = "t"
+            return city
+        }
+        try stack.change(second, City.self) { city, context in context.delete(city) }
+    }
+
+    private func request(
+        _ entity: NSEntityDescription?,
+        _ format: String,
+        _ arguments: Any...
+    ) -> NSFetchRequest<any NSFetchRequestResult> {
+        let request = NSFetchRequest<any NSFetchRequestResult>()
+        request.entity = entity
+        request.predicate = NSPredicate(format: format, argumentArray: arguments)
+        return request
+    }
+
+    private func transactions(_ format: String, _ arguments: Any...) throws -> [Int64] {
+        let fetch = NSFetchRequest<any NSFetchRequestResult>()
+        fetch.entity = NSPersistentHistoryTransaction.entityDescription(with: stack.context())
+        fetch.predicate = NSPredicate(format: format, argumentArray: arguments)
+        let result = try stack.coordinator.result(.fetchHistory(withFetch: fetch))
+        return try #require(result as? [NSPersistentHistoryTransaction]).map(\.transactionNumber)
+    }
+
+    private func changes(_ format: String, _ arguments: Any...) throws -> [NSPersistentHistoryChange] {
+        let fetch = NSFetchRequest<any NSFetchRequestResult>()
+        fetch.entity = NSPersistentHistoryChange.entityDescription(with: stack.context())
+        fetch.predicate = NSPredicate(format: format, argumentArray: arguments)
+        let result = try stack.coordinator.result(.fetchHistory(withFetch: fetch))
+        return try #require(result as? [NSPersistentHistoryChange])
+    }
+
+    @Test
+    func `CS-199 predicates on transactions see the author, the number, the time and the changes`() throws {
+        #expect(try transactions("author == %@", "a") == [1, 3])
+        #expect(try transactions("author != %@", "a") == [2, 4])
+        #expect(try transactions("author == nil") == [4])
+        #expect(try transactions("transactionNumber > %@", 2) == [3, 4])
+        #expect(try transactions("transactionNumber IN %@", [1, 4]) == [1, 4])
+        let third = try stack.transactions()[2]
+        #expect(try transactions("token == %@", third.token) == [3])
+        #expect(try transactions("timestamp < %@", Date.distantPast).isEmpty)
+        #expect(try transactions("storeID == %@", try #require(stack.store.identifier)).count == 4)
+        #expect(try transactions("ANY changes.changedObjectID == %@", city) == [1, 3])
+        #expect(try transactions("changes.@count > 1") == [3])
+        let process = ProcessInfo.processInfo.processName
+        #expect(try transactions("processID == %@ AND contextName == nil AND bundleID == ''", process).count <= 4)
+    }
+
+    @Test
+    func `CS-199 a request for changes answers changes`() throws {
+        #expect(try changes("changedObjectID == %@", city).map(\.changeType) == [.insert, .update])
+        #expect(try changes("changeType == %@", NSPersistentHistoryChangeType.delete.rawValue).count == 1)
+        #expect(try changes("transaction.author == %@", "a").count == 3)
+        #expect(try changes("changedEntity == %@", city.entity).count == 4)
+        #expect(try changes("'name' IN updatedProperties").map(\.changedObjectID) == [city])
+        #expect(try changes("changeID == 1").map(\.transaction?.transactionNumber) == [1])
+    }
+
+    @Test
+    func `the form of the answer, a limit and a token go together with a predicate`() throws {
+        let context = stack.context()
+        let entity = NSPersistentHistoryChange.entityDescription(with: context)
+        let request = NSPersistentHistoryChangeRequest.fetchHistory(after: try stack.transactions()[0].token)
+        request.fetchRequest = self.request(entity, "changeType != 2")
+        #expect((try stack.coordinator.result(request) as? [NSPersistentHistoryChange])?.count == 3)
+        request.resultType = .count
+        #expect(try stack.coordinator.result(request) as? Int == 3)
+        request.resultType = .transactionsOnly
+        let owners = try #require(try stack.coordinator.result(request) as? [NSPersistentHistoryTransaction])
+        #expect(owners.map(\.transactionNumber) == [2, 3])
+        request.resultType = .objectIDs
+        #expect((try stack.coordinator.result(request) as? [NSManagedObjectID])?.count == 3)
+        request.resultType = .changesOnly
+        request.fetchRequest?.fetchLimit = 2
+        #expect((try stack.coordinator.result(request) as? [NSPersistentHistoryChange])?.count == 2)
+        let limited = NSPersistentHistoryChangeRequest.fetchHistory(after: NSPersistentHistoryToken?.none)
+        limited.fetchRequest = NSPersistentHistoryTransaction.fetchRequest
+        limited.fetchRequest?.fetchLimit = 3
+        let first = try #require(try stack.coordinator.result(limited) as? [NSPersistentHistoryTransaction])
+        #expect(first.map(\.transactionNumber) == [1, 2, 3])
+        limited.fetchRequest?.predicate = NSPredicate(format: "author == %@", "a")
+        limited.fetchRequest?.fetchLimit = 1
+        limited.resultType = .changesOnly
+        #expect((try stack.coordinator.result(limited) as? [NSPersistentHistoryChange])?.map(\.changeID) == [1])
+    }
+
+    @Test
+    func `CS-200 the entities need no context once a store with a history was opened`() {
+        let (transaction, change) = (NSPersistentHistoryTransaction.self, NSPersistentHistoryChange.self)
+        #expect(transaction.entityDescription?.name == "Transaction")
+        #expect(transaction.entityDescription === transaction.entityDescription(with: stack.context()))
+        #expect(change.entityDescription?.name == "Change")
+        #expect(change.fetchRequest?.entity === change.entityDescription)
+        #expect(transaction.fetchRequest !== transaction.fetchRequest)
+        #expect(transaction.entityDescription?.attributesByName["author"]?.attributeType == .stringAttributeType)
+    }
+
+    @Test
+    func `CS-201 sort descriptors, offsets, other entities and unknown properties are refused`() throws {
+        func refusal(_ change: (NSFetchRequest<any NSFetchRequestResult>) -> Void) throws -> CocoaError? {
+            let fetch = try #require(NSPersistentHistoryTransaction.fetchRequest)
+            change(fetch)
+            return historyError { _ = try stack.coordinator.result(.fetchHistory(withFetch: fetch)) }
+        }
+        let sorted = try refusal { $0.sortDescriptors = [NSSortDescriptor(key: "author", ascending: true)] }
+        #expect(sorted?.code == .persistentStoreOperation)
+        #expect(try refusal { $0.fetchOffset = 1 }?.code == .persistentStoreOperation)
+        #expect(try refusal { $0.fetchLimit = -1 }?.code == .persistentStoreOperation)
+        #expect(try refusal { $0.entity = city.entity }?.code == .persistentStoreOperation)
+        let unknown = try refusal { $0.predicate = NSPredicate(format: "writer == 'a'") }
+        #expect(unknown?.code == .persistentStoreOperation && unknown?.localizedDescription.contains("writer") == true)
+        #expect(try refusal { _ in } == nil)
+    }
+}
