@@ -53,11 +53,13 @@ struct FollowerTests {
             try context.save()
         }
         let follower = try coordinator.followRemoteChanges(into: [context])
-        let merged = NotificationCenter.default.notifications(
-            named: NSManagedObjectContext.didMergeChangesObjectIDsNotification,
-            object: context
-        )
-        async let first = Self.firstIn(merged) { await context.perform { (try? context.city().population) == 5 } }
+        let (merges, merge) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
+        let token = NotificationCenter.default.addObserver(
+            forName: NSManagedObjectContext.didMergeChangesObjectIDsNotification,
+            object: context,
+            queue: nil
+        ) { _ in merge.yield() }
+        defer { NotificationCenter.default.removeObserver(token) }
 
         await #expect(processExitsWith: .success) { [store = store as SharedStore] in
             let context = try store.context(options: FollowerTests.options)
@@ -67,22 +69,12 @@ struct FollowerTests {
             }
         }
 
-        #expect(await first)
+        for await _ in merges where try await context.perform({ try context.city().population == 5 }) { break }
         try await context.perform {
             let city = try context.city()
             #expect(city.population == 5 && !city.hasChanges)
         }
         follower.stop()
-    }
-
-    /// Waits until a notification comes after which `condition` holds.
-    private static func firstIn(
-        _ notifications: NotificationCenter.Notifications,
-        where condition: @Sendable () async -> Bool
-    ) async -> Bool {
-        if await condition() { return true }
-        for await _ in notifications where await condition() { return true }
-        return false
     }
 
     @Test func `after catching up contexts show what was committed before, whatever their staleness interval`()
