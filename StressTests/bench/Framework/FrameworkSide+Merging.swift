@@ -1,5 +1,4 @@
 import CoreData
-import Synchronization
 
 extension FrameworkSide {
     /// W15: what one context has saved is merged into others that hold the same objects, loaded.
@@ -10,24 +9,21 @@ extension FrameworkSide {
             return context
         }
         let held = try contexts.map { context in try context.performAndWait { try loaded(context, scale: scale) } }
-        let saved = Mutex<Notification?>(nil)
+        let saved = PostedNotification()
         let writer = stack.context
         let token = NotificationCenter.default.addObserver(
             forName: .NSManagedObjectContextDidSave,
             object: writer,
             queue: nil
         ) { notification in
-            nonisolated(unsafe) let notification = notification
-            // Nobody else has it: it is read once the save is over.
-            saved.withLock { $0 = notification }
+            saved.notification = notification
         }
         try writer.performAndWait {
             for venue in try loaded(writer, scale: scale) { venue.price = venue.price & 0x3FFF + 1 }
             try writer.save()
         }
         NotificationCenter.default.removeObserver(token)
-        nonisolated(unsafe) let notification = saved.withLock { $0 }
-        guard let notification else { throw BenchError("The save posted nothing") }
+        guard let notification = saved.notification else { throw BenchError("The save posted nothing") }
 
         let clock = ContinuousClock()
         let start = clock.now
@@ -47,4 +43,10 @@ extension FrameworkSide {
         request.returnsObjectsAsFaults = false
         return try context.fetch(request)
     }
+}
+
+/// What a save has posted.
+private final class PostedNotification: @unchecked Sendable {
+    // @unchecked Sendable: it is written during the save and read afterwards, both by the thread that waits for the save.
+    var notification: Notification?
 }

@@ -4,9 +4,15 @@ import StrataSQLite
 extension BatchTransaction {
     /// Deletes the rows of a batch: with one statement where nothing hangs on them, else by way of tables of what is doomed.
     func delete(_ deletion: BatchDeletion, _ entity: EntityMapping) throws {
-        let rows = try RowSelection(deletion.rows, entity, file.queries)
+        var rows = try RowSelection(deletion.rows, entity, file.queries)
         if DoomedRows.areNeeded(for: entity, mapping) {
             try delete(rows, entity)
+        } else if history != nil {
+            // They are recorded before they go, and a window has to be the same both times.
+            if !rows.isPlain { rows = try fixed(rows, entity) }
+            try list(rows.select("t0.Z_PK, t0.Z_ENT"), rows.bindings, \.deleted)
+            try recordDeletions()
+            changes.count += try run("DELETE FROM \(entity.table) AS t0\(rows.restriction)", rows.bindings)
         } else {
             changes.count += try change(
                 "DELETE FROM \(entity.table) AS t0\(rows.restriction)",
@@ -27,6 +33,7 @@ extension BatchTransaction {
         for link in doomed.links { try release(link, doomed) }
         for table in doomed.tables { try noteObsoleteFiles(table, doomed) }
         for table in doomed.tables { try listDoomed(table, doomed) }
+        try recordDeletions()
         for table in doomed.tables {
             changes.count += try run("DELETE FROM \(table.name) WHERE Z_PK IN (\(doomed.keys(of: table.root)))")
         }

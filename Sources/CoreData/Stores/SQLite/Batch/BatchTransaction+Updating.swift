@@ -34,7 +34,7 @@ extension BatchTransaction {
     }
 
     /// The same rows, whatever changes meanwhile: by their keys, in a temporary table.
-    private func fixed(_ rows: RowSelection, _ entity: EntityMapping) throws -> RowSelection {
+    func fixed(_ rows: RowSelection, _ entity: EntityMapping) throws -> RowSelection {
         try run("CREATE TABLE IF NOT EXISTS temp.strata_meant (k INTEGER PRIMARY KEY)")
         try run("DELETE FROM temp.strata_meant")
         try run("INSERT INTO temp.strata_meant (k) \(rows.select("t0.Z_PK"))", rows.bindings)

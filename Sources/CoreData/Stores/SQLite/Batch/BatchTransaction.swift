@@ -9,8 +9,10 @@ final class BatchTransaction {
     let file: OpenSQLiteFile
     let connection: Connection
     var mapping: SQLMapping { file.mapping }
+    /// Where changes are recorded; `nil` if the store keeps no history.
+    let history: HistoryWriter?
     /// Whether the rows that are changed have to be listed.
-    var listsRows: Bool { batch.listsRows }
+    var listsRows: Bool { batch.listsRows || history != nil }
 
     /// What has changed so far.
     var changes = BatchChanges()
@@ -23,6 +25,7 @@ final class BatchTransaction {
         self.batch = batch
         self.file = file
         self.connection = connection
+        history = HistoryWriter(file, connection, author: batch.author, contextName: batch.contextName)
     }
 
     /// Writes everything.
@@ -38,6 +41,7 @@ final class BatchTransaction {
             }
         }
         noteTriggers()
+        try recordHistory()
     }
 
     // MARK: - Statements
