@@ -185,7 +185,6 @@ struct HeldVersionTests {
             writers.async(group: group) {
                 let context = stack.context("writer \(number)")
                 context.performAndWait {
-                    context.mergePolicy = NSMergePolicy.rollback
                     context.stalenessInterval = 0
                     while !isOver.load(ordering: .relaxed) {
                         guard let cities = try? context.fetch(citiesByName()) else { continue }
