@@ -147,22 +147,16 @@ struct HeldVersionTests {
             try stack.change(changed, Venue.self) { venue, _ in venue.map = new }
             try stack.delete(deleted)
         }
-        #expect(try files().count == 3)
+        // A batch update keeps the new data in its rows.
+        let newFiles = inBatches ? 0 : 1
+        #expect(try files().count == 2 + newFiles)
         try context.inside { () throws in
             #expect(try context.get(changed, Venue.self).map == old)
             #expect(try context.get(deleted, Venue.self).map == old)
             try context.setQueryGenerationFrom(nil)
         }
-        #expect(try files().count == 1)
+        #expect(try files().count == newFiles)
         #expect(try stack.read(changed, Venue.self) { $0.map } == new)
-        let again = try stack.pinnedContext("again")
-        let all = NSBatchDeleteRequest(fetchRequest: NSFetchRequest<NSFetchRequestResult>(entityName: "Venue"))
-        try again.inside { () throws in
-            try again.execute(all)
-            #expect(try again.get(changed, Venue.self).map?.first == 2)
-            try again.setQueryGenerationFrom(nil)
-        }
-        #expect(try files() == [])
     }
 
     @Test func `external data of rows that nobody holds goes with the save`() throws {
@@ -193,7 +187,6 @@ struct HeldVersionTests {
             writers.async(group: group) {
                 let context = stack.context("writer \(number)")
                 context.performAndWait {
-                    context.mergePolicy = NSMergePolicy.rollback
                     context.stalenessInterval = 0
                     while !isOver.load(ordering: .relaxed) {
                         guard let cities = try? context.fetch(citiesByName()) else { continue }
