@@ -192,4 +192,4 @@ final class Mail: Sendable {
 }
 
 /// Hears of changes, and leaves it at that.
-private final class QuietDelegate: NSFetchedResultsControllerDelegate {}
+private final class QuietDelegate: NSObject, NSFetchedResultsControllerDelegate {}
