@@ -80,7 +80,8 @@ enum Workload: String, CaseIterable {
     /// Whether the work starts from an empty database.
     var startsEmpty: Bool {
         switch self {
-        case .insert, .insertInBatches, .insertHistory, .changeHistory, .batchDelete, .batchInsert, .remoteChange, .jobQueue:
+        case .insert, .insertInBatches, .insertHistory, .changeHistory, .batchDelete, .batchInsert, .remoteChange,
+            .jobQueue:
             true
         default: false
         }
