@@ -135,9 +135,10 @@ struct ChildSave {
         }
         // References are set when all objects that they may lead to are there.
         for pair in all { mendReferences(of: pair.target, pair.target.layout.referenceSlots) }
-        for pair in updated { update(pair) }
+        // Their inverses know of it already.
+        let moved = Set(updated.filter { update($0) }.map { ObjectIdentifier($0.target) })
         all.append(contentsOf: updated)
-        for pair in all { applyRelationships(pair) }
+        for pair in all { applyRelationships(pair, moved) }
         for pair in deleted { parent.deleteForChild(pair.target) }
         return all.map { ($0.object, $0.target) }
     }
@@ -164,15 +165,18 @@ struct ChildSave {
         return target
     }
 
-    private func update(_ pair: Pair) {
-        guard !pair.changed.isEmpty, let row = pair.object.current else { return }
+    /// Takes over the changed attributes and to-one relationships of an object.
+    ///
+    /// - Returns: Whether inverse relationships were kept in step.
+    private func update(_ pair: Pair) -> Bool {
+        guard !pair.changed.isEmpty, let row = pair.object.current else { return false }
         let target = pair.target
         let changed = target.layout.slots.filter { pair.changed.contains($0.index) }
         if target.current?.buffer === pair.object.extras?.base?.buffer {
             // Nobody else has changed the object: the child's row is the parent's new one.
             target.takeOver(row)
             mendReferences(of: target, changed.filter { $0.kind == .reference })
-            return
+            return false
         }
         for slot in changed {
             if slot.kind == .reference {
@@ -182,6 +186,7 @@ struct ChildSave {
                 target.take(slot, from: row)
             }
         }
+        return true
     }
 
     /// Lets references in a row of the child's name what the parent knows, and drops those to what it has deleted.
@@ -219,18 +224,18 @@ struct ChildSave {
     /// Changes the parent's to-many relationships as the child has.
     ///
     /// Both sides of a relationship are changed in the child, so each is taken over by itself.
-    private func applyRelationships(_ pair: Pair) {
+    private func applyRelationships(_ pair: Pair, _ moved: Set<ObjectIdentifier>) {
         guard let extras = pair.object.extras else { return }
         let target = pair.target
         for slot in target.layout.toMany where !slot.isTransient {
             guard let state = extras.toMany[slot.index], state.hasChanges else { continue }
             if slot.isOrdered { _ = target.loadedMembers(slot) }
             for case let member? in state.removed.map({ resolved($0, near: target) })
-            where belongs(member, to: target, slot) != true {
+            where mayChange(member, of: target, slot, moved, isAddition: false) {
                 target.changeToMany(slot) { $0.remove(member) }
             }
             for case let member? in state.addedInOrder.map({ resolved($0, near: target) })
-            where belongs(member, to: target, slot) != false {
+            where mayChange(member, of: target, slot, moved, isAddition: true) {
                 target.changeToMany(slot) { $0.add(member) }
             }
             let name = OrderName(object: ObjectIdentifier(pair.object), index: slot.index)
@@ -244,16 +249,24 @@ struct ChildSave {
         }
     }
 
-    /// Whether a member's to-one relationship, which has been taken over, leads to the owner; `nil` where none tells.
+    /// Whether a change of membership is to be taken over: where the member's own to-one relationship tells, that decides, since
+    /// siblings may have moved the member meanwhile.
     ///
-    /// Siblings may have moved the member meanwhile. A member that the child has deleted belongs to nobody.
-    private func belongs(_ member: ObjectReference, to owner: NSManagedObject, _ slot: ToManySlot) -> Bool? {
+    /// `moved`: Objects whose inverse relationships are in step already.
+    private func mayChange(
+        _ member: ObjectReference,
+        of owner: NSManagedObject,
+        _ slot: ToManySlot,
+        _ moved: Set<ObjectIdentifier>,
+        isAddition: Bool
+    ) -> Bool {
         guard let inverse = slot.relationship.inverseRelationship, !inverse.isToMany,
             let object = parent.registered(member, near: owner), !object.isFault,
             let back = object.layout.slot(named: inverse.name), back.kind == .reference,
             !deletedTargets.contains(ObjectIdentifier(object))
-        else { return nil }
-        return object.readableRow().reference(back)?.key == owner.key
+        else { return true }
+        guard !moved.contains(ObjectIdentifier(object)) else { return false }
+        return (object.readableRow().reference(back)?.key == owner.key) == isAddition
     }
 }
 

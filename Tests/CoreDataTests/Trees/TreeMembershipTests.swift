@@ -1,0 +1,104 @@
+import CoreData
+import TestSupport
+import Testing
+
+@Suite("Trees: who belongs to whom, when others move the same objects")
+struct TreeMembershipTests {
+    /// Three stored cities, and a venue in the first.
+    private func prepare(_ stack: Stack) throws -> (cities: [NSManagedObjectID], venue: NSManagedObjectID) {
+        let cities = try (0..<3).map { try stack.storeCity("\($0)") }
+        let venue = try stack.store(Venue.self) { venue, context in
+            venue.city = context.object(with: cities[0]) as? City
+        }
+        return (cities, venue)
+    }
+
+    private func move(_ venue: NSManagedObjectID, to city: NSManagedObjectID, in context: NSManagedObjectContext) throws
+    {
+        try context.performAndWait { try context.get(venue, Venue.self).city = try context.get(city, City.self) }
+    }
+
+    /// In which of the cities the venue is by its own account, and in which by theirs.
+    private func places(_ venue: NSManagedObjectID, _ cities: [NSManagedObjectID], in context: NSManagedObjectContext)
+        throws -> [Int]
+    {
+        try context.performAndWait {
+            let object = try context.get(venue, Venue.self)
+            let own = cities.firstIndex { $0 == object.city?.objectID } ?? -1
+            let theirs = try cities.indices.filter { try context.get(cities[$0], City.self).venues.contains(object) }
+            return [own] + theirs
+        }
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `a move that the parent has made too is no change of the child's any more`(_ kind: StoreKind) throws {
+        let stack = try Stack(kind)
+        let (cities, venue) = try prepare(stack)
+        let (parent, child) = stack.pair()
+        try move(venue, to: cities[1], in: child)
+        try move(venue, to: cities[1], in: parent)
+        child.performAndWait { child.refreshAllObjects() }
+        try move(venue, to: cities[0], in: parent)
+        child.performAndWait { child.refreshAllObjects() }
+        #expect(try places(venue, cities, in: child) == [0, 0])
+        try child.saveAndWait()
+        #expect(try places(venue, cities, in: parent) == [0, 0])
+        try parent.saveAndWait()
+        #expect(try places(venue, cities, in: stack.context()) == [0, 0])
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `what was moved here and elsewhere is here where it was moved to, and nowhere else`(_ kind: StoreKind) throws {
+        let stack = try Stack(kind)
+        let (cities, venue) = try prepare(stack)
+        let (parent, child) = stack.pair()
+        try move(venue, to: cities[1], in: child)
+        try move(venue, to: cities[2], in: parent)
+        try child.performAndWait { child.refresh(try child.existingObject(with: venue), mergeChanges: true) }
+        #expect(try places(venue, cities, in: child) == [1, 1])
+        try child.saveAndWait()
+        #expect(try places(venue, cities, in: parent) == [1, 1])
+        try parent.saveAndWait()
+        #expect(try places(venue, cities, in: stack.context()) == [1, 1])
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `siblings that move one object leave it in one place`(_ kind: StoreKind) throws {
+        let stack = try Stack(kind)
+        let (cities, venue) = try prepare(stack)
+        let parent = stack.context("parent")
+        let (first, second) = (parent.child("first"), parent.child("second"))
+        try move(venue, to: cities[1], in: first)
+        try move(venue, to: cities[2], in: second)
+        try first.saveAndWait()
+        try second.saveAndWait()
+        #expect(try places(venue, cities, in: parent) == [2, 2])
+        try move(venue, to: cities[0], in: first)
+        try first.saveAndWait()
+        #expect(try places(venue, cities, in: parent) == [0, 0])
+        try parent.saveAndWait()
+        #expect(try places(venue, cities, in: stack.context()) == [0, 0])
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `a merge of a move leaves what was moved here in one place`(_ kind: StoreKind) throws {
+        let stack = try Stack(kind)
+        let (cities, venue) = try prepare(stack)
+        let (context, other) = (stack.context(), stack.context("other"))
+        context.automaticallyMergesChangesFromParent = true
+        try move(venue, to: cities[1], in: context)
+        try move(venue, to: cities[2], in: other)
+        try other.saveAndWait()
+        #expect(try places(venue, cities, in: context) == [1, 1])
+        try context.saveAndWait()
+        #expect(try places(venue, cities, in: stack.context()) == [1, 1])
+        try move(venue, to: cities[0], in: context)
+        try move(venue, to: cities[0], in: other)
+        other.performAndWait { other.mergePolicy = NSMergePolicy.mergeByPropertyObjectTrump }
+        try other.saveAndWait()
+        #expect(try places(venue, cities, in: context) == [0, 0])
+        try move(venue, to: cities[2], in: other)
+        try other.saveAndWait()
+        #expect(try places(venue, cities, in: context) == [2, 2])
+    }
+}
