@@ -13,6 +13,7 @@ let package = Package(
         .library(name: "CoreData", targets: ["CoreData"]),
         .executable(name: "strata", targets: ["strata"]),
         .executable(name: "DebianIndex", targets: ["DebianIndexProgram"]),
+        .executable(name: "JobQueue", targets: ["JobQueueProgram"]),
     ],
     targets: [
         // MARK: - Library
@@ -49,12 +50,28 @@ let package = Package(
             dependencies: ["DebianIndex"],
             path: "Sources/Examples/DebianIndex/Program"
         ),
+        .target(
+            name: "JobQueue",
+            dependencies: ["CoreData"],
+            path: "Sources/Examples/JobQueue",
+            exclude: ["Program"],
+            resources: [.copy("JobQueue.xcdatamodeld")]
+        ),
+        .executableTarget(
+            name: "JobQueueProgram",
+            dependencies: ["JobQueue"],
+            path: "Sources/Examples/JobQueue/Program"
+        ),
         .executableTarget(
             name: "bench",
-            dependencies: ["CoreData", "CStrataSQLite"],
+            dependencies: ["CoreData", "CStrataSQLite", "JobQueue"],
             path: "StressTests/bench"
         ),
-        .executableTarget(name: "stress", dependencies: ["CoreData"], path: "StressTests/stress"),
+        .executableTarget(
+            name: "stress",
+            dependencies: ["CoreData", "CStrataSQLite"],
+            path: "StressTests/stress"
+        ),
 
         // MARK: - Tests
 
@@ -65,7 +82,9 @@ let package = Package(
         .testTarget(name: "StrataMacrosTests", dependencies: ["StrataMacroExpansion", "CoreData"]),
         .testTarget(
             name: "CoreDataTests",
-            dependencies: ["CoreData", "StrataSQLite", "StrataLocks", "TestSupport", "StrataInspector", "DebianIndex"]
+            dependencies: [
+                "CoreData", "StrataSQLite", "StrataLocks", "TestSupport", "StrataInspector", "DebianIndex", "JobQueue",
+            ]
         ),
     ],
     swiftLanguageModes: [.v6]

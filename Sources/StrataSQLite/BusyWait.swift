@@ -5,13 +5,18 @@ import Synchronization
 /// Waits for locks on the file that a connection outside of this pool holds: jittered back-off up to a deadline.
 ///
 /// SQLite has no queue between processes. Pauses double from 50 µs up to 5 ms, and each is shortened by a random share
-/// of up to a half, so that two waiters do not keep arriving at the same moments and a waiter of long standing sees a free
-/// lock about as often as a new one. Confined like its connection.
+/// of up to a half, so that two waiters do not keep arriving at the same moments. A writer that has waited for some
+/// milliseconds asks the others to let it go first (``WaitSign``), and looks more often as long as they do. Confined like its
+/// connection.
 final class BusyWait {
     /// How long to keep trying.
     var timeout: Double
     /// Ends the wait early.
     var cancellation: Cancellation?
+    /// A connection that is to stop what it does, rather than go on without the lock, when a wait was in vain.
+    var interrupted: OpaquePointer?
+    /// Of a connection that writes: asks other processes to let this one go first.
+    var sign: WaitSign?
     /// How long the wait at hand has taken, or the last one took.
     private(set) var waited: Double = 0
 
@@ -23,6 +28,7 @@ final class BusyWait {
 
     private static let shortestPause = 50e-6
     private static let longestPause = 5e-3
+    private static let longestPauseWithSign = 5e-4
 
     init(timeout: Double) {
         self.timeout = timeout
@@ -38,8 +44,13 @@ final class BusyWait {
         } else {
             waited = Double(Self.now() &- start) / 1e9
         }
-        guard waited < timeout, cancellation?.isCancelled != true else { return false }
-        let pause = min(Self.longestPause, Self.shortestPause * Double(1 << min(attempt, 10)))
+        guard waited < timeout, cancellation?.isCancelled != true else {
+            if let interrupted { sqlite3_interrupt(interrupted) }
+            return false
+        }
+        if let sign, waited >= WaitSign.threshold { sign.putUp() }
+        let longest = sign?.isUp == true ? Self.longestPauseWithSign : Self.longestPause
+        let pause = min(longest, Self.shortestPause * Double(1 << min(attempt, 10)))
         let jittered = min(pause * Double.random(in: 0.5...1), timeout - waited)
         waiting.store(true, ordering: .relaxed)
         usleep(UInt32(max(jittered * 1e6, 1)))

@@ -38,8 +38,8 @@ package final class Connection: @unchecked Sendable {
     let busyWait: BusyWait
     /// Pages in the write-ahead log after the last commit of this connection.
     let log = LogSize()
-    /// What the log held when this connection last checkpointed.
-    var checkpointedPages: Int32 = 0
+    /// When to see to the log next.
+    var upkeep = LogUpkeep()
     /// Which trace handler of the pool is installed.
     var traceGeneration = 0
 
@@ -256,7 +256,8 @@ package final class Connection: @unchecked Sendable {
         if extended.primary == .busy {
             let waited = busyWait.takeWaited()
             if busyWait.cancellation?.isCancelled == true { return .cancelled(operation) }
-            let text = SQLiteError.timedOut(operation, after: waited, blocker: .otherConnection)
+            let holder = path == ":memory:" ? nil : LockHolder.writing(to: path)
+            let text = SQLiteError.timedOut(operation, after: waited, blocker: .otherConnection, holder: holder)
             return SQLiteError(
                 code: extended,
                 message: "\(String(cString: sqlite3_errmsg(handle))): \(text.message)",

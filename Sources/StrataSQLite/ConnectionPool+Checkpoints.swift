@@ -1,9 +1,13 @@
 import CStrataSQLite
 
+// A checkpoint copies the write-ahead log into the file. SQLite 3.7.0 to 3.51.2 can damage the file if the log starts over while a
+// checkpoint begins, which takes two processes that checkpoint and one that commits. So here whoever copies holds SQLite's write
+// lock, on a connection of its own since a transaction cannot checkpoint: nobody commits meanwhile, in any process.
+
 extension ConnectionPool {
     /// How far a checkpoint goes.
     package enum CheckpointMode: Sendable {
-        /// Copies what no reader is in the way of; waits for nobody.
+        /// Copies what no reader is in the way of; waits for no reader.
         case passive
         /// Waits for readers, so that the next write starts the log over.
         case restart
@@ -25,7 +29,12 @@ extension ConnectionPool {
     /// - Throws: `busy` if writers or readers were in the way until the deadline.
     @discardableResult
     package func checkpoint(_ mode: CheckpointMode, timeout: Double? = nil) throws -> Bool {
-        try writeWithoutTransaction(timeout: timeout) { try Self.checkpoint($0, mode) }
+        try writeWithoutTransaction(timeout: timeout) { connection in
+            // Without a log there is nothing to copy.
+            guard isWriteAheadLogged else { return true }
+            let isComplete = try copyLog(connection, timeout: connection.busyWait.timeout)
+            return mode == .passive ? isComplete : try Self.checkpoint(connection, mode)
+        }
     }
 
     /// Checkpoints after a commit, if the log has grown enough.
@@ -35,26 +44,68 @@ extension ConnectionPool {
     /// The commit is durable in the log already, so a checkpoint that fails takes nothing from it: the log stays, and the
     /// next commit tries again, after an I/O error on a new connection.
     func checkpointIfDue(_ connection: Connection) {
-        let pages = connection.log.pages
-        // Fewer pages than at the last time: the log has started over.
-        if pages < connection.checkpointedPages { connection.checkpointedPages = 0 }
-        guard isWriteAheadLogged, opening.checkpointPages > 0,
-            pages - connection.checkpointedPages >= opening.checkpointPages
+        let (pages, step) = (connection.log.pages, opening.checkpointPages)
+        guard isWriteAheadLogged, step > 0, connection.upkeep.isCopyDue(pages, step: step),
+            // Who is writing just now will checkpoint, or this connection will after its next commit.
+            (try? copyLog(connection, timeout: Self.copyPatience)) != nil
         else { return }
-        connection.checkpointedPages = pages
-        let isOverdue = pages >= options.restartPages
-        connection.busyWait.timeout = Self.restartPatience
-        _ = try? Self.checkpoint(connection, isOverdue ? .restart : .passive)
+        connection.upkeep.noteCopy(pages)
+        let limit = options.restartPages
+        let patience = connection.upkeep.restartPatience(pages, limit: limit, timeout: options.timeout)
+        guard let patience, state.withLock({ $0.snapshotCount }) == 0 else { return }
+        connection.busyWait.timeout = patience
+        _ = try? Self.checkpoint(connection, .restart)
     }
 
-    /// How long a commit waits for readers to leave a log that has grown too long, in seconds.
-    private static let restartPatience = 0.05
+    /// How long a commit waits for the write lock of another process, in seconds.
+    private static let copyPatience = 0.02
+
+    /// Copies what no reader is in the way of, while nobody can write.
+    private func copyLog(_ connection: Connection, timeout: Double) throws(SQLiteError) -> Bool {
+        let guardian = try logGuardian()
+        guardian.busyWait.timeout = timeout
+        do {
+            try guardian.run(.beginImmediate)
+            let isComplete = try Self.checkpoint(connection, .passive)
+            try guardian.run(.rollback)
+            return isComplete
+        } catch {
+            endTransaction(guardian)
+            if guardian.isBroken || guardian.isInTransaction { closeLogGuardian() }
+            throw error
+        }
+    }
 
     private static func checkpoint(_ connection: Connection, _ mode: CheckpointMode) throws(SQLiteError) -> Bool {
         var pagesInLog: Int32 = 0
         var pagesCopied: Int32 = 0
-        let code = sqlite3_wal_checkpoint_v2(connection.handle, nil, mode.rawValue, &pagesInLog, &pagesCopied)
+        // One that gets no write lock would go on as a passive one.
+        if mode != .passive { connection.busyWait.interrupted = connection.handle }
+        defer { connection.busyWait.interrupted = nil }
+        var code = sqlite3_wal_checkpoint_v2(connection.handle, nil, mode.rawValue, &pagesInLog, &pagesCopied)
+        if code == SQLITE_INTERRUPT { code = SQLITE_BUSY }
         guard code == SQLITE_OK else { throw connection.failure(code, .checkpoint, sql: nil) }
         return pagesInLog == pagesCopied
+    }
+
+    // MARK: - The guardian
+
+    /// The connection that keeps others from writing, opened when it is first needed.
+    ///
+    /// By the holder of the turn.
+    private func logGuardian() throws(SQLiteError) -> Connection {
+        if let known = state.withLock({ $0.logGuardian }) { return known }
+        let guardian = try opening.openLogGuardian()
+        state.withLock { $0.logGuardian = guardian }
+        return guardian
+    }
+
+    /// By the holder of the turn, or once the pool is idle.
+    func closeLogGuardian() {
+        let guardian = state.withLock { state in
+            defer { state.logGuardian = nil }
+            return state.logGuardian
+        }
+        guardian?.close()
     }
 }

@@ -54,13 +54,26 @@ extension ConnectionPool {
         connection.busyWait.timeout = max(timeout - waited, 0)
         if let cancellation { connection.setCancellation(cancellation) }
         do {
-            try connection.run(.beginImmediate)
+            try beginImmediate(connection, cancellation)
         } catch {
             var error = error
             error.operation = .begin
+            // The wait for other threads is part of it.
+            error.wait?.seconds += waited
             throw error
         }
         return lease
+    }
+
+    private func beginImmediate(_ connection: Connection, _ cancellation: Cancellation?) throws(SQLiteError) {
+        guard let sign else { return try connection.run(.beginImmediate) }
+        sign.deferToOthers(cancellation)
+        connection.busyWait.sign = sign
+        defer {
+            connection.busyWait.sign = nil
+            sign.takeDown()
+        }
+        try connection.run(.beginImmediate)
     }
 
     /// Runs `body` inside a write transaction: commits if it returns, rolls back if it throws.
@@ -118,6 +131,7 @@ extension ConnectionPool {
             throw error
         }
         beforeNextWriter()
+        noteCommit()
         checkpointIfDue(connection)
     }
 

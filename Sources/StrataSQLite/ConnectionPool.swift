@@ -7,12 +7,12 @@ import Synchronization
 ///
 /// - **Reads do not queue behind writes.** A reader waits only if ``PoolOptions/maximumReaders`` others are reading.
 /// - **Writes are exclusive and fair.** Within the process, threads write in the order they came, over all pools of
-///   a file. Between processes every transaction begins IMMEDIATE, with jittered back-off.
+///   a file. Between processes every transaction begins IMMEDIATE, with jittered back-off, and who has waited goes first.
 /// - **No wait is for ever.** Each has a deadline, and its error says how long it took and who was in the way.
 /// - **A transaction is all or nothing.** A lease that ends without a commit rolls back. A commit that fails is rolled back; after an
 ///   I/O error, a failed sync above all, the connection is closed too, as a repeated sync may claim success for lost data.
-/// - **The log stays bounded.** The writer checkpoints after commits, one connection a process at a time. Closing the last pool leaves
-///   neither `-wal` nor `-shm`.
+/// - **The log stays bounded.** Writers checkpoint after commits, one connection at a time over all processes, and outwait readers
+///   that keep a grown log from starting over. Closing the last pool leaves neither `-wal` nor `-shm`.
 ///
 /// With another `journal_mode`, readers and the writer do wait for each other, inside the same deadline.
 ///
@@ -38,6 +38,10 @@ package final class ConnectionPool: Sendable {
     package let isReadOnly: Bool
 
     let turn: FileTurn
+    /// Asks other processes to let this one write; `nil` of a database in memory.
+    ///
+    /// Used by the holder of the turn only, which makes it safe to share.
+    nonisolated(unsafe) let sign: WaitSign?
     let opening: DatabaseOpening
     let readers: ReaderShelf
     let traceGeneration = Atomic<Int>(0)
@@ -47,7 +51,11 @@ package final class ConnectionPool: Sendable {
         var isClosed = false
         /// The writer, or `nil` until it is opened again after an I/O error; used by the holder of the turn only.
         var writer: Connection?
+        /// Holds the write lock while the writer checkpoints; used by the holder of the turn only.
+        var logGuardian: Connection?
         var snapshotCount = 0
+        /// By those who watch for commits.
+        var commitObservers: [ObjectIdentifier: @Sendable () -> Void] = [:]
         var trace: TraceHandler?
         var traceDetail: TraceDetail = []
     }
@@ -73,12 +81,14 @@ package final class ConnectionPool: Sendable {
             opening = try DatabaseOpening(path: ":memory:", options: options)
             first = try opening.openMemory()
             turn = FileTurn()
+            sign = nil
             isReadOnly = false
         case .file(let path):
             opening = try DatabaseOpening(path: path, options: options)
             if case .readOnly = options.access { isReadOnly = true } else { isReadOnly = false }
             first = isReadOnly ? try opening.openFirstReader() : try opening.openWriter()
             turn = FileTurn.forFile(at: opening.path)
+            sign = isReadOnly ? nil : WaitSign(database: opening.path)
         }
         self.isReadOnly = isReadOnly
         self.opening = opening
@@ -115,6 +125,7 @@ package final class ConnectionPool: Sendable {
     ///
     /// By the holder of the turn.
     func closeWriter() {
+        closeLogGuardian()
         let writer = state.withLock { state in
             defer { state.writer = nil }
             return state.writer

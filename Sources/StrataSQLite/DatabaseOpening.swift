@@ -68,6 +68,13 @@ struct DatabaseOpening: Sendable {
         return connection
     }
 
+    /// Opens the connection that holds the write lock during checkpoints, and reads and writes nothing.
+    func openLogGuardian() throws(SQLiteError) -> Connection {
+        let connection = try open(access: .readWrite, cacheKiB: 16)
+        connection.leaveLogOnClose()
+        return connection
+    }
+
     /// Opens the one connection of a database in memory.
     func openMemory() throws(SQLiteError) -> Connection {
         let connection = try open(access: .readWriteCreate, cacheKiB: options.writerCacheKiB)

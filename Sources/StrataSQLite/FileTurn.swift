@@ -4,8 +4,7 @@ import Synchronization
 /// The turn to write to one file, shared by every pool of this process that has the file open.
 ///
 /// SQLite lets one connection write at a time but does not queue those who wait. Within a process this turn does, in the order
-/// of asking; only its holder begins a write transaction or a checkpoint. The latter matters beyond fairness: SQLite 3.7.0 to
-/// 3.51.2 can damage a file when two connections checkpoint at once while a third commits.
+/// of asking; only its holder begins a write transaction or a checkpoint.
 final class FileTurn: Sendable {
     private let semaphore = FairSemaphore(permits: 1)
     private let owner = Atomic<UInt>(0)

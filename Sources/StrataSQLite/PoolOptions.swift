@@ -33,7 +33,7 @@ package struct PoolOptions: Sendable {
 
     /// Pages in the write-ahead log after which a commit copies it into the file, as far as readers allow.
     package var checkpointPages: Int32 = 1000
-    /// Pages after which a checkpoint also waits, for some milliseconds, for readers to leave the log so that it can start over.
+    /// Pages after which a checkpoint also waits for readers to leave the log so that it can start over; see ``LogUpkeep``.
     package var restartPages: Int32 = 8000
 
     package var statementCacheLimit = 128

@@ -27,13 +27,19 @@ public struct SQLiteError: Error, Sendable {
             case otherConnection = "another process, or a foreign connection of this one"
         }
 
-        package let seconds: Double
+        package var seconds: Double
         package let blocker: Blocker
+        /// The process in the way, where the system tells.
+        package let holder: LockHolder?
 
-        package init(seconds: Double, blocker: Blocker) {
+        package init(seconds: Double, blocker: Blocker, holder: LockHolder? = nil) {
             self.seconds = seconds
             self.blocker = blocker
+            self.holder = holder
         }
+
+        /// For whom the call waited.
+        package var blockerText: String { holder?.description ?? blocker.rawValue }
     }
 
     /// The primary code; ``extendedCode`` has the detail.
@@ -45,7 +51,7 @@ public struct SQLiteError: Error, Sendable {
     package let sql: String?
     package var operation: Operation
     /// Set when the error is a time-out.
-    package let wait: Wait?
+    package var wait: Wait?
 
     package init(
         code: ResultCode,
@@ -76,14 +82,16 @@ public struct SQLiteError: Error, Sendable {
         _ operation: Operation,
         after seconds: Double,
         blocker: Wait.Blocker,
+        holder: LockHolder? = nil,
         extendedCode: ResultCode = .busy
     ) -> SQLiteError {
         let time = (seconds * 1000).rounded() / 1000
+        let wait = Wait(seconds: seconds, blocker: blocker, holder: holder)
         return SQLiteError(
             code: extendedCode,
-            message: "gave up after waiting \(time) s for \(blocker.rawValue)",
+            message: "gave up after waiting \(time) s for \(wait.blockerText)",
             operation: operation,
-            wait: Wait(seconds: seconds, blocker: blocker)
+            wait: wait
         )
     }
 }

@@ -17,12 +17,18 @@ enum Bench {
             print(BenchOptions.help)
             return
         }
+        if let part = options.part { return try part.run(in: options.folder) }
         if let workload = options.child {
             _ = try FrameworkSide.run(workload, in: options.folder, scale: Scale(venues: options.rows))
             print(ResidentMemory.peak ?? 0)
             return
         }
 
+        if !options.only.isEmpty { try compare(options) }
+        if !options.concurrent.isEmpty { try compareCrews(options) }
+    }
+
+    private static func compare(_ options: BenchOptions) throws {
         var comparisons: [Comparison] = []
         try Harness(options: options, raw: RawSide.self, framework: FrameworkSide.self).run { comparison in
             comparisons.append(comparison)
@@ -31,6 +37,16 @@ enum Bench {
         }
         print("\(options.rows) rows, medians of \(options.runs) runs")
         for line in Comparison.table(comparisons) { print(line) }
+    }
+
+    private static func compareCrews(_ options: BenchOptions) throws {
+        var outcomes: [ConcurrentBench.Outcome] = []
+        try ConcurrentBench(options: options, raw: RawSide.self, framework: FrameworkSide.self).run { outcome in
+            outcomes.append(outcome)
+            if let path = options.json { try append(outcome.json, to: path) }
+        }
+        print("\(options.rows) rows, \(options.seconds) s a run, medians of \(options.runs) runs")
+        for line in ConcurrentBench.lines(outcomes) { print(line) }
     }
 
     private static func append(_ line: String, to path: String) throws {

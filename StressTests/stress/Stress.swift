@@ -1,35 +1,40 @@
 import CoreData
 
-/// The program: runs a scenario from a seed, judges what it recorded, and says so in a line and an exit code.
+/// The program: runs scenarios from a seed, judges what they recorded, and says so in lines and an exit code.
 @main
 enum Stress {
     static func main() {
-        let options: StressOptions
+        var arguments = CommandLine.arguments.dropFirst()
         do {
-            options = try StressOptions.parse(CommandLine.arguments.dropFirst())
-        } catch {
-            finish("stress: \(error.localizedDescription)", .harnessError)
-        }
-        guard !options.showsHelp else { finish(StressOptions.help, .clean, to: .standardOutput) }
-
-        var worst = StressExit.clean
-        for kind in options.stores {
-            let report: Report
-            do {
-                report = try Bank(options: options, kind: kind).run()
-            } catch {
-                finish("stress: \(error.localizedDescription)", .harnessError)
+            if arguments.first == "red" {
+                arguments.removeFirst()
+                exit(try RedLane.run(Array(arguments)).rawValue)
             }
-            print(options.json ? report.json : report.line)
-            for finding in report.findings.prefix(20) { print("  \(finding)") }
-            worst = max(worst, report.exit)
+            if arguments.first == "child" { try ChildRoles.run(Array(arguments.dropFirst())) }
+            let options = try StressOptions.parse(arguments)
+            if options.showsHelp {
+                say(StressOptions.help)
+                exit(StressExit.clean.rawValue)
+            }
+            exit(try run(options).rawValue)
+        } catch {
+            FileHandle.standardError.write(Data("stress: \(describe(error))\n".utf8))
+            exit(StressExit.harnessError.rawValue)
         }
-        exit(worst.rawValue)
     }
 
-    private static func finish(_ text: String, _ code: StressExit, to file: FileHandle = .standardError) -> Never {
-        file.write(Data((text + "\n").utf8))
-        exit(code.rawValue)
+    private static func run(_ options: StressOptions) throws -> StressExit {
+        if !options.json { say("stress: seed \(options.seed), SQLite \(Report.sqliteVersion), \(Report.build) build") }
+        var worst = StressExit.clean
+        for scenario in options.scenarios {
+            for kind in scenario.stores where options.store == nil || options.store == kind {
+                let report = try Run(scenario, options, kind).report()
+                say(options.json ? report.json : report.line)
+                for finding in report.tally.findings.prefix(20) { say("  \(finding)") }
+                worst = max(worst, report.exit)
+            }
+        }
+        return worst
     }
 }
 
@@ -57,3 +62,6 @@ enum StressExit: Int32, Comparable {
         }
     }
 }
+
+/// Writes a line to standard output at once, as whoever reads it may be waiting.
+func say(_ line: String) { FileHandle.standardOutput.write(Data((line + "\n").utf8)) }

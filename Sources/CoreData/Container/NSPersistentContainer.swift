@@ -10,7 +10,7 @@ import Synchronization
 ///
 /// Any thread may use it once its stores are loaded.
 open class NSPersistentContainer: NSObject, @unchecked Sendable {
-    // @unchecked Sendable: constants, and the descriptions behind their mutex.
+    // @unchecked Sendable: constants, and what changes behind mutexes.
 
     /// The name, which also names the default store file.
     public let name: String
@@ -22,6 +22,7 @@ open class NSPersistentContainer: NSObject, @unchecked Sendable {
     public let viewContext: NSManagedObjectContext
 
     private let descriptions: Mutex<UncheckedBox<[NSPersistentStoreDescription]>>
+    let following = Mutex(Following())
 
     /// Which stores ``loadPersistentStores(completionHandler:)`` opens.
     ///
@@ -81,8 +82,13 @@ open class NSPersistentContainer: NSObject, @unchecked Sendable {
     open func loadPersistentStores(
         completionHandler block: @escaping (NSPersistentStoreDescription, (any Error)?) -> Void
     ) {
+        let follows = followsRemoteChanges
         for description in persistentStoreDescriptions where !isLoaded(description) {
-            persistentStoreCoordinator.addPersistentStore(with: description, completionHandler: block)
+            if follows { prepareToFollow(description) }
+            persistentStoreCoordinator.addPersistentStore(with: description) { description, error in
+                if follows, error == nil { self.follow() }
+                block(description, error)
+            }
         }
     }
 

@@ -37,7 +37,7 @@ struct DictionaryFetch {
 
     func count() throws -> Int {
         if stores.count == 1 {
-            return try prepared?.count(stores[0], plan) ?? stores[0].store.count(for: plan.asked(of: stores[0]))
+            return try prepared?.count(stores[0], plan) ?? stores[0].reader.count(for: plan.asked(of: stores[0]))
         }
         guard plan.grouping == nil else { return try values().count }
         let plan = plan.rows
@@ -45,7 +45,7 @@ struct DictionaryFetch {
             try stores.reduce(0) { sum, store in
                 let count =
                     try prepared?.count(store, plan.unordered)
-                    ?? store.store.count(for: plan.unordered.asked(of: store))
+                    ?? store.reader.count(for: plan.unordered.asked(of: store))
                 return sum + count
             }
         )
@@ -106,7 +106,7 @@ struct DictionaryFetch {
     }
 
     private func values(in store: OpenStore, _ plan: DictionaryPlan) throws -> FetchedValues {
-        try prepared?.values(store, plan) ?? store.store.values(for: plan.asked(of: store))
+        try prepared?.values(store, plan) ?? store.reader.values(for: plan.asked(of: store))
     }
 
     /// The results of several stores in one order, of which each store has told no more than can be needed.
@@ -157,10 +157,12 @@ extension NSManagedObjectContext {
         return FetchPlanner(model: model)
     }
 
-    /// The open stores that may hold what a fetch asks for.
+    /// The open stores that may hold what a fetch asks for, as the context sees them.
     ///
     /// - Throws: `persistentStoreOperation` (134070) if the coordinator has no store for the entity.
     final func storesToAsk(_ plan: FetchPlan, _ affected: [NSPersistentStore]?) throws -> [OpenStore] {
-        try coordinator?.openStores(for: plan, affected) ?? []
+        guard let coordinator else { return [] }
+        if let pinned = try pinnedStoresForReading() { return try pinned.stores(for: plan, affected) }
+        return try coordinator.openStores(for: plan, affected)
     }
 }

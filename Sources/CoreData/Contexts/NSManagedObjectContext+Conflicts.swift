@@ -84,8 +84,10 @@ extension NSManagedObjectContext {
     private func yieldOrders(of object: NSManagedObject) {
         guard let extras = object.extras else { return }
         for slot in object.layout.toMany where slot.isOrdered && !slot.isTransient {
-            guard extras.toMany[slot.index]?.hasChanges == true else { continue }
-            extras.toMany[slot.index]?.yieldOrder(to: storedMembers(of: slot, ownedBy: object))
+            guard extras.toMany[slot.index]?.hasChanges == true,
+                let stored = storedMembers(of: slot, ownedBy: object)
+            else { continue }
+            extras.toMany[slot.index]?.yieldOrder(to: stored)
         }
     }
 

@@ -59,6 +59,7 @@ extension NSManagedObjectContext {
 
     /// The newest row: of the cache if it is fresh enough, else of the store.
     final func newestRow(key: Int64, layout: EntityLayout, store: OpenStore, prefetched: Row?) throws -> Row? {
+        let store = try seen(store)
         let cached = store.cache.row(key, root: layout.rootNumber)
         if let cached, isFreshEnough(cached) { return cached }
         if cached == nil, let prefetched, store.isOpen,
@@ -69,7 +70,7 @@ extension NSManagedObjectContext {
         let read = store.cache.beginRead()
         defer { store.cache.endRead(read) }
         // A store of one's own is told who asks.
-        guard let row = try ConfinementScope.enter(self, { try store.store.row(forKey: key, in: layout) }) else {
+        guard let row = try ConfinementScope.enter(self, { try store.reader.row(forKey: key, in: layout) }) else {
             return nil
         }
         var rows = [row]
@@ -83,16 +84,21 @@ extension NSManagedObjectContext {
     }
 
     /// The cached row, if it is fresh enough.
-    final func freshRow(_ key: Int64, root: Int, _ store: OpenStore) -> Row? {
+    ///
+    /// Of a child `nil`: its parent may see something else than the newest.
+    final func freshRow(_ key: Int64, root: Int, _ store: OpenStore) throws -> Row? {
+        guard upward == nil else { return nil }
+        let store = try seen(store)
         guard let row = store.cache.row(key, root: root), isFreshEnough(row) else { return nil }
         return row
     }
 
     /// The rows that the store has of some keys, newer ones of the row cache in their place.
     final func storedRows(forKeys keys: [Int64], in layout: EntityLayout, _ store: OpenStore) throws -> [Row] {
+        let store = try seen(store)
         let read = store.cache.beginRead()
         defer { store.cache.endRead(read) }
-        var rows = try ConfinementScope.enter(self) { try store.store.rows(forKeys: keys, in: layout) }
+        var rows = try ConfinementScope.enter(self) { try store.reader.rows(forKeys: keys, in: layout) }
         store.cache.offer(&rows, root: layout.rootNumber, read: read)
         return rows
     }
@@ -104,9 +110,10 @@ extension NSManagedObjectContext {
         memberRoot: Int,
         _ store: OpenStore
     ) throws -> Memberships {
+        let store = try seen(store)
         let read = store.cache.beginRead()
         defer { store.cache.endRead(read) }
-        var found = try ConfinementScope.enter(self) { try store.store.memberships(of: slot, ownedBy: owners) }
+        var found = try ConfinementScope.enter(self) { try store.reader.memberships(of: slot, ownedBy: owners) }
         store.cache.offer(&found.rows, root: memberRoot, read: read)
         return found
     }
@@ -114,6 +121,8 @@ extension NSManagedObjectContext {
     /// Remembers at which commit faults of a store were given their rows in advance.
     final func notePrefetch(_ store: OpenStore, _ commits: UInt64, _ count: Int) {
         let slot = store.slot
+        // Rows of a version that a hook has unpinned meanwhile are not what the context sees.
+        guard store === self.store(at: Int32(slot)) else { return }
         while prefetches.count <= slot { prefetches.append(Prefetch()) }
         guard !prefetches[slot].began(at: commits) else { return }
         if prefetches[slot].hasBegun {
@@ -132,7 +141,8 @@ extension NSManagedObjectContext {
     struct Prefetch {
         /// `nil` before the first fetch.
         ///
-        /// Held by the coordinator, which the context holds and which never drops the stores that it has had.
+        /// Held by the coordinator, which the context holds and which never drops the stores that it has had; a version
+        /// by the context itself, which forgets this first.
         private var store: Unmanaged<OpenStore>?
         private var commits: UInt64 = 0
 
@@ -141,6 +151,12 @@ extension NSManagedObjectContext {
         init(_ store: OpenStore, _ commits: UInt64) {
             self.store = Unmanaged.passUnretained(store)
             self.commits = commits
+        }
+
+        /// As it was before the context moved to another version: what was read then is not the newest.
+        var outdated: Prefetch {
+            guard let store else { return self }
+            return Prefetch(store._withUnsafeGuaranteedRef { $0.base }, .max)
         }
 
         var hasBegun: Bool { store != nil }
@@ -155,17 +171,24 @@ extension NSManagedObjectContext {
         }
     }
 
-    /// What the store, or the parent, holds of a to-many relationship.
-    final func storedMembers(of slot: ToManySlot, ownedBy object: NSManagedObject) -> [ObjectReference] {
-        guard !slot.isTransient, !object.flags.contains(.inserted) else { return [] }
+    /// What the store, or the parent, holds of a to-many relationship; `nil` if that cannot be read just now.
+    ///
+    /// Why not was reported, for those who cannot throw: the relationship has to stay a fault, to be read at the next touch.
+    final func storedMembers(of slot: ToManySlot, ownedBy object: NSManagedObject) -> [ObjectReference]? {
         do {
-            if upward != nil { return try parentMembers(of: slot, ownedBy: object) }
-            guard object.key > 0, let store = store(at: object.storeSlot) else { return [] }
-            return try members(of: slot, ownedBy: object.reference, in: store)
+            return try readMembers(of: slot, ownedBy: object)
         } catch {
             coordinator?.report(error, "reading \"\(slot.name)\" of \(object.objectID)")
-            return []
+            return nil
         }
+    }
+
+    /// What the store, or the parent, holds of a to-many relationship.
+    final func readMembers(of slot: ToManySlot, ownedBy object: NSManagedObject) throws -> [ObjectReference] {
+        guard !slot.isTransient, !object.flags.contains(.inserted) else { return [] }
+        if upward != nil { return try parentMembers(of: slot, ownedBy: object) }
+        guard object.key > 0, let store = store(at: object.storeSlot) else { return [] }
+        return try members(of: slot, ownedBy: object.reference, in: store)
     }
 
     /// Marks an object whose row has gone as deleted.

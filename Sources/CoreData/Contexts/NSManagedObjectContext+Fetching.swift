@@ -332,7 +332,7 @@ struct ContextFetch {
         else { return nil }
         var partial = plan.asked(of: store)
         partial.wantedSlots = slots
-        return context.partialObjects(from: try store.store.rows(for: partial), slots, storeSlot: Int32(store.slot))
+        return context.partialObjects(from: try store.reader.rows(for: partial), slots, storeSlot: Int32(store.slot))
     }
 
     private func objects(from store: OpenStore, _ plan: FetchPlan) throws -> [NSManagedObject] {
@@ -366,17 +366,17 @@ struct ContextFetch {
         let read = store.cache.beginRead()
         defer { store.cache.endRead(read) }
         let commits = store.cache.commits
-        var rows = try store.store.rows(for: plan.asked(of: store))
+        var rows = try store.reader.rows(for: plan.asked(of: store))
         store.cache.offer(&rows, root: plan.layout.rootNumber, read: read)
         return (rows, commits)
     }
 
     private func references(in store: OpenStore, _ plan: FetchPlan) throws -> [ObjectReference] {
-        try prepared?.references(store, plan) ?? store.store.references(for: plan.asked(of: store))
+        try prepared?.references(store, plan) ?? store.reader.references(for: plan.asked(of: store))
     }
 
     private func count(in store: OpenStore, _ plan: FetchPlan) throws -> Int {
-        try prepared?.count(store, plan) ?? store.store.count(for: plan.asked(of: store))
+        try prepared?.count(store, plan) ?? store.reader.count(for: plan.asked(of: store))
     }
 }
 

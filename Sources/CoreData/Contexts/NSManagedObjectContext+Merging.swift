@@ -92,6 +92,8 @@ extension NSManagedObjectContext {
         // What was changed here before is an event, and an undo step, of its own.
         processPendingChanges()
         settleStrangers()
+        // What is merged is newer than what the context was pinned to.
+        advanceGeneration()
         readRowsToMerge(message.updated)
         for change in message.updated.compactMap(settled) {
             let slot = Int32(change.store.slot)
@@ -137,6 +139,7 @@ extension NSManagedObjectContext {
             sets.add(.insertedObjectIDs, idsOf: message.inserted)
             sets.add(.updatedObjectIDs, idsOf: message.updated)
             sets.add(.deletedObjectIDs, idsOf: message.deleted)
+            sets.add(queryGenerationToken)
         }
         observers.committed(message)
         downward.tellFollowers(message)
@@ -181,13 +184,13 @@ extension NSManagedObjectContext {
 
     /// The newest row of an object whose change is being merged.
     ///
-    /// An error of the store is reported, since a merge has nobody to throw it to; the object keeps its values.
-    private func mergedRow(of object: NSManagedObject) -> Row? {
+    /// An error of the store is reported, since a merge has nobody to throw it to.
+    private func mergedRow(of object: NSManagedObject) -> FaultResult {
         do {
-            return try newestRow(of: object)
+            return try newestRow(of: object).map { .found($0) } ?? .missing
         } catch {
             coordinator?.report(error, "merging a change of \(object.objectID)")
-            return nil
+            return .unreadable
         }
     }
 
@@ -207,16 +210,24 @@ extension NSManagedObjectContext {
         downward.noteState()
         if object.flags.contains(.gone) {
             // Its deletion was merged or found before, and somebody has brought the row back.
-            guard let row = mergedRow(of: object) else { return }
+            let found = mergedRow(of: object)
+            if case .missing = found { return }
             object.flags.remove([.gone, .deleted, .deletePropagated])
-            object.realise(row)
+            if case .found(let row) = found { object.realise(row) } else { object.turnIntoFault() }
         } else if object.isFault {
             // It will be filled with the newest row; the one that a fetch brought is not it any more.
             object.current = nil
             object.forgetMembers()
-        } else if let row = mergedRow(of: object) {
-            object.rebase(onto: row)
-            object.awake(fromSnapshotEvents: .refresh)
+        } else {
+            switch mergedRow(of: object) {
+            case .found(let row):
+                object.rebase(onto: row)
+                object.awake(fromSnapshotEvents: .refresh)
+            case .missing: break
+            case .unreadable:
+                // As a fault it is read again at the next touch. Changes would be lost with that: a save finds the conflict.
+                if !object.hasChanges { object.turnIntoFault() }
+            }
         }
         if object.flags.isDisjoint(with: [.eventInserted, .eventUpdated, .eventDeleted]) {
             noteEvent(object, .eventRefreshed)
@@ -278,7 +289,7 @@ extension ChangeMessage {
     }
 
     /// Forgets the cached rows of what was changed or deleted, so that they are read from the store.
-    fileprivate func invalidateRows() {
+    func invalidateRows() {
         var keys: [ObjectIdentifier: (store: OpenStore, byRoot: [Int: [Int64]])] = [:]
         for change in updated + deleted {
             keys[ObjectIdentifier(change.store), default: (change.store, [:])]

@@ -50,6 +50,10 @@ public let NSRefreshedObjectIDsKey = "refreshed_objectIDs"
 /// Key for the set of IDs of invalidated objects.
 public let NSInvalidatedObjectIDsKey = "invalidated_objectIDs"
 
+/// Key for the query generation of a pinned context, in its did-save and did-merge notifications: an
+/// ``NSQueryGenerationToken`` of the version that contains what was saved or merged.
+public let NSManagedObjectContextQueryGenerationKey = "newQueryGeneration"
+
 extension NSManagedObjectContext {
     /// The keys of the notifications' user info.
     public enum NotificationKey: String, Sendable {
@@ -67,6 +71,8 @@ extension NSManagedObjectContext {
         case invalidatedObjects = "invalidated"
         /// See `NSInvalidatedObjectIDsKey`.
         case invalidatedObjectIDs = "invalidated_objectIDs"
+        /// See `NSManagedObjectContextQueryGenerationKey`.
+        case queryGeneration = "newQueryGeneration"
         /// See `NSRefreshedObjectsKey`.
         case refreshedObjects = "refreshed"
         /// See `NSRefreshedObjectIDsKey`.

@@ -3,6 +3,9 @@ import Foundation
 extension NSManagedObjectContext {
     /// Brings an object up to date.
     ///
+    /// If the store cannot be read just now an object with changes keeps its values, and the error goes to the
+    /// coordinator's ``NSPersistentStoreCoordinator/unreportableErrorHandler``; a later save still finds a conflict.
+    ///
     /// - Parameters:
     ///   - object: An object of this context. Unsaved objects are left alone.
     ///   - flag: With `true` the stored values are read anew and the object's changes are put back on top; a later save
@@ -24,7 +27,13 @@ extension NSManagedObjectContext {
         } else if flag, object.hasChanges {
             // A refresh asks for the newest there is; the cache is as new as anything this coordinator has read or
             // saved.
-            if let row = try? newestRow(of: object) { object.rebase(onto: row) }
+            do {
+                if let row = try newestRow(of: object) { object.rebase(onto: row) }
+            } catch {
+                // A fault would be read again, but has lost its changes.
+                coordinator?.report(error, "refreshing \(object.objectID)")
+                return
+            }
             object.awake(fromSnapshotEvents: .refresh)
         } else {
             if object.hasChanges {
@@ -72,7 +81,8 @@ extension NSManagedObjectContext {
     /// Drops all unsaved changes, and the undo stack: values are as last fetched or saved, without a fetch.
     public func rollback() {
         assertCurrent(#function)
-        if propagatesDeletesAtEndOfEvent { propagateDeletes() }
+        // Delete rules that were not applied yet have nothing to do any more.
+        hasFreshDeletions = false
         forgetUndo()
         let objects = changedList
         changedList = []
@@ -126,6 +136,7 @@ extension NSManagedObjectContext {
         sweepThreshold = 4096
         permanentKeys = KeyMap()
         prefetches = []
+        advanceGeneration()
         batchedFetches = []
         resetCount += 1
         forgetUndo()

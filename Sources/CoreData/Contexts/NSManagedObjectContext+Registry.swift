@@ -43,14 +43,16 @@ extension NSManagedObjectContext {
     final func openStore(at slot: Int32) -> OpenStore? { coordinator?.openStore(at: Int(slot)) }
 
     /// The store of a slot, for code inside the scope: without a lock that other contexts take as well.
+    ///
+    /// Of a pinned context it is the version that the context sees, once it has read something.
     final func store(at slot: Int32) -> OpenStore? {
         let slot = Int(slot)
         if slot >= 0, slot < knownStores.count { return knownStores[slot] }
         guard let store = coordinator?.openStore(at: slot) else { return nil }
         while knownStores.count <= slot, let next = coordinator?.openStore(at: knownStores.count) {
-            knownStores.append(next)
+            knownStores.append(pinnedStores?.version(of: next) ?? next)
         }
-        return store
+        return slot >= 0 && slot < knownStores.count ? knownStores[slot] : store
     }
 
     private func tableIndex(storeSlot: Int32, root: Int) -> Int {

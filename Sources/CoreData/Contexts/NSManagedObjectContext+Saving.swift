@@ -130,7 +130,7 @@ extension NSManagedObjectContext {
             for conflict in conflicts {
                 if let read = reads.first(where: { $0.0 === conflict.store })?.1 { conflict.enterRow(read) }
             }
-            try resolve(conflicts, before, isLast: attempt == 100)
+            try seeingNewest { try resolve(conflicts, before, isLast: attempt == 100) }
         }
     }
 
@@ -216,6 +216,7 @@ extension NSManagedObjectContext {
 
     /// Tells the objects and everybody else what was saved.
     private func announce(_ saved: SavedChanges) {
+        advanceGeneration(now: true)
         for object in saved.objects { object.didSave() }
         // A handler may save again.
         isSaving = false
@@ -224,11 +225,13 @@ extension NSManagedObjectContext {
             sets.add(.updatedObjects, saved.updated)
             sets.add(.deletedObjects, saved.deleted)
             sets.add(ChangeMessage(saved, coordinator))
+            sets.add(queryGenerationToken)
         }
         post(.didSaveIDs) { sets in
             sets.add(.insertedObjectIDs, idsOf: saved.inserted)
             sets.add(.updatedObjectIDs, idsOf: saved.updated)
             sets.add(.deletedObjectIDs, idsOf: saved.deleted)
+            sets.add(queryGenerationToken)
         }
         if upward == nil { coordinator?.announce(saved, from: self) }
         announceInTree(saved)

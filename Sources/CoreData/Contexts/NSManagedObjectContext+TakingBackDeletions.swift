@@ -12,7 +12,7 @@ extension NSManagedObjectContext {
             takeBack(relationship, of: object, to: reference)
         }
         for slot in object.layout.toMany where !slot.isTransient {
-            for reference in storedMembers(of: slot, ownedBy: object) {
+            for reference in storedMembers(of: slot, ownedBy: object) ?? [] {
                 takeBack(slot.relationship, of: object, to: reference)
             }
         }

@@ -26,6 +26,7 @@ open class NSManagedObjectContext: NSObject, @unchecked Sendable {
         var coordinator: NSPersistentStoreCoordinator?
         var executor: ContextExecutor?
         var parent: NSManagedObjectContext?
+        var generation: QueryGeneration?
     }
 
     private let shared: Mutex<Shared>
@@ -80,6 +81,26 @@ open class NSManagedObjectContext: NSObject, @unchecked Sendable {
 
     /// The class of the last object that was made, and its entity.
     final var lastInsertion: (type: NSManagedObject.Type, entity: NSEntityDescription)?
+
+    // MARK: - Version of the stores
+
+    /// What the context is pinned to; `nil` if it sees the newest.
+    final var generation: QueryGeneration? {
+        didSet {
+            // What it was goes outside the lock, as a transaction may end with it.
+            let former = shared.withLock { [generation] shared in
+                defer { shared.generation = generation }
+                return shared.generation
+            }
+            _ = consume former
+        }
+    }
+    /// The same, on any thread.
+    final var sharedGeneration: QueryGeneration? { shared.withLock { $0.generation } }
+    /// The stores of the generation, from the first read on.
+    final var pinnedStores: PinnedStores?
+    /// Whether reads see the newest although the context is pinned, as a conflict is being resolved.
+    final var seesNewest = false
 
     // MARK: - Unsaved work
 

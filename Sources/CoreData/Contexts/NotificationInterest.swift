@@ -81,6 +81,11 @@ struct NotificationSets {
         userInfo[key.rawValue] = isEager ? set.ids : set
     }
 
+    /// Adds what the context is pinned to now, if it is.
+    mutating func add(_ token: NSQueryGenerationToken?) {
+        if let token { userInfo[NSManagedObjectContextQueryGenerationKey] = token }
+    }
+
     /// Adds what was saved in a form that other contexts may read on any thread, unlike the objects.
     mutating func add(_ message: @autoclosure () -> ChangeMessage) {
         if isEager { userInfo[ChangeMessage.key] = UncheckedBox(message()) }

@@ -10,7 +10,10 @@ public let NSSQLitePragmasOption = "NSSQLitePragmasOption"
 public let NSSQLiteAnalyzeOption = "NSSQLiteAnalyzeOption"
 /// Option: a Boolean; the file is rebuilt without free pages when it is added.
 public let NSSQLiteManualVacuumOption = "NSSQLiteManualVacuumOption"
-/// Option: for how many seconds to wait on a busy store before a call throws 134090.
+/// Option: for how many seconds a call waits in all, for other threads and other processes, before it throws 134090.
+///
+/// Default 240. The error says who waited, how long, and for which process where the system tells; a context whose save
+/// failed so is as it was before.
 public let NSPersistentStoreTimeoutOption = "NSPersistentStoreTimeoutOption"
 /// Option: the most connections that read at the same time.
 public let NSPersistentStoreConnectionPoolMaxSizeKey = "NSPersistentStoreConnectionPoolMaxSize"

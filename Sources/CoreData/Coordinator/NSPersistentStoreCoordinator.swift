@@ -138,11 +138,13 @@ open class NSPersistentStoreCoordinator: NSObject, @unchecked Sendable {
         }
     }
 
+    /// The contexts that merge what others save.
+    var followingContexts: [NSManagedObjectContext] { state.withLock { $0.followers.compactMap(\.context) } }
+
     /// Tells the contexts that follow what one has saved.
     func announce(_ saved: SavedChanges, from context: NSManagedObjectContext) {
         let collector = context.saveCollector
-        let followers = state.withLock { $0.followers.compactMap(\.context) }
-            .filter { $0 !== context && collector?.serves($0) != true }
+        let followers = followingContexts.filter { $0 !== context && collector?.serves($0) != true }
         guard !followers.isEmpty || collector != nil || commits.hasSubscribers || context.observers.hasFeeds else {
             return
         }

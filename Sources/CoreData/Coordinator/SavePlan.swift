@@ -133,7 +133,7 @@ final class SavePlan {
             guard isManyToMany || inverse == nil || slot.isOrdered else { continue }
             let tellsMembership = inverse == nil || (isManyToMany && slot.relationship.isCanonical)
             var order: [ObjectReference]?
-            if slot.isOrdered { order = object.loadedMembers(slot).compactMap(resolved) }
+            if slot.isOrdered { order = try object.readMembers(slot).compactMap(resolved) }
             let change = ToManyChange(
                 relationship: slot,
                 owner: object.reference,

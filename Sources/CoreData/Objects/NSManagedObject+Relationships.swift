@@ -39,7 +39,7 @@ extension NSManagedObject {
         case .slot(let index):
             let slot = layout.slots[index]
             let old = readableRow().reference(slot)
-            guard old != object.reference else { return }
+            guard old != object.reference else { return holdInverse(slot) }
             writableRow().setReference(object.reference, slot)
             // One-to-one: whoever was there before has lost this object.
             if let old, let former = context?.object(for: old, near: self),
@@ -58,15 +58,28 @@ extension NSManagedObject {
             changeToMany(layout.toMany[index]) { $0.remove(object.reference) }
         case .slot(let index):
             let slot = layout.slots[index]
-            guard readableRow().reference(slot) == object.reference else { return }
+            guard readableRow().reference(slot) == object.reference else { return holdInverse(slot) }
             writableRow().setReference(nil, slot)
         default: break
         }
     }
 
+    /// Has the next save check this object, whose side of a one-to-one relationship needed no change.
+    ///
+    /// Both sides are stored. If this one showed already what the other one is only now set to, they were read at different
+    /// times, and what is stored here may be something else.
+    private func holdInverse(_ slot: Slot) {
+        guard slot.relationship?.inverseRelationship?.isToMany == false, slot.relationship?.isTransient == false else {
+            return
+        }
+        context?.detectConflicts(for: self)
+    }
+
     // MARK: - To-many
 
     /// The members of a to-many relationship, loaded if they were not.
+    ///
+    /// What cannot be read just now is reported: the relationship stays a fault, of which only what was added here shows.
     final func loadedMembers(_ slot: ToManySlot) -> [ObjectReference] {
         if flags.contains(.fault) { prepareToRead() }
         let lossCount = context?.lossCount ?? 0
@@ -74,7 +87,24 @@ extension NSManagedObject {
             return content
         }
         let isFault = extras?.toMany[slot.index]?.isFault ?? true
-        let stored = isFault ? context?.storedMembers(of: slot, ownedBy: self) ?? [] : []
+        var stored: [ObjectReference] = []
+        if isFault, let context {
+            guard let found = context.storedMembers(of: slot, ownedBy: self) else {
+                return extras?.toMany[slot.index]?.addedInOrder ?? []
+            }
+            stored = found
+        }
+        return loadMembers(slot, stored, lossCount)
+    }
+
+    /// As ``loadedMembers(_:)``, for those who can throw.
+    final func readMembers(_ slot: ToManySlot) throws -> [ObjectReference] {
+        if flags.contains(.fault) { prepareToRead() }
+        guard extras?.toMany[slot.index]?.isFault ?? true, let context else { return loadedMembers(slot) }
+        return loadMembers(slot, try context.readMembers(of: slot, ownedBy: self), context.lossCount)
+    }
+
+    private func loadMembers(_ slot: ToManySlot, _ stored: [ObjectReference], _ lossCount: Int) -> [ObjectReference] {
         // Read afterwards: while a child asks, keys that the state names may become permanent.
         let extras = writableExtras
         var state = extras.toMany[slot.index] ?? ToManyState(isOrdered: slot.isOrdered)
@@ -103,6 +133,8 @@ extension NSManagedObject {
     }
 
     final func cacheCollection(_ value: Any, _ slot: ToManySlot) {
+        // What could not be loaded is not all.
+        guard extras?.toMany[slot.index]?.isFault == false else { return }
         extras?.toMany[slot.index]?.cached = value
     }
 

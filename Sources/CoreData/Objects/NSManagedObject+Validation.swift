@@ -85,7 +85,7 @@ extension NSManagedObject {
         let maximum = relationship.maxCount
         guard minimum > 0 || maximum > 1 else { return }
         guard flags.contains(.inserted) || extras?.toMany[slot.index]?.hasChanges == true else { return }
-        let count = loadedMembers(slot).count
+        let count = try readMembers(slot).count
         // An optional relationship may be empty; if it is not, the minimum holds.
         if count < minimum, !(relationship.isOptional && count == 0) {
             throw validationError(

@@ -133,7 +133,7 @@ final class ObjectIDTable: Sendable {
     func id(key: Int64, layout: EntityLayout, store: OpenStore) -> NSManagedObjectID {
         state.withLock { state in
             if let id = state.tables[layout.rootNumber]?[key] { return id }
-            let id = NSManagedObjectID(layout: layout, key: key, store: store)
+            let id = NSManagedObjectID(layout: layout, key: key, store: store.base)
             state.file(id)
             return id
         }

@@ -72,6 +72,20 @@ struct ToManyState {
         cached = nil
     }
 
+    /// Forgets what was changed about a member; the others are read anew.
+    mutating func forgetChange(of member: ObjectReference) {
+        added.remove(member)
+        removed.remove(member)
+        turnIntoFault()
+    }
+
+    /// Notes that what somebody else has made a member is none here; the others are read anew.
+    mutating func noteAbsence(of member: ObjectReference) {
+        turnIntoFault()
+        added.remove(member)
+        removed.insert(member)
+    }
+
     /// Forgets the changes as well.
     mutating func discardChanges() {
         guard hasChanges else { return }
@@ -118,8 +132,9 @@ struct ToManyState {
         storedOrder = nil
     }
 
+    /// Whether an object is a member; of a fault, whether it was added here.
     mutating func contains(_ member: ObjectReference) -> Bool {
-        position(of: member) != nil
+        content == nil ? added.contains(member) : position(of: member) != nil
     }
 
     private mutating func position(of member: ObjectReference) -> Int? {
@@ -216,14 +231,14 @@ struct ToManyState {
         cached = nil
     }
 
-    /// Puts the members, which stay the same, in another order.
+    /// Puts the members, which stay the same, in another order; a fault's are left as they are.
     ///
     /// - Returns: Whether their order was another one.
     @discardableResult
     mutating func reorder(_ members: [ObjectReference]) -> Bool {
-        guard content != members else { return false }
+        guard let content, content != members else { return false }
         noteStoredOrder()
-        content = members
+        self.content = members
         positions = nil
         cached = nil
         isReordered = true

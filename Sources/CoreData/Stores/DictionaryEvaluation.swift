@@ -1,11 +1,5 @@
 import StrataPredicates
 
-/// A predicate reader that knows the rows behind identities.
-protocol RowFinder: PredicateReader {
-    /// The row of an object of an entity's hierarchy; `nil` if there is none.
-    func row(_ identity: PredicateIdentity, in layout: EntityLayout) throws -> Row?
-}
-
 /// Computes dictionary results from whole rows, for stores that have no other way.
 struct DictionaryEvaluation {
     private let plan: DictionaryPlan

@@ -13,6 +13,11 @@ protocol HistoryStore: RowStore {
     /// The number of the last transaction, purged ones included; 0 before the first.
     func lastHistoryNumber() throws -> Int64
 
+    /// Whether this store object has saved the transaction of that number itself.
+    ///
+    /// May be false for one that it has, if it was long ago or was no save.
+    func hasWritten(_ number: Int64) -> Bool
+
     /// Reads transactions in their order, with their changes if asked for: all of one moment.
     ///
     /// - Throws: 134301 if the query has to be answered completely and cannot be any more.

@@ -1,50 +1,18 @@
 import Foundation
 import StrataPredicates
 
-/// What the coordinator asks of a store: rows, keys and change sets, never contexts or live objects.
+/// What a coordinator asks of a store: rows, keys and change sets, never contexts or live objects.
 ///
 /// Every member may be called on any thread, and several at once: reads do not wait for one another nor for a save.
-protocol RowStore: NSPersistentStore {
-    /// Answers a fetch with whole rows, in the order asked for.
+protocol RowStore: NSPersistentStore, RowSource {
+    /// Whether the store can hold on to a version of its rows while others write.
+    var keepsVersions: Bool { get }
+
+    /// Holds on to the newest version.
     ///
-    /// - Throws: A `CocoaError` of the store's own (134180 for SQLite), or one that names what the store cannot do.
-    func rows(for plan: FetchPlan) throws -> [Row]
-
-    /// Answers a fetch with the references of the matching rows only.
-    func references(for plan: FetchPlan) throws -> [ObjectReference]
-
-    /// Counts what a fetch would return, limit and offset applied.
-    func count(for plan: FetchPlan) throws -> Int
-
-    /// Answers a fetch with whole rows of one moment, as many at a time as the caller takes.
-    ///
-    /// Holds no more of them in memory than that, where the store can.
-    func cursor(for plan: FetchPlan) throws -> any RowCursor
-
-    /// Answers a fetch of dictionaries, in the order asked for.
-    ///
-    /// A store that computes nothing itself leaves it to the default, which reads whole rows.
-    func values(for plan: DictionaryPlan) throws -> FetchedValues
-
-    /// Counts the dictionaries that a fetch would return, limit and offset applied.
-    func count(for plan: DictionaryPlan) throws -> Int
-
-    /// Reads one row.
-    ///
-    /// `layout`: A layout of the key's hierarchy. The row that comes back has the layout of its own entity.
-    /// Gives: `nil` if there is no such row.
-    func row(forKey key: Int64, in layout: EntityLayout) throws -> Row?
-
-    /// Reads many rows of one hierarchy; those that are missing are left out, and the order is not said.
-    func rows(forKeys keys: [Int64], in layout: EntityLayout) throws -> [Row]
-
-    /// Reads the destinations of a to-many relationship, in their order if it is ordered.
-    func members(of relationship: ToManySlot, ownedBy owner: ObjectReference) throws -> [ObjectReference]
-
-    /// Reads the destinations of a to-many relationship of many owners, with one query where the store has queries.
-    ///
-    /// A store need not implement it: the extension asks for each owner.
-    func memberships(of relationship: ToManySlot, ownedBy owners: [ObjectReference]) throws -> Memberships
+    /// Gives: What reads that version until nobody holds it; `nil` if the store keeps none.
+    /// Throws: `persistentStoreOperation` (134070) if there are too many; errors of the store.
+    func pinnedVersion() throws -> (any RowSource)?
 
     /// Reserves keys that no other row has had or will have.
     ///
@@ -103,6 +71,10 @@ protocol RowStore: NSPersistentStore {
 }
 
 extension RowStore {
+    var keepsVersions: Bool { false }
+
+    func pinnedVersion() throws -> (any RowSource)? { nil }
+
     func execute(_ batch: Batch, didCommit: (BatchChanges) -> Void) throws {
         throw CocoaError(
             .persistentStoreUnsupportedRequestType,

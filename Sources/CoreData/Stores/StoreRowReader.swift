@@ -5,7 +5,7 @@ import StrataPredicates
 /// Lives for one fetch.
 final class StoreRowReader: RowFinder {
     private let store: any RowStore
-    private let storeNumber: Int
+    let storeNumber: Int
     /// What was read; an identity whose row is missing has none.
     private var known: [PredicateIdentity: Row?] = [:]
 
@@ -32,27 +32,7 @@ final class StoreRowReader: RowFinder {
         return try row(identity, in: layout)
     }
 
-    private func row(_ subject: AnyObject) -> Row {
-        // Only row buffers are handed to the evaluator with this reader.
-        Row(shared: unsafeDowncast(subject, to: RowBuffer.self))
-    }
-
     // MARK: - PredicateReader
-
-    func identity(of subject: AnyObject) -> PredicateIdentity {
-        let row = row(subject)
-        return PredicateIdentity(store: storeNumber, entity: row.layout.rootNumber, key: row.key)
-    }
-
-    func value(of attribute: PredicateAttribute, in subject: AnyObject) -> PredicateValue {
-        row(subject).predicateValue(of: attribute)
-    }
-
-    func identity(of relationship: PredicateRelationship, in subject: AnyObject) -> PredicateIdentity? {
-        row(subject).reference(of: relationship).map {
-            PredicateIdentity(store: storeNumber, entity: relationship.rootNumber, key: $0.key)
-        }
-    }
 
     func subject(of relationship: PredicateRelationship, in subject: AnyObject) throws -> AnyObject? {
         try row(subject).reference(of: relationship).flatMap { try row($0, relationship)?.buffer }
@@ -60,10 +40,6 @@ final class StoreRowReader: RowFinder {
 
     func subjects(of relationship: PredicateRelationship, in subject: AnyObject) throws -> [AnyObject] {
         try members(of: relationship, in: subject).compactMap { try row($0, relationship)?.buffer }
-    }
-
-    func isKind(_ subject: AnyObject, of schema: any PredicateSchema) -> Bool {
-        row(subject).layout.isKind(of: schema)
     }
 
     func count(of relationship: PredicateRelationship, in subject: AnyObject) throws -> Int {

@@ -14,6 +14,8 @@ enum FrameworkSide: Side {
     static func run(_ workload: Workload, in folder: String, scale: Scale) throws -> Sample {
         if workload == .insertHistory { return try insertKeepingHistory(true, in: folder, scale: scale) }
         if workload == .changeHistory { return try changeKeepingHistory(true, in: folder, scale: scale) }
+        if workload == .remoteChange { return try remoteChanges(in: folder) }
+        if workload == .jobQueue { return try doJobs(in: folder, count: scale.jobs) }
         guard !workload.startsEmpty else {
             let path = folder + "/framework-new.sqlite"
             defer { removeDatabase(at: path) }
@@ -35,6 +37,7 @@ enum FrameworkSide: Side {
         case .traverse: return try traverse(stack)
         case .queryOverChanges: return try queryOverChanges(stack, scale: scale)
         case .firstBatch: return try readFirstBatch(stack)
+        case .mergeSave: return try mergeSave(stack, scale: scale)
         case .openContext: return try openContexts(stack, scale: scale)
         case .readProperties: return try readProperties(stack, scale: scale)
         case .writeProperties: return try writeProperties(stack, scale: scale)
@@ -50,7 +53,7 @@ enum FrameworkSide: Side {
         let store: NSPersistentStore
         let context: NSManagedObjectContext
 
-        init(_ path: String, _ model: NSManagedObjectModel, _ options: [AnyHashable: Any]? = nil) throws {
+        init(_ path: String, _ model: NSManagedObjectModel, options: [AnyHashable: Any]? = nil) throws {
             coordinator = NSPersistentStoreCoordinator(managedObjectModel: model)
             store = try coordinator.addPersistentStore(
                 type: .sqlite,

@@ -3,8 +3,11 @@ import Foundation
 /// What the command line asks for.
 struct BenchOptions: Equatable {
     var only: [Workload] = Workload.allCases
+    var concurrent: [ConcurrentWorkload] = ConcurrentWorkload.allCases
     var rows = 100_000
     var runs = 7
+    /// How long several threads work at a time.
+    var seconds = 5.0
     /// The file that results are appended to, one JSON object a line.
     var json: String?
     /// Where the databases go.
@@ -13,6 +16,8 @@ struct BenchOptions: Equatable {
     var folder = FileManager.default.temporaryDirectory.path
     /// The workload that this process is to run once, in the framework only, to tell how much memory that takes.
     var child: Workload?
+    /// What this process does for another one of the benchmark.
+    var part: ChildPart?
     var showsHelp = false
 
     static let help = """
@@ -20,13 +25,15 @@ struct BenchOptions: Equatable {
 
         Usage: bench [--only W1,W2] [--rows N] [--runs N] [--json FILE] [--folder FOLDER]
 
-          --only LIST      some of \(Workload.allCases.map(\.name).joined(separator: ", ")) (default: all)
+          --only LIST      some of \((Workload.allCases.map(\.name) + ConcurrentWorkload.allCases.map(\.name)).joined(separator: ", ")) (default: all)
           --rows N         venues in the store (default: 100000)
           --runs N         runs of each side; the medians are compared (default: 7)
+          --seconds N      how long several threads work at a time (default: 5)
           --json FILE      append one JSON object a line and workload
           --folder FOLDER  where the databases go (default: the temporary folder)
 
         \(Workload.allCases.map { "\($0.name)  \($0.summary)" }.joined(separator: "\n"))
+        \(ConcurrentWorkload.allCases.map { "\($0.name)  \($0.summary)" }.joined(separator: "\n"))
 
         Only ratios mean something: machines change speed within seconds. Under 15 % is noise. Build with -c release.
         """
@@ -48,12 +55,17 @@ struct BenchOptions: Equatable {
         }
         while let name = rest.popFirst() {
             switch name {
-            case "--only": options.only = try value(of: name).split(separator: ",").map { try workload(String($0)) }
+            case "--only":
+                let names = try value(of: name).split(separator: ",").map { $0.uppercased() }
+                options.concurrent = ConcurrentWorkload.allCases.filter { names.contains($0.name) }
+                options.only = try names.filter { ConcurrentWorkload(rawValue: $0) == nil }.map { try workload($0) }
+            case "--seconds": options.seconds = Double(try number(of: name, from: 1))
             case "--rows": options.rows = try number(of: name, from: 100)
             case "--runs": options.runs = try number(of: name, from: 1)
             case "--json": options.json = try value(of: name)
             case "--folder": options.folder = try value(of: name)
             case "--child": options.child = try workload(try value(of: name))
+            case "--part": options.part = ChildPart(rawValue: try value(of: name))
             case "--help", "-h": options.showsHelp = true
             default: throw BenchError("“\(name)” is not an option. --help lists them")
             }

@@ -8,6 +8,7 @@ enum Workload: String, CaseIterable {
     case traverse = "W5"
     case change = "W6"
     case childSave = "W14"
+    case mergeSave = "W15"
     case queryOverChanges = "W12"
     case firstBatch = "W13"
     case openContext = "W16"
@@ -19,6 +20,8 @@ enum Workload: String, CaseIterable {
     case batchUpdate = "W7"
     case batchDelete = "W8"
     case batchInsert = "W9"
+    case remoteChange = "W19"
+    case jobQueue = "W20"
 
     var name: String { rawValue }
 
@@ -34,6 +37,7 @@ enum Workload: String, CaseIterable {
         case .firstBatch: "the first 100 of a batched fetch of all rows in order"
         case .change: "load, change and save 10,000 rows"
         case .childSave: "child saves of 100 changes, all rows registered in the parent; against 100 registered"
+        case .mergeSave: "a save of 10,000 changes merged into 8 contexts that hold the objects"
         case .openContext: "1,000 times: make a context, look up one row by ID, drop the context"
         case .readProperties: "read typed properties of 1,000 objects in memory"
         case .writeProperties: "write typed properties of 1,000 changed objects in memory"
@@ -43,6 +47,8 @@ enum Workload: String, CaseIterable {
         case .batchUpdate: "batch update of all rows"
         case .batchDelete: "batch delete of half of the rows"
         case .batchInsert: "batch insert of all rows"
+        case .remoteChange: "from a commit in one process to the changed object in another, 100 times"
+        case .jobQueue: "jobs of a queue, claimed and done by three processes"
         }
     }
 
@@ -59,19 +65,24 @@ enum Workload: String, CaseIterable {
         case .queryOverChanges: .ratio(3)
         // Of fetching the IDs, which is nearly all that the raw side does.
         case .firstBatch: .ratio(1.3)
+        case .mergeSave: .each(nanoseconds: 1000)
         case .openContext: .eachOverRaw(nanoseconds: 20_000)
         case .readProperties, .writeProperties: .each(nanoseconds: 10)
         case .aggregate: .ratio(1.05)
         case .insertHistory, .changeHistory: .ratio(1.5)
         case .batchUpdate, .batchDelete: .ratio(1.1)
         case .batchInsert: .ratio(1.2)
+        case .remoteChange: .each(nanoseconds: 10_000_000)
+        case .jobQueue: .ratio(4)
         }
     }
 
     /// Whether the work starts from an empty database.
     var startsEmpty: Bool {
         switch self {
-        case .insert, .insertInBatches, .batchDelete, .batchInsert, .insertHistory, .changeHistory: true
+        case .insert, .insertInBatches, .insertHistory, .changeHistory, .batchDelete, .batchInsert, .remoteChange,
+            .jobQueue:
+            true
         default: false
         }
     }
@@ -101,6 +112,9 @@ struct Scale {
     static let venuesPerBatch = 100
     static let changesPerChildSave = 100
     static let childSaves = 200
+    static let mergingContexts = 8
+    static let remoteChanges = 100
+    var jobs: Int { min(2000, venues) }
     /// The objects in memory whose properties are read and written.
     var held: Int { min(1000, venues) }
     /// How often all objects are visited, how often the properties are read or written at each visit, and how many.
@@ -112,6 +126,9 @@ struct Scale {
     func operations(of workload: Workload) -> Int? {
         switch workload {
         case .openContext: lookups
+        case .mergeSave: changes * Self.mergingContexts
+        case .remoteChange: Self.remoteChanges
+        case .jobQueue: jobs
         case .readProperties, .writeProperties: held * Self.rounds * Self.repetitions * Self.properties
         default: nil
         }

@@ -53,6 +53,8 @@ enum RawSide: Side {
         switch workload {
         case .insert: try insert(in: folder, scale: scale, venuesPerSave: scale.venues)
         case .insertInBatches: try insert(in: folder, scale: scale, venuesPerSave: Scale.venuesPerBatch)
+        case .remoteChange: try remoteChanges(in: folder)
+        case .jobQueue: try doJobs(in: folder, count: scale.jobs)
         case .readEverything: try readEverything(try RawDatabase(path: folder + "/raw.sqlite"))
         case .query: try query(try RawDatabase(path: folder + "/raw.sqlite"))
         case .lookUp: try lookUp(try RawDatabase(path: folder + "/raw.sqlite"), scale: scale)
@@ -63,6 +65,7 @@ enum RawSide: Side {
         case .change: try change(try RawDatabase(path: folder + "/raw.sqlite"), scale: scale)
         // Nothing in the C API compares: the same work with next to nothing registered is what it is held against.
         case .childSave: try FrameworkSide.childSaves(in: folder, registered: Scale.changesPerChildSave)
+        case .mergeSave: try mergeSave(try RawDatabase(path: folder + "/raw.sqlite"), scale: scale)
         case .openContext: try lookUp(try RawDatabase(path: folder + "/raw.sqlite"), scale: scale)
         case .readProperties: try readProperties(try RawDatabase(path: folder + "/raw.sqlite"), scale: scale)
         case .writeProperties: try writeProperties(try RawDatabase(path: folder + "/raw.sqlite"), scale: scale)

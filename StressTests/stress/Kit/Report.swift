@@ -1,31 +1,32 @@
+import CStrataSQLite
 import CoreData
 
-/// What a run has done and found.
+/// What a run has come to.
 struct Report {
     let scenario: String
     let seed: UInt64
     let store: String
     let contexts: Int
     let seconds: Double
-    /// Figures of the scenario, in the order in which they are printed.
-    let figures: [(name: String, value: Int)]
-    /// How long each acknowledged save took, in seconds.
-    let latencies: [Double]
-    /// What was wrong, one sentence each.
-    let findings: [String]
+    let tally: Tally
     let isBelowFloor: Bool
 
     var exit: StressExit {
-        if !findings.isEmpty { return .anomaly }
+        if tally.findingCount > 0 { return .anomaly }
         return isBelowFloor ? .belowFloor : .clean
     }
 
     private var verdict: String {
         switch exit {
         case .clean: "ok"
-        case .belowFloor: "below the floor"
+        case .belowFloor: "BELOW THE FLOOR"
         default: "FAILED"
         }
+    }
+
+    private var figures: [(String, Int)] { tally.figures.sorted { $0.key < $1.key }.map { ($0.key, $0.value) } }
+    private var latencies: [(String, Latencies)] {
+        tally.latencies.sorted { $0.key < $1.key }.map { ($0.key, $0.value) }
     }
 
     /// The report as a line of text.
@@ -33,9 +34,12 @@ struct Report {
         var words = [
             "\(scenario) seed=\(seed) store=\(store) contexts=\(contexts)", String(format: "secs=%.1f", seconds),
         ]
-        words += figures.map { "\($0.name)=\($0.value)" }
-        words += ["anomalies=\(findings.count)"]
-        words += [String(format: "p50=%.2fms p99=%.2fms", percentile(0.5) * 1000, percentile(0.99) * 1000)]
+        words += figures.map { "\($0)=\($1)" }
+        words += ["anomalies=\(tally.findingCount)"]
+        words += latencies.map { name, times in
+            let (half, most) = (times.milliseconds(0.5), times.milliseconds(0.99))
+            return String(format: "%@ p50=%.2fms p99=%.2fms", name, half, most)
+        }
         return words.joined(separator: " ") + " " + verdict
     }
 
@@ -43,20 +47,25 @@ struct Report {
     var json: String {
         var members = [
             #""scenario": "\#(scenario)""#, #""seed": \#(seed)"#, #""store": "\#(store)""#,
-            #""contexts": \#(contexts)"#,
+            #""contexts": \#(contexts)"#, #""sqlite": "\#(Self.sqliteVersion)""#, #""build": "\#(Self.build)""#,
             String(format: #""seconds": %.1f"#, seconds),
         ]
-        members += figures.map { #""\#($0.name)": \#($0.value)"# }
-        members += [#""anomalies": \#(findings.count)"#]
-        members += [
-            String(format: #""p50_ms": %.3f, "p99_ms": %.3f"#, percentile(0.5) * 1000, percentile(0.99) * 1000),
-            #""exit": \#(exit.rawValue)"#,
-        ]
-        return "{" + members.joined(separator: ", ") + "}"
+        members += figures.map { #""\#($0)": \#($1)"# }
+        members += [#""anomalies": \#(tally.findingCount)"#]
+        members += latencies.map { name, times in
+            let (half, most) = (times.milliseconds(0.5), times.milliseconds(0.99))
+            return String(format: #""%@_p50_ms": %.3f, "%@_p99_ms": %.3f"#, name, half, name, most)
+        }
+        return "{" + members.joined(separator: ", ") + #", "exit": \#(exit.rawValue)}"#
     }
 
-    private func percentile(_ share: Double) -> Double {
-        guard !latencies.isEmpty else { return 0 }
-        return latencies.sorted()[min(latencies.count - 1, Int(Double(latencies.count) * share))]
+    static var sqliteVersion: String { String(cString: sqlite3_libversion()) }
+
+    static var build: String {
+        #if DEBUG
+        "debug"
+        #else
+        "release"
+        #endif
     }
 }

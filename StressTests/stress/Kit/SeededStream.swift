@@ -5,7 +5,7 @@ struct SeededStream: RandomNumberGenerator {
     /// The stream of that number.
     init(seed: UInt64, stream: UInt64) {
         state = seed &+ stream &* 0x9E37_79B9_7F4A_7C15
-        _ = next()
+        state = next() &+ stream
     }
 
     /// SplitMix64, by Sebastiano Vigna.
@@ -15,5 +15,22 @@ struct SeededStream: RandomNumberGenerator {
         mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
         mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
         return mixed ^ (mixed >> 31)
+    }
+
+    /// A number from 0 on, less than `limit`.
+    mutating func below(_ limit: Int) -> Int { Int.random(in: 0..<limit, using: &self) }
+
+    /// Whether something of that probability happens.
+    mutating func chance(_ probability: Double) -> Bool { Double.random(in: 0..<1, using: &self) < probability }
+
+    /// One of several.
+    mutating func pick<C: Collection>(_ choices: C) -> C.Element where C.Index == Int {
+        choices[choices.startIndex + below(choices.count)]
+    }
+
+    /// A number below `limit`, small ones far more often than others.
+    mutating func skewed(_ limit: Int) -> Int {
+        let share = Double.random(in: 0..<1, using: &self)
+        return min(Int(Double(limit) * share * share * share), limit - 1)
     }
 }

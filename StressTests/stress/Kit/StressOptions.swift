@@ -1,117 +1,135 @@
 import CoreData
 
 /// What the command line asks for.
-struct StressOptions: Equatable {
-    /// The stores that a scenario can run on.
-    enum StoreKind: String, CaseIterable {
-        case sqlite
-        case memory
-    }
-
-    /// The merge policies that the writers can have.
-    enum Policy: String {
-        case error
-        /// Lets the last writer win, which loses updates: the checker has to notice.
-        case overwrite
-    }
-
+struct StressOptions {
+    /// What to run, in this order.
+    var scenarios: [any Scenario.Type] = []
     var seed: UInt64 = 1
-    var seconds = 20.0
-    var contexts = 8
-    var accounts = 20
-    var retries = 1_000
-    var stores = StoreKind.allCases
-    var policy = Policy.error
-    var floor = 100
+    /// How long each scenario runs on each store; `nil` for what it thinks right.
+    var seconds: Double?
+    var contexts = 6
+    var store: StoreKind?
+    var floor: Int?
     var stall = 30.0
     var json = false
     var folder = NSTemporaryDirectory()
+    var keepsFolder = false
+    var sabotage: String?
+    /// Where to write what transactions have done, as lines of JSON.
+    var history: String?
     var showsHelp = false
+    private var knobs: [String: Int] = [:]
 
-    static let help = """
-        usage: stress bank [options]
+    /// What the command line says about an option of a scenario, or else its standard.
+    func knob(_ knob: Knob) -> Int { knobs[knob.name] ?? knob.standard }
 
-        Contexts move money between accounts of one store, at once, and retry after conflicts. Nothing may be lost: each
-        balance must equal the sum of the transfers that were acknowledged, and whoever reads all accounts in one fetch
-        must see the total.
+    static var help: String {
+        let scenarios = allScenarios.map { scenario in
+            var lines = ["  " + pad(scenario.name) + scenario.summary]
+            lines += scenario.knobs.map { "    " + pad("--\($0.name) N") + $0.help + " (\($0.standard))" }
+            if !scenario.sabotages.isEmpty {
+                lines += ["    " + pad("--sabotage") + scenario.sabotages.map(\.name).joined(separator: ", ")]
+            }
+            return lines.joined(separator: "\n")
+        }
+        return """
+            usage: stress SCENARIO|all|red [options]
 
-          --seed N|random    what the load is drawn from (1); the report prints it
-          --seconds S        how long to run on each store (20)
-          --contexts N       writers, each with a context of its own; half as many readers run beside them (8)
-          --accounts N       fewer accounts mean more conflicts (20)
-          --retries N        how often a transfer is tried again (1000)
-          --store KIND       sqlite or memory (both, one after the other)
-          --policy error|overwrite
-                             the writers' merge policy (error); with overwrite updates get lost, and the run has to fail
-          --floor N          the transfers below which a run proves nothing (100)
-          --stall S          how long a single transfer may take (30)
-          --dir PATH         where the store is made (the temporary folder)
-          --json             the report as one object a line
+            Tries to make the framework lose, tear, deadlock, leak or crash, and says whether it did. `all` runs every
+            scenario; `red` runs every sabotage and demands that each is caught.
 
-        Exit codes: 0 clean, 1 anomaly, 2 stalled, 3 the harness failed, 4 below the floor.
-        """
+            \(scenarios.joined(separator: "\n"))
+
+              --seed N|random    what the load is drawn from (1); the report prints it
+              --seconds S        how long to run on each store
+              --contexts N       how many contexts work at the same time (6)
+              --store KIND       sqlite or memory (all on which the scenario makes sense, one after the other)
+              --sabotage NAME    break something on purpose; the run has to fail
+              --floor N          the work below which a run proves nothing
+              --stall S          how long a single operation may take (30)
+              --dir PATH         where stores are made (the temporary folder)
+              --keep             leave the stores there
+              --history FILE     write what transactions did, as lines of JSON (append)
+              --json             each report as one JSON object a line
+
+            Exit codes: 0 clean, 1 anomaly, 2 stalled, 3 the harness failed, 4 below the floor.
+            """
+    }
+
+    private static func pad(_ text: String) -> String {
+        text + String(repeating: " ", count: max(19 - text.count, 1))
+    }
 
     /// Reads a command line.
     ///
+    /// - Parameter arguments: What follows the program's name.
+    /// - Returns: What it asks for.
     /// - Throws: `StressError` that names the option.
     static func parse(_ arguments: some Sequence<String>) throws -> StressOptions {
         var options = StressOptions()
         var words = Array(arguments)[...]
-        func value(of name: String) throws -> String {
-            guard let text = words.popFirst() else { throw StressError("\(name) needs a value") }
-            return text
-        }
-        func number(of name: String, from least: Int) throws -> Int {
-            let text = try value(of: name)
-            guard let number = Int(text), number >= least else {
-                throw StressError("\(name) needs a whole number from \(least) on, not \(text)")
-            }
-            return number
-        }
-        func seconds(of name: String) throws -> Double {
-            let text = try value(of: name)
-            guard let number = Double(text), number > 0, number < 1e9 else {
-                throw StressError("\(name) needs a number of seconds, not \(text)")
-            }
-            return number
-        }
         if words.isEmpty { throw StressError("name a scenario; --help says which") }
         while let word = words.popFirst() {
-            switch word {
-            case "bank": break
-            case "--help", "-h": options.showsHelp = true
-            case "--seed":
-                let text = try value(of: word)
-                guard let seed = text == "random" ? UInt64.random(in: 1 ... .max) : UInt64(text) else {
-                    throw StressError("--seed needs a number or the word random, not \(text)")
-                }
-                options.seed = seed
-            case "--seconds": options.seconds = try seconds(of: word)
-            case "--contexts": options.contexts = try number(of: word, from: 1)
-            case "--accounts": options.accounts = try number(of: word, from: 2)
-            case "--retries": options.retries = try number(of: word, from: 0)
-            case "--store":
-                let text = try value(of: word)
-                guard let kind = StoreKind(rawValue: text) else { throw StressError("\(text) is no kind of store") }
-                options.stores = [kind]
-            case "--policy":
-                let text = try value(of: word)
-                guard let policy = Policy(rawValue: text) else { throw StressError("\(text) is no policy") }
-                options.policy = policy
-            case "--floor": options.floor = try number(of: word, from: 0)
-            case "--stall": options.stall = try seconds(of: word)
-            case "--dir": options.folder = try value(of: word)
-            case "--json": options.json = true
-            default: throw StressError("“\(word)” is neither a scenario nor an option; --help lists them")
-            }
+            if word.hasPrefix("-") { try options.take(word, &words) } else { try options.name(word) }
         }
+        guard options.showsHelp || !options.scenarios.isEmpty else { throw StressError("name a scenario") }
         return options
     }
-}
 
-/// Why the harness cannot go on.
-struct StressError: LocalizedError, Equatable {
-    let errorDescription: String?
+    private mutating func name(_ word: String) throws {
+        if word == "all" { return scenarios = allScenarios }
+        guard let scenario = allScenarios.first(where: { $0.name == word }) else {
+            throw StressError("“\(word)” is no scenario; --help lists them")
+        }
+        scenarios.append(scenario)
+    }
 
-    init(_ text: String) { errorDescription = text }
+    private mutating func take(_ word: String, _ words: inout ArraySlice<String>) throws {
+        func value() throws -> String {
+            guard let text = words.popFirst() else { throw StressError("\(word) needs a value") }
+            return text
+        }
+        func number(from least: Int) throws -> Int {
+            let text = try value()
+            guard let number = Int(text), number >= least else {
+                throw StressError("\(word) needs a whole number from \(least) on, not \(text)")
+            }
+            return number
+        }
+        func duration() throws -> Double {
+            let text = try value()
+            guard let number = Double(text), number > 0, number < 1e9 else {
+                throw StressError("\(word) needs a number of seconds, not \(text)")
+            }
+            return number
+        }
+        switch word {
+        case "--help", "-h": showsHelp = true
+        case "--seed":
+            let text = try value()
+            guard let number = text == "random" ? UInt64.random(in: 1 ... .max) : UInt64(text) else {
+                throw StressError("--seed needs a number or the word random, not \(text)")
+            }
+            seed = number
+        case "--seconds": seconds = try duration()
+        case "--contexts": contexts = try number(from: 1)
+        case "--store":
+            let text = try value()
+            guard let kind = StoreKind(rawValue: text) else { throw StressError("\(text) is no kind of store") }
+            store = kind
+        case "--sabotage": sabotage = try value()
+        case "--floor": floor = try number(from: 0)
+        case "--stall": stall = try duration()
+        case "--dir": folder = try value()
+        case "--keep": keepsFolder = true
+        case "--history": history = try value()
+        case "--json": json = true
+        default:
+            let name = String(word.drop { $0 == "-" })
+            guard allScenarios.contains(where: { $0.knobs.contains { $0.name == name } }) else {
+                throw StressError("“\(word)” is no option; --help lists them")
+            }
+            knobs[name] = try number(from: 0)
+        }
+    }
 }

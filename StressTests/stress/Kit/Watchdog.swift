@@ -1,14 +1,19 @@
 import CoreData
 import Synchronization
 
-/// Ends the program if one of its workers makes no progress.
+/// Ends the program if one of its workers makes no progress, and tells who waits for whom.
 final class Watchdog: Sendable {
-    private let beats: Mutex<[Int: ContinuousClock.Instant]> = Mutex([:])
+    private struct Beat {
+        let time: ContinuousClock.Instant
+        let doing: StaticString
+    }
+
+    private let beats: Mutex<[Int: Beat]> = Mutex([:])
     private let limit: Duration
     // nonisolated(unsafe): a dispatch source may be used on any thread, though the protocol does not say so.
     private nonisolated(unsafe) let timer: any DispatchSourceTimer
 
-    /// Begins to watch.
+    /// Makes one that does not watch yet.
     ///
     /// - Parameter limit: How long a worker may take between two beats, in seconds.
     init(limit: Double) {
@@ -17,6 +22,7 @@ final class Watchdog: Sendable {
     }
 
     func start() {
+        ThreadStacks.prepare()
         timer.schedule(deadline: .now() + 1, repeating: 1)
         timer.setEventHandler { [weak self] in self?.look() }
         timer.resume()
@@ -25,15 +31,22 @@ final class Watchdog: Sendable {
     func stop() { timer.cancel() }
 
     /// Tells that a worker is alive.
-    func beat(_ worker: Int) { beats.withLock { $0[worker] = .now } }
+    func beat(_ worker: Int, _ doing: StaticString) {
+        let beat = Beat(time: .now, doing: doing)
+        beats.withLock { $0[worker] = beat }
+    }
 
     /// Tells that a worker has finished.
     func leave(_ worker: Int) { _ = beats.withLock { $0.removeValue(forKey: worker) } }
 
     private func look() {
-        let late = beats.withLock { beats in beats.filter { .now - $0.value > limit }.keys.sorted() }
+        let late = beats.withLock { beats in beats.filter { .now - $0.value.time > limit } }
         guard !late.isEmpty else { return }
-        FileHandle.standardError.write(Data("stress: workers \(late) have made no progress for \(limit)\n".utf8))
+        var lines = late.sorted { $0.key < $1.key }.map { "worker \($0.key) has not come back from: \($0.value.doing)" }
+        let waits = WaitGraph.waitingNow
+        lines += waits.isEmpty ? ["no context waits for another one's queue"] : waits
+        for line in lines { FileHandle.standardError.write(Data("stress: stalled: \(line)\n".utf8)) }
+        ThreadStacks.print()
         exit(StressExit.stalled.rawValue)
     }
 }

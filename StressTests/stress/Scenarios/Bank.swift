@@ -2,194 +2,125 @@ import CoreData
 import Synchronization
 
 /// Contexts move money between accounts; nothing may be lost, and every reader must see the total.
-struct Bank {
-    private static let opening: Int64 = 1_000
+enum Bank: Scenario {
+    static let name = "bank"
+    static let summary = "moves money between accounts: each balance is the sum of acknowledged transfers"
+    static let work = (figure: "transfers", floor: 100)
+    static let accounts = Knob("accounts", 20, "fewer accounts mean more conflicts")
+    static let coordinators = Knob("coordinators", 1, "coordinators on one SQLite file, shared by the contexts")
+    static let knobs = [accounts, coordinators]
+    static let sabotages = [Sabotage("overwrite", "in all, not")]
 
-    let options: StressOptions
-    let kind: StressOptions.StoreKind
+    static let opening: Int64 = 1_000
 
-    /// What the workers have seen, put together when each of them ends.
-    private struct Ledger {
-        /// What acknowledged transfers have moved, by account.
-        var moved: [Int64]
-        var transfers = 0
-        var conflicts = 0
-        var abandoned = 0
-        var reads = 0
-        var latencies: [Double] = []
-        var findings: [String] = []
-
-        mutating func add(_ other: Ledger) {
-            for index in moved.indices { moved[index] += other.moved[index] }
-            transfers += other.transfers
-            conflicts += other.conflicts
-            abandoned += other.abandoned
-            reads += other.reads
-            latencies += other.latencies
-            findings += other.findings
-        }
-    }
-
-    /// Runs for the time that the options say.
-    ///
-    /// - Returns: What was done and found.
-    /// - Throws: What keeps the bank from being opened.
-    func run() throws -> Report {
-        let folder = URL(fileURLWithPath: options.folder).appendingPathComponent("strata-bank-" + UUID().uuidString)
-        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
-        defer { try? FileManager.default.removeItem(at: folder) }
-        let coordinator = NSPersistentStoreCoordinator(managedObjectModel: BankModel.make())
-        try coordinator.addPersistentStore(
-            type: kind == .sqlite ? .sqlite : .inMemory,
-            at: folder.appendingPathComponent("bank.sqlite")
-        )
-        let accounts = try open(coordinator)
-
-        let watchdog = Watchdog(limit: options.stall)
-        watchdog.start()
-        defer { watchdog.stop() }
-        let start = ContinuousClock.now
-        let end = start + .seconds(options.seconds)
-        let books = Mutex(Ledger(moved: Array(repeating: 0, count: accounts.count)))
-        let group = DispatchGroup()
-        let readers = max(1, options.contexts / 2)
-        for worker in 0..<(options.contexts + readers) {
-            let context = makeContext(coordinator)
-            // Threads of their own: what is tested is the framework under contention, not a pool's width.
-            group.enter()
-            Thread.detachNewThread {
-                watchdog.beat(worker)
-                let page =
-                    worker < options.contexts
-                    ? transfer(context, accounts, worker, until: end, watchdog)
-                    : audit(context, accounts, worker, until: end, watchdog)
-                books.withLock { $0.add(page) }
-                watchdog.leave(worker)
-                group.leave()
+    static func run(_ run: Run) throws {
+        let size = max(run.knob(accounts), 2)
+        // Stores in memory cannot be shared.
+        let stacks = try (0..<(run.kind == .sqlite ? max(run.knob(coordinators), 1) : 1)).map { _ in try run.open() }
+        try open(stacks[0], size)
+        let moved = Mutex(Array(repeating: Int64(0), count: size))
+        let writers = run.options.contexts
+        run.race(writers + max(1, writers / 2)) { worker in
+            let stack = stacks[worker.number % stacks.count]
+            if worker.number < writers {
+                let page = try transfer(worker, stack, size)
+                moved.withLock { sums in for index in sums.indices { sums[index] += page[index] } }
+            } else {
+                try audit(worker, stack, size)
             }
         }
-        group.wait()
-        var ledger = books.withLock { $0 }
-        ledger.findings += try settle(ledger, makeContext(coordinator), accounts)
-        for store in coordinator.persistentStores { try coordinator.remove(store) }
-        let took = ContinuousClock.now - start
-        return Report(
-            scenario: "bank",
-            seed: options.seed,
-            store: kind.rawValue,
-            contexts: options.contexts,
-            seconds: Double(took.components.seconds) + Double(took.components.attoseconds) / 1e18,
-            figures: [
-                ("transfers", ledger.transfers), ("conflicts", ledger.conflicts), ("abandoned", ledger.abandoned),
-                ("reads", ledger.reads),
-            ],
-            latencies: ledger.latencies,
-            findings: ledger.findings,
-            isBelowFloor: ledger.transfers < options.floor
-        )
-    }
-
-    private func makeContext(_ coordinator: NSPersistentStoreCoordinator) -> NSManagedObjectContext {
-        let context = NSManagedObjectContext(.privateQueue)
-        context.persistentStoreCoordinator = coordinator
-        context.mergePolicy = options.policy == .error ? NSMergePolicy.error : NSMergePolicy.overwrite
-        return context
+        try settle(run, stacks[0], moved.withLock { $0 })
+        for stack in stacks { try run.close(stack) }
+        try run.audit()
     }
 
     /// Opens the accounts.
-    ///
-    /// - Returns: Their IDs, by number.
-    private func open(_ coordinator: NSPersistentStoreCoordinator) throws -> [NSManagedObjectID] {
-        let context = makeContext(coordinator)
-        return try context.performAndWait {
-            let accounts = (0..<options.accounts).map { number in
+    static func open(_ stack: NSPersistentStoreCoordinator, _ size: Int) throws {
+        let context = stack.context()
+        try context.performAndWait {
+            for number in 0..<size {
                 let account = Account(context: context)
                 account.number = Int64(number)
-                account.balance = Self.opening
-                return account
+                account.balance = opening
             }
             try context.save()
-            return accounts.map(\.objectID)
+        }
+    }
+
+    /// The IDs of the accounts, by number.
+    static func accountIDs(_ context: NSManagedObjectContext) throws -> [NSManagedObjectID] {
+        try context.performAndWait {
+            let request = NSFetchRequest<NSManagedObjectID>(entityName: "Account")
+            request.resultType = .managedObjectIDResultType
+            request.sortDescriptors = [NSSortDescriptor(key: "number", ascending: true)]
+            return try context.fetch(request)
         }
     }
 
     // MARK: - Workers
 
     /// Moves money until the end.
-    private func transfer(
-        _ context: NSManagedObjectContext,
-        _ accounts: [NSManagedObjectID],
-        _ worker: Int,
-        until end: ContinuousClock.Instant,
-        _ watchdog: Watchdog
-    ) -> Ledger {
-        var stream = SeededStream(seed: options.seed, stream: UInt64(worker))
-        var page = Ledger(moved: Array(repeating: 0, count: accounts.count))
-        while ContinuousClock.now < end {
-            let from = Int.random(in: accounts.indices, using: &stream)
-            let to = (from + Int.random(in: 1..<accounts.count, using: &stream)) % accounts.count
-            let amount = Int64.random(in: 1...10, using: &stream)
-            var tries = 0
-            while true {
-                watchdog.beat(worker)
-                let start = ContinuousClock.now
-                do {
-                    try context.performAndWait {
-                        guard let payer = try context.existingObject(with: accounts[from]) as? Account,
-                            let payee = try context.existingObject(with: accounts[to]) as? Account
-                        else { throw StressError("account \(from) or \(to) is of another class") }
-                        payer.balance -= amount
-                        payee.balance += amount
-                        try context.save()
-                    }
-                    let took = ContinuousClock.now - start
-                    page.latencies.append(Double(took.components.attoseconds) / 1e18 + Double(took.components.seconds))
-                    page.moved[from] -= amount
-                    page.moved[to] += amount
-                    page.transfers += 1
-                    break
-                } catch let error as CocoaError where error.code == .managedObjectMerge {
-                    page.conflicts += 1
-                    context.performAndWait { context.reset() }
-                    tries += 1
-                    guard tries <= options.retries, ContinuousClock.now < end else {
-                        page.abandoned += 1
-                        break
-                    }
-                } catch {
-                    page.findings.append("writer \(worker): \(error.localizedDescription)")
-                    return page
-                }
+    ///
+    /// - Parameters:
+    ///   - worker: Who does it.
+    ///   - stack: Where.
+    ///   - size: The number of accounts.
+    /// - Returns: What was acknowledged, by account.
+    /// - Throws: Whatever is no conflict.
+    private static func transfer(_ worker: Worker, _ stack: NSPersistentStoreCoordinator, _ size: Int) throws -> [Int64]
+    {
+        let context = stack.context(worker.run.isSabotaged("overwrite") ? .overwrite : .error)
+        let ids = try accountIDs(context)
+        var page = Array(repeating: Int64(0), count: size)
+        while !worker.isOver {
+            let from = worker.stream.below(size)
+            let to = (from + 1 + worker.stream.below(size - 1)) % size
+            let amount = Int64(1 + worker.stream.below(10))
+            worker.beat("a transfer")
+            do {
+                try worker.time("save") { try move(amount, ids[from], ids[to], context) }
+                page[from] -= amount
+                page[to] += amount
+                worker.tally.count("transfers")
+            } catch let error as CocoaError where error.code == .managedObjectMerge {
+                worker.tally.count("conflicts")
+                context.performAndWait { context.reset() }
             }
         }
         return page
+    }
+
+    /// Moves an amount from one account to the other, and saves.
+    static func move(
+        _ amount: Int64,
+        _ from: NSManagedObjectID,
+        _ to: NSManagedObjectID,
+        _ context: NSManagedObjectContext
+    ) throws {
+        try context.performAndWait {
+            guard let payer = try context.existingObject(with: from) as? Account,
+                let payee = try context.existingObject(with: to) as? Account
+            else { throw StressError("an account is of another class") }
+            payer.balance -= amount
+            payee.balance += amount
+            try context.save()
+        }
     }
 
     /// Sums all accounts in one fetch, again and again: each must see one state of the store.
-    private func audit(
-        _ context: NSManagedObjectContext,
-        _ accounts: [NSManagedObjectID],
-        _ worker: Int,
-        until end: ContinuousClock.Instant,
-        _ watchdog: Watchdog
-    ) -> Ledger {
-        var page = Ledger(moved: Array(repeating: 0, count: accounts.count))
-        let wanted = Self.opening * Int64(accounts.count)
-        while ContinuousClock.now < end {
-            watchdog.beat(worker)
-            do {
-                let sum = try context.performAndWait { try total(in: context) }
-                page.reads += 1
-                if sum != wanted { page.findings.append("reader \(worker) saw \(sum) in all, not \(wanted)") }
-            } catch {
-                page.findings.append("reader \(worker): \(error.localizedDescription)")
-                return page
-            }
+    private static func audit(_ worker: Worker, _ stack: NSPersistentStoreCoordinator, _ size: Int) throws {
+        let context = stack.context()
+        let wanted = opening * Int64(size)
+        while !worker.isOver {
+            worker.beat("the sum of all accounts")
+            let sum = try worker.time("fetch") { try total(context) }
+            worker.tally.count("reads")
+            if sum != wanted { worker.tally.find("reader \(worker.number) saw \(sum) in all, not \(wanted)") }
         }
-        return page
     }
 
-    private func total(in context: NSManagedObjectContext) throws -> Int64 {
+    /// The sum of all accounts, as one fetch sees it.
+    static func total(_ context: NSManagedObjectContext) throws -> Int64 {
         let sum = NSExpressionDescription()
         sum.name = "total"
         sum.expression = NSExpression(forFunction: "sum:", arguments: [NSExpression(forKeyPath: "balance")])
@@ -197,28 +128,26 @@ struct Bank {
         let request = NSFetchRequest<NSDictionary>(entityName: "Account")
         request.resultType = .dictionaryResultType
         request.propertiesToFetch = [sum]
-        guard let total = try context.fetch(request).first?["total"] as? Int64 else {
-            throw StressError("the sum of the accounts is no number")
+        return try context.performAndWait {
+            guard let total = try context.fetch(request).first?["total"] as? Int64 else {
+                throw StressError("the sum of the accounts is no number")
+            }
+            return total
         }
-        return total
     }
 
     /// Compares the store with what was acknowledged.
-    private func settle(
-        _ ledger: Ledger,
-        _ context: NSManagedObjectContext,
-        _ accounts: [NSManagedObjectID]
-    ) throws -> [String] {
+    static func settle(_ run: Run, _ stack: NSPersistentStoreCoordinator, _ moved: [Int64]) throws {
+        let context = stack.context()
+        let request = NSFetchRequest<Account>(entityName: "Account")
         try context.performAndWait {
-            var findings: [String] = []
-            for (number, id) in accounts.enumerated() {
-                guard let account = try context.existingObject(with: id) as? Account else { continue }
-                let wanted = Self.opening + ledger.moved[number]
-                if account.balance != wanted {
-                    findings.append("account \(number) holds \(account.balance), acknowledged were \(wanted)")
-                }
+            let accounts = try context.fetch(request)
+            if accounts.count != moved.count { run.find("there are \(accounts.count) accounts, not \(moved.count)") }
+            for account in accounts where moved.indices.contains(Int(account.number)) {
+                let wanted = opening + moved[Int(account.number)]
+                guard account.balance != wanted else { continue }
+                run.find("account \(account.number) holds \(account.balance), acknowledged were \(wanted)")
             }
-            return findings
         }
     }
 }

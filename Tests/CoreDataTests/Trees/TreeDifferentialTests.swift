@@ -5,9 +5,9 @@ import Testing
 /// Random work in a tree of contexts, held against dictionaries that say what each context should show.
 @Suite("Trees: random work against a model")
 struct TreeDifferentialTests {
-    @Test(arguments: [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12])
-    func `what every context shows is what the model says`(_ seed: Int) throws {
-        let play = try Play(seed % 3 == 0 ? .sqlite : .memory, seed: UInt64(seed))
+    @Test(arguments: DifferentialSeeds.all)
+    func `what every context shows is what the model says`(_ seed: UInt64) throws {
+        let play = try Play(seed % 3 == 0 ? .sqlite : .memory, seed: seed)
         for step in 0..<200 {
             try play.step()
             if step % 10 == 9 { try play.check("seed \(seed), step \(step)") }

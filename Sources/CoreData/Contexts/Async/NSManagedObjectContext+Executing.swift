@@ -7,7 +7,8 @@ protocol ExecutableRequest: NSPersistentStoreRequest {
 }
 
 extension NSManagedObjectContext {
-    /// Carries out a request that is neither a fetch to wait for nor a save: an asynchronous fetch, a batch, or a history request.
+    /// Carries out a request that is neither a fetch to wait for nor a save: an asynchronous fetch, a batch, or a history
+    /// request.
     ///
     /// An asynchronous fetch returns at once with its result object, which is filled later; its errors come as the
     /// result's `operationError`. A batch insert, update or delete has been committed when this returns, in each store in
@@ -16,7 +17,8 @@ extension NSManagedObjectContext {
     ///
     /// - Parameter request: An ``NSAsynchronousFetchRequest``, ``NSBatchInsertRequest``, ``NSBatchUpdateRequest``,
     ///   ``NSBatchDeleteRequest`` or ``NSPersistentHistoryChangeRequest``.
-    /// - Returns: The result that belongs to the request, such as an ``NSBatchUpdateResult``.
+    /// - Returns: The result that belongs to the request, such as an ``NSBatchUpdateResult`` or an
+    ///   ``NSPersistentHistoryResult``.
     /// - Throws: `persistentStoreOperation` (134070) for a request that has a call of its own (use ``fetch(_:)`` for
     ///   a fetch and ``save()`` for a save), for a store that is read-only, and for what a batch cannot do, with a text that
     ///   names the property; of a batch also `managedObjectConstraintMerge` (133021) with the rows that clash,

@@ -10,6 +10,7 @@ final class PreparedReads {
 
         let kind: Kind
         let store: Int
+        let version: Int
         let isFiltered: Bool
         let isSorted: Bool
         let limit: Int
@@ -18,6 +19,7 @@ final class PreparedReads {
         fileprivate init(_ kind: Kind, _ store: OpenStore, _ plan: FetchPlan) {
             self.kind = kind
             self.store = store.slot
+            version = store.version
             isFiltered = plan.predicate != nil
             isSorted = plan.sort != nil
             limit = plan.limit
@@ -56,10 +58,10 @@ final class PreparedReads {
             plan.rows.control = control
             switch question.kind {
             case .rows: return .rows(try ReadRows(store, plan.rows))
-            case .references: return .references(try store.store.references(for: plan.rows))
-            case .count: return .count(try store.store.count(for: plan.rows))
-            case .values: return .values(try store.store.values(for: plan))
-            case .valueCount: return .count(try store.store.count(for: plan))
+            case .references: return .references(try store.reader.references(for: plan.rows))
+            case .count: return .count(try store.reader.count(for: plan.rows))
+            case .values: return .values(try store.reader.values(for: plan))
+            case .valueCount: return .count(try store.reader.count(for: plan))
             }
         }
     }
@@ -148,7 +150,7 @@ final class ReadRows: Sendable {
         read = store.cache.beginRead()
         commits = store.cache.commits
         do {
-            var rows = try store.store.rows(for: plan)
+            var rows = try store.reader.rows(for: plan)
             store.cache.offer(&rows, root: root, read: read)
             self.rows = rows
         } catch {

@@ -20,6 +20,9 @@ extension NSManagedObjectContext {
     /// saved meanwhile, and 16 loops at a time may do that. A file with another journal, and other stores, give all
     /// rows to memory at the first batch.
     ///
+    /// A pinned context's rows are of the version that it is pinned to when this is called, for which the loop keeps
+    /// their keys in memory instead.
+    ///
     /// May be called on any thread. Each loop reads anew. A loop throws `CancellationError` when its task is
     /// cancelled, which interrupts SQLite; `persistentStoreOperation` (134070) for a request that makes no sense, or
     /// that sorts or limits what comes from several stores, or if there are too many loops; errors of the store.
@@ -34,6 +37,7 @@ extension NSManagedObjectContext {
         return RowBatches(
             request: UncheckedBox((request.specification, request.affectedStores)),
             coordinator: persistentStoreCoordinator,
+            generation: sharedGeneration,
             batchSize: batchSize
         )
     }
@@ -49,6 +53,7 @@ public struct RowBatches: AsyncSequence, Sendable {
     // Unchecked: a copy that nobody changes, of a request whose predicate and sort descriptors are immutable.
     fileprivate let request: UncheckedBox<(FetchSpecification, [NSPersistentStore]?)>
     fileprivate let coordinator: NSPersistentStoreCoordinator?
+    fileprivate let generation: QueryGeneration?
     fileprivate let batchSize: Int
 
     /// Starts a loop.
@@ -122,7 +127,7 @@ private final class RowBatchReader: Sendable {
                 guard rows.isEmpty else {
                     let rest = UncheckedBox(State.open(parts))
                     self.state.withLock { $0 = rest }
-                    return rows.map { FetchedRow($0, part.store) }
+                    return rows.map { FetchedRow($0, part.store.base) }
                 }
                 parts.removeLast()
             }
@@ -135,13 +140,14 @@ private final class RowBatchReader: Sendable {
     private func open(_ coordinator: NSPersistentStoreCoordinator) throws -> [Part] {
         let (specification, affected) = sequence.request.value
         var plan = try FetchPlanner(model: coordinator.frozenModel).plan(specification)
-        let stores = try coordinator.openStores(for: plan, affected)
+        let pinned = try sequence.generation?.stores()
+        let stores = try pinned?.stores(for: plan, affected) ?? coordinator.openStores(for: plan, affected)
         guard stores.count < 2 || (plan.sort == nil && plan.limit == 0 && plan.offset == 0) else {
             throw FetchPlanner.refused(
                 "rows(for:) does not sort, limit or offset what comes from several stores; set affectedStores to one."
             )
         }
         plan.control = control
-        return try stores.reversed().map { try Part(store: $0, cursor: $0.store.cursor(for: plan.asked(of: $0))) }
+        return try stores.reversed().map { try Part(store: $0, cursor: $0.reader.cursor(for: plan.asked(of: $0))) }
     }
 }

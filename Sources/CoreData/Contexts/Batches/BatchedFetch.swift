@@ -205,7 +205,7 @@ final class BatchedFetch {
             guard !options.asFaults else { continue }
             for object in objects where object !== firing && object.flags.contains(.fault) {
                 // What the row cache has was not read again.
-                let row = object.current ?? context.freshRow(object.key, root: layout.rootNumber, store)
+                let row = try object.current ?? context.freshRow(object.key, root: layout.rootNumber, store)
                 if let row { object.realise(row) }
             }
         }

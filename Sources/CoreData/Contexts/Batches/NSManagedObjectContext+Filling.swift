@@ -22,13 +22,14 @@ extension NSManagedObjectContext {
     ) throws -> [Row] {
         if let upward { return try fillFromParent(faults, of: layout, in: store, upward, rereads: rereads) }
         let root = layout.rootNumber
+        let store = try seen(store)
         let commits = store.cache.commits
         var keys: [Int64] = []
         for object in faults where object.key > 0 {
             if rereads {
                 keys.append(object.key)
             } else if object.flags.contains(.fault), object.current == nil {
-                if let row = freshRow(object.key, root: root, store) {
+                if let row = try freshRow(object.key, root: root, store) {
                     object.current = row
                 } else {
                     keys.append(object.key)

@@ -52,7 +52,11 @@ extension NSManagedObjectContext {
         var rows: [Row] = []
         var cold: [Int64] = []
         for key in keys where key > 0 {
-            if let row = freshRow(key, root: layout.rootNumber, store) { rows.append(row) } else { cold.append(key) }
+            if let row = try freshRow(key, root: layout.rootNumber, store) {
+                rows.append(row)
+            } else {
+                cold.append(key)
+            }
         }
         guard !cold.isEmpty else { return rows }
         return rows + (try storedRows(forKeys: cold, in: layout, store))
@@ -80,7 +84,11 @@ extension NSManagedObjectContext {
             var members: [Int64: [ObjectReference]] = [:]
             for owner in stored { members[owner.key] = [] }
             for group in found.groups { members[group.owner] = group.members }
-            upward.root.foreseen = ForeseenMembers(relationship: slot.relationship, store: store, members: members)
+            upward.root.foreseen = ForeseenMembers(
+                relationship: slot.relationship,
+                store: store.base,
+                members: members
+            )
             defer { upward.root.foreseen = nil }
             for owner in owners { try body(owner, parentMembers(of: slot, ownedBy: owner)) }
             withExtendedLifetime(found) {}
@@ -93,12 +101,13 @@ extension NSManagedObjectContext {
         ownedBy owner: ObjectReference,
         in store: OpenStore
     ) throws -> [ObjectReference] {
-        if let foreseen, foreseen.relationship === slot.relationship, foreseen.store === store,
+        let store = try seen(store)
+        if let foreseen, foreseen.relationship === slot.relationship, foreseen.store === store.base,
             let members = foreseen.members[owner.key]
         {
             return members
         }
         // A store of one's own is told who asks.
-        return try ConfinementScope.enter(self) { try store.store.members(of: slot, ownedBy: owner) }
+        return try ConfinementScope.enter(self) { try store.reader.members(of: slot, ownedBy: owner) }
     }
 }

@@ -97,6 +97,7 @@ extension NSManagedObjectContext {
             return owner.flags.contains(.fault) || owner.extras?.toMany[slot.index]?.isFault ?? true
         }
         guard let first = cold.first else { return }
+        let store = try seen(store)
         let commits = store.cache.commits
         let storeSlot = Int32(store.slot)
         let root = step.destination.rootNumber

@@ -28,4 +28,9 @@ final class CommitFeed: Sendable {
     func publish(_ message: ChangeMessage) {
         for subscriber in subscribers.withLock({ $0 }) { subscriber.query?.note(message) }
     }
+
+    /// Tells that the stores have changed, when nobody knows in what.
+    func publishUnknownChanges() {
+        for subscriber in subscribers.withLock({ $0 }) { subscriber.query?.noteUnknownChanges() }
+    }
 }

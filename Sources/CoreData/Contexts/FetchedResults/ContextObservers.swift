@@ -92,6 +92,12 @@ final class ContextObservers: @unchecked Sendable {
         for entry in feeds.withLock({ $0 }) { entry.feed?.note(nil) }
     }
 
+    /// Tells all who follow that the stores have changed, when nobody knows in what.
+    func storesMayHaveChanged() {
+        for controller in controllers { controller.tracker?.storesMayHaveChanged() }
+        for entry in feeds.withLock({ $0 }) { entry.feed?.note(nil) }
+    }
+
     // MARK: - Feeds
 
     /// Lets a feed know what the context saves and merges, until the context ends.

@@ -19,31 +19,51 @@ final class LiveQuery: Sendable {
     }
 
     /// What was committed since the last snapshot.
-    struct Notes {
+    private struct Notes: PendingNews {
         /// The rows of the entity itself that changed.
-        var rows: Set<RowIdentity> = []
-        /// Whether there is anything to look at.
-        var isEmpty = true
+        private(set) var rows: Set<RowIdentity> = []
+        /// Whether there is nothing to look at.
+        private(set) var isEmpty = true
         /// Whether there is a new snapshot whatever changed.
-        var isCertain = false
+        private(set) var isCertain = false
+
+        init() {}
+
+        /// What makes sure that there is a first snapshot.
+        static var certain: Notes {
+            var notes = Notes()
+            notes.isEmpty = false
+            notes.isCertain = true
+            return notes
+        }
+
+        mutating func add(_ changed: [RowIdentity]) {
+            isEmpty = false
+            guard !isCertain else { return }
+            rows.formUnion(changed)
+            // An observer that does not ask for a long time needs no list of what it has missed.
+            if rows.count > 10_000 { self = .certain }
+        }
+
+        mutating func take() -> Notes {
+            defer { self = Notes() }
+            return self
+        }
     }
 
-    private struct State {
+    /// Who makes the snapshots; not kept alive.
+    private struct Asked {
         weak var context: NSManagedObjectContext?
-        var notes = Notes()
-        var isFinished = false
-        var waiter: CheckedContinuation<Bool, Never>?
     }
 
-    private let state: Mutex<State>
+    private let box: NewsBox<Notes>
+    private let asked: Mutex<Asked>
     private let request: LiveRequest
 
     init(_ request: LiveRequest, _ context: NSManagedObjectContext) {
         self.request = request
-        var notes = Notes()
-        notes.isEmpty = false
-        notes.isCertain = true
-        state = Mutex(State(context: context, notes: notes))
+        box = NewsBox(.certain)
+        asked = Mutex(Asked(context: context))
     }
 
     /// A query that has nothing to tell.
@@ -51,7 +71,9 @@ final class LiveQuery: Sendable {
 
     private init(finished request: LiveRequest) {
         self.request = request
-        state = Mutex(State(context: nil, isFinished: true))
+        box = NewsBox()
+        asked = Mutex(Asked())
+        box.finish()
     }
 
     // MARK: - Noting commits
@@ -70,65 +92,25 @@ final class LiveQuery: Sendable {
             if request.relatedRoots.contains(change.layout.rootNumber) { mayMatter = true }
         }
         guard mayMatter else { return }
-        let waiter = state.withLock { state -> CheckedContinuation<Bool, Never>? in
-            guard !state.isFinished else { return nil }
-            state.notes.isEmpty = false
-            if !state.notes.isCertain {
-                state.notes.rows.formUnion(rows)
-                // An observer that does not ask for a long time needs no list of what it has missed.
-                if state.notes.rows.count > 10_000 {
-                    state.notes.rows = []
-                    state.notes.isCertain = true
-                }
-            }
-            defer { state.waiter = nil }
-            return state.waiter
-        }
-        waiter?.resume(returning: true)
+        box.note { $0.add(rows) }
+    }
+
+    /// Notes that anything may have changed: there is a new snapshot in any case.
+    func noteUnknownChanges() {
+        box.note { $0 = .certain }
     }
 
     /// Ends the sequence: nothing is waited for any more.
-    func finish() {
-        let waiter = state.withLock { state -> CheckedContinuation<Bool, Never>? in
-            state.isFinished = true
-            state.context = nil
-            defer { state.waiter = nil }
-            return state.waiter
-        }
-        waiter?.resume(returning: false)
-    }
+    func finish() { box.finish() }
 
     // MARK: - The observer's side
-
-    /// Waits until something was noted.
-    ///
-    /// - Returns: False when the context has gone or the task was cancelled.
-    private func awaitNotes() async -> Bool {
-        await withTaskCancellationHandler {
-            await withCheckedContinuation { continuation in
-                let answer = state.withLock { state -> Bool? in
-                    if state.isFinished { return false }
-                    if !state.notes.isEmpty { return true }
-                    state.waiter = continuation
-                    return nil
-                }
-                if let answer { continuation.resume(returning: answer) }
-            }
-        } onCancel: {
-            finish()
-        }
-    }
 
     /// The next list of IDs that differs from `last`, or whose objects have changed.
     ///
     /// - Returns: `nil` when the context has gone or the task was cancelled.
     func next(after last: [NSManagedObjectID]?) async throws -> [NSManagedObjectID]? {
-        while await awaitNotes() {
-            let (context, notes) = state.withLock { state in
-                defer { state.notes = Notes() }
-                return (state.context, state.notes)
-            }
-            guard let context else { return nil }
+        while let notes = await box.next() {
+            guard let context = asked.withLock({ $0.context }) else { return nil }
             let ids: [NSManagedObjectID]
             do {
                 let request = request

@@ -142,6 +142,11 @@ final class ResultsTracker {
         follow(.reset)
     }
 
+    /// The stores have changed, and nobody knows in what.
+    func storesMayHaveChanged() {
+        if delegate == nil { isStale = true } else { follow(.reset) }
+    }
+
     /// Follows what happened, in order: what a delegate does while it is told of one thing is told of after that.
     private func follow(_ occurrence: Occurrence) {
         waiting.append(occurrence)

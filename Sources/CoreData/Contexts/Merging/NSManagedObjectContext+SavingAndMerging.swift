@@ -60,6 +60,7 @@ extension NSManagedObjectContext {
             } catch let error as CocoaError where error.code == .managedObjectMerge && retries < limit {
                 let conflicts = error.userInfo[NSPersistentStoreSaveConflictsErrorKey] as? [NSMergeConflict] ?? []
                 guard !conflicts.isEmpty, conflicts.allSatisfy(\.canBeRefreshed) else { throw error }
+                advanceGeneration()
                 for conflict in conflicts { refresh(conflict.sourceObject, mergeChanges: true) }
                 retries += 1
             }

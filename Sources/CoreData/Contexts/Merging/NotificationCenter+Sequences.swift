@@ -1,5 +1,4 @@
 import Foundation
-import Synchronization
 
 extension NotificationCenter {
     /// The notifications of a name, as they are posted.
@@ -56,24 +55,34 @@ extension NotificationCenter.Notifications.AsyncIterator: Sendable {}
 
 /// The notifications that one observer has not taken yet.
 private final class NotificationBuffer: @unchecked Sendable {
-    // @unchecked Sendable: `token` is set in the initialiser and read in the deinitialiser; the rest is locked.
+    // @unchecked Sendable: `token` is set in the initialiser and read in the deinitialiser; the rest is constant.
 
-    private struct State {
-        var waiting: [UncheckedBox<Notification>] = []
-        var isFinished = false
-        var waiter: CheckedContinuation<Void, Never>?
+    private struct Waiting: PendingNews {
+        private static let limit = 1_000
+
+        private var notifications: [UncheckedBox<Notification>] = []
+
+        init() {}
+
+        var isEmpty: Bool { notifications.isEmpty }
+
+        mutating func add(_ notification: UncheckedBox<Notification>) {
+            if notifications.count == Self.limit { notifications.removeFirst() }
+            notifications.append(notification)
+        }
+
+        mutating func take() -> UncheckedBox<Notification> { notifications.removeFirst() }
     }
 
-    private static let limit = 1_000
-
-    private let state = Mutex(State())
+    private let box = NewsBox<Waiting>()
     private let center: NotificationCenter
     private var token: (any NSObjectProtocol)?
 
     init(_ sequence: NotificationCenter.Notifications) {
         center = sequence.center
-        token = center.addObserver(forName: sequence.name, object: sequence.object, queue: nil) { [weak self] posted in
-            self?.note(UncheckedBox(posted))
+        token = center.addObserver(forName: sequence.name, object: sequence.object, queue: nil) { [box] posted in
+            let notification = UncheckedBox(posted)
+            box.note { $0.add(notification) }
         }
     }
 
@@ -81,40 +90,5 @@ private final class NotificationBuffer: @unchecked Sendable {
         if let token { center.removeObserver(token) }
     }
 
-    private func note(_ notification: UncheckedBox<Notification>) {
-        let waiter = state.withLock { state in
-            guard !state.isFinished else { return nil as CheckedContinuation<Void, Never>? }
-            if state.waiting.count == Self.limit { state.waiting.removeFirst() }
-            state.waiting.append(notification)
-            defer { state.waiter = nil }
-            return state.waiter
-        }
-        waiter?.resume()
-    }
-
-    private func finish() {
-        let waiter = state.withLock { state in
-            state.isFinished = true
-            state.waiting = []
-            defer { state.waiter = nil }
-            return state.waiter
-        }
-        waiter?.resume()
-    }
-
-    func next() async -> UncheckedBox<Notification>? {
-        await withTaskCancellationHandler {
-            await withCheckedContinuation { continuation in
-                let isReady = state.withLock { state in
-                    if state.isFinished || !state.waiting.isEmpty { return true }
-                    state.waiter = continuation
-                    return false
-                }
-                if isReady { continuation.resume() }
-            }
-        } onCancel: {
-            finish()
-        }
-        return state.withLock { $0.waiting.isEmpty ? nil : $0.waiting.removeFirst() }
-    }
+    func next() async -> UncheckedBox<Notification>? { await box.next() }
 }

@@ -10,6 +10,7 @@ extension ContextFetch {
         let parent = context.upward?.parent ?? context
         return try ConfinementScope.enter(parent) {
             parent.processPendingChanges()
+            let stores = try stores.map { try parent.seen($0) }
             return try body(ContextFetch(parent, FetchSpecification(), plan, stores, prepared))
         }
     }

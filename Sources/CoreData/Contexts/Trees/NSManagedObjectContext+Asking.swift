@@ -66,9 +66,16 @@ extension NSManagedObjectContext {
     }
 
     /// Whether the parent has the object of a change.
+    ///
+    /// True if that cannot be read just now, which is reported: then it shows when the object is next read.
     final func parentHas(_ change: ChangeMessage.Change) -> Bool {
-        let found = try? parentSnapshot(change.key, change.layout, Int32(change.store.slot), change.temporaryID)
-        return found != nil
+        do {
+            let slot = Int32(change.store.slot)
+            return try parentSnapshot(change.key, change.layout, slot, change.temporaryID) != nil
+        } catch {
+            coordinator?.report(error, "merging the deletion of \(change.id)")
+            return true
+        }
     }
 
     /// Whether a row that a fetch of this context brought is still what the parent would answer, without asking it.

@@ -68,8 +68,8 @@ extension NSManagedObjectContext {
         from target: NSManagedObject,
         in parent: NSManagedObjectContext
     ) {
-        guard object.current?.buffer !== target.current?.buffer, !object.isFault, !target.isFault,
-            object.context === self, let merged = try? parent.snapshot(of: target)
+        guard object.current?.buffer !== target.current?.buffer, !object.isFault,
+            object.context === self, let merged = parent.snapshot(ofLoaded: target)
         else { return }
         object.current = merged.row
         noteForeign(merged.temporaries)

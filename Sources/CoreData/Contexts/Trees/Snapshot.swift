@@ -19,12 +19,18 @@ extension NSManagedObjectContext {
     ///
     /// A fault stays one. What the object owns is shared from now on: it is copied before it is written to again.
     final func snapshot(of object: NSManagedObject) throws -> Snapshot? {
-        guard object.flags.isDisjoint(with: [.deleted, .gone, .inaccessible]) else { return nil }
-        if object.isFault {
-            guard let row = try newestRow(ofFault: object) else { return nil }
-            return snapshot(object.key, object.storeSlot, row)
+        guard object.isFault else { return snapshot(ofLoaded: object) }
+        guard object.flags.isDisjoint(with: [.deleted, .gone, .inaccessible]),
+            let row = try newestRow(ofFault: object)
+        else { return nil }
+        return snapshot(object.key, object.storeSlot, row)
+    }
+
+    /// As the other form, for an object that is no fault, so that nothing has to be read.
+    final func snapshot(ofLoaded object: NSManagedObject) -> Snapshot? {
+        guard object.flags.isDisjoint(with: [.fault, .deleted, .gone, .inaccessible]), let row = object.current else {
+            return nil
         }
-        guard let row = object.current else { return nil }
         if object.flags.contains(.ownsRow) {
             object.flags.insert(.rowShared)
             object.flags.remove(.writable)
@@ -89,7 +95,7 @@ extension NSManagedObjectContext {
         }
         guard object.flags.isDisjoint(with: [.deleted, .gone]) else { return ([], []) }
         let isFault = object.extras?.toMany[slot.index]?.isFault ?? true
-        let stored = isFault ? storedMembers(of: slot, ownedBy: object) : []
+        let stored = isFault ? try readMembers(of: slot, ownedBy: object) : []
         // Read afterwards: keys that it names may have become permanent on the way. The state is a copy: what the child
         // wants to know is not loaded here.
         var state = object.extras?.toMany[slot.index] ?? ToManyState(isOrdered: slot.isOrdered)

@@ -10,7 +10,7 @@ import Synchronization
 /// A call from outside all scopes writes nothing down and takes no lock, since nobody can wait for its caller.
 /// Otherwise it takes one mutex, a leaf, twice. Waiting by other means (semaphores, other queues) cannot be seen
 /// here.
-enum WaitGraph {
+package enum WaitGraph {
     /// Stands for a queue: contexts of the main queue share theirs.
     typealias Node = ObjectIdentifier
 
@@ -85,6 +85,14 @@ enum WaitGraph {
             return Node(MainQueue.token)
         }
         return Node(owner)
+    }
+
+    // MARK: - Telling
+
+    /// Who waits for whom at this moment, a sentence a wait; any thread may ask.
+    package static var waitingNow: [String] {
+        let now = waits.withLock { Array($0.values) }
+        return now.map { "\(describe($0.waiter)) waits for \(describe($0.target))" }.sorted()
     }
 
     // MARK: - Stopping

@@ -103,6 +103,18 @@ extension CustomStore {
         return ObjectReference(key: key, entity: number)
     }
 
+    // MARK: - What only contexts do
+
+    func reserveKeys(_ counts: [Int: Int]) throws -> [Int: Range<Int64>] {
+        throw refused("names its objects itself, and cannot set keys aside.")
+    }
+
+    func save(_ changes: StoreChanges, didCommit: (StoreSaveResult) -> Void) throws -> [StoreConflict] {
+        throw refused(
+            "is saved by contexts only. Insert the objects into a context instead of migrating a store to it."
+        )
+    }
+
     // MARK: - URIs
 
     func uriText(ofKey key: Int64, in layout: EntityLayout) -> String {

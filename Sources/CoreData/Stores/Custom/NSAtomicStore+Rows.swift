@@ -1,9 +1,8 @@
 import Foundation
-import StrataPredicates
 
 // What an atomic store tells contexts: its nodes, made into rows once, and fetched from as an in-memory store is.
 
-extension NSAtomicStore: CustomStore {
+extension NSAtomicStore: CustomStore, InMemoryRows {
     var fetchesRows: Bool { true }
 
     func open(as entry: OpenStore) throws {
@@ -24,35 +23,7 @@ extension NSAtomicStore: CustomStore {
         contents.withLock { $0 = InMemoryContents(model: nil) }
     }
 
-    // MARK: - Reading
-
-    /// A copy of the contents, which shares everything with them until they change.
-    private var snapshot: InMemoryContents { contents.withLock { $0 } }
-
-    func rows(for plan: FetchPlan) throws -> [Row] { try InMemoryFetch(plan, snapshot).rows() }
-
-    func references(for plan: FetchPlan) throws -> [ObjectReference] {
-        try InMemoryFetch(plan, snapshot).rows().map { ObjectReference(key: $0.key, entity: $0.layout.number) }
-    }
-
-    func count(for plan: FetchPlan) throws -> Int { try InMemoryFetch(plan, snapshot).count() }
-
-    func values(for plan: DictionaryPlan) throws -> FetchedValues {
-        let fetch = InMemoryFetch(plan.rows, snapshot)
-        return try DictionaryEvaluation(plan, fetch.reader).results(from: fetch.rows())
-    }
-
-    func row(forKey key: Int64, in layout: EntityLayout) throws -> Row? {
-        contents.withLock { $0.rows[layout.rootNumber]?[key] }
-    }
-
-    func rows(forKeys keys: [Int64], in layout: EntityLayout) throws -> [Row] {
-        contents.withLock { contents in keys.compactMap { contents.rows[layout.rootNumber]?[$0] } }
-    }
-
-    func members(of relationship: ToManySlot, ownedBy owner: ObjectReference) throws -> [ObjectReference] {
-        contents.withLock { $0.members(of: relationship, ownedBy: owner.key) }
-    }
+    func withContents<T: Sendable>(_ body: (InMemoryContents) -> T) -> T { contents.withLock { body($0) } }
 
     // MARK: - Nodes as rows
 

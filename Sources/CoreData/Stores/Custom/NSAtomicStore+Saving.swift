@@ -15,16 +15,6 @@ extension NSAtomicStore {
         contents.withLock { $0.rows[layout.rootNumber]?[key] == nil }
     }
 
-    func reserveKeys(_ counts: [Int: Int]) throws -> [Int: Range<Int64>] {
-        throw refused("makes references for objects, and cannot set keys aside.")
-    }
-
-    func save(_ changes: StoreChanges, didCommit: (StoreSaveResult) -> Void) throws -> [StoreConflict] {
-        throw refused(
-            "is saved by contexts only. Insert the objects into a context instead of migrating a store to it."
-        )
-    }
-
     func save(
         _ changes: StoreChanges,
         of context: NSManagedObjectContext,

@@ -13,16 +13,6 @@ extension NSIncrementalStore {
 
     func isNew(_ key: Int64, _ layout: EntityLayout) -> Bool { versions.current(key, root: layout.rootNumber) == 0 }
 
-    func reserveKeys(_ counts: [Int: Int]) throws -> [Int: Range<Int64>] {
-        throw refused("makes IDs for objects, and cannot set keys aside.")
-    }
-
-    func save(_ changes: StoreChanges, didCommit: (StoreSaveResult) -> Void) throws -> [StoreConflict] {
-        throw refused(
-            "is saved by contexts only. Insert the objects into a context instead of migrating a store to it."
-        )
-    }
-
     func save(
         _ changes: StoreChanges,
         of context: NSManagedObjectContext,

@@ -52,7 +52,7 @@ struct InMemoryFetch {
 /// The contents cannot change any more.
 final class RowReader: RowFinder {
     let contents: InMemoryContents
-    private let storeNumber: Int
+    let storeNumber: Int
 
     init(_ contents: InMemoryContents, _ storeNumber: Int) {
         self.contents = contents
@@ -63,26 +63,6 @@ final class RowReader: RowFinder {
         contents.rows[layout.rootNumber]?[identity.key]
     }
 
-    private func row(_ subject: AnyObject) -> Row {
-        // Only row buffers are handed to the evaluator with this reader.
-        Row(shared: unsafeDowncast(subject, to: RowBuffer.self))
-    }
-
-    func identity(of subject: AnyObject) -> PredicateIdentity {
-        let row = row(subject)
-        return PredicateIdentity(store: storeNumber, entity: row.layout.rootNumber, key: row.key)
-    }
-
-    func value(of attribute: PredicateAttribute, in subject: AnyObject) -> PredicateValue {
-        row(subject).predicateValue(of: attribute)
-    }
-
-    func identity(of relationship: PredicateRelationship, in subject: AnyObject) -> PredicateIdentity? {
-        row(subject).reference(of: relationship).map {
-            PredicateIdentity(store: storeNumber, entity: relationship.rootNumber, key: $0.key)
-        }
-    }
-
     func subject(of relationship: PredicateRelationship, in subject: AnyObject) -> AnyObject? {
         row(subject).reference(of: relationship).flatMap { find($0, relationship) }
     }
@@ -91,10 +71,6 @@ final class RowReader: RowFinder {
         let row = row(subject)
         return contents.members(of: row.layout.toMany[relationship.slot], ownedBy: row.key)
             .compactMap { find($0, relationship) }
-    }
-
-    func isKind(_ subject: AnyObject, of schema: any PredicateSchema) -> Bool {
-        row(subject).layout.isKind(of: schema)
     }
 
     func count(of relationship: PredicateRelationship, in subject: AnyObject) -> Int {

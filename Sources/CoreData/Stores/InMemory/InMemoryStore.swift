@@ -1,13 +1,11 @@
 import Foundation
-import StrataPredicates
 import Synchronization
 
 /// A store that keeps its rows in memory, with the same behaviour as a SQLite store towards contexts: versions, unique
 /// constraints, all-or-nothing saves.
 ///
-/// Gone when it is removed from its coordinator. Any thread may use it; reads copy what they need under a mutex and
-/// evaluate predicates outside it.
-final class InMemoryStore: NSPersistentStore, RowStore, @unchecked Sendable {
+/// Gone when it is removed from its coordinator. Any thread may use it.
+final class InMemoryStore: NSPersistentStore, InMemoryRows, @unchecked Sendable {
     // @unchecked Sendable: all state of its own is in `contents` behind its mutex.
 
     private let contents = Mutex(InMemoryContents(model: nil))
@@ -32,52 +30,7 @@ final class InMemoryStore: NSPersistentStore, RowStore, @unchecked Sendable {
         )
     }
 
-    // MARK: - Reading
-
-    /// A copy of the contents, which shares everything with them until they change.
-    private var snapshot: InMemoryContents { contents.withLock { $0 } }
-
-    func rows(for plan: FetchPlan) throws -> [Row] { try InMemoryFetch(plan, snapshot).rows() }
-
-    func references(for plan: FetchPlan) throws -> [ObjectReference] {
-        try InMemoryFetch(plan, snapshot).rows().map { ObjectReference(key: $0.key, entity: $0.layout.number) }
-    }
-
-    func count(for plan: FetchPlan) throws -> Int { try InMemoryFetch(plan, snapshot).count() }
-
-    func values(for plan: DictionaryPlan) throws -> FetchedValues {
-        let fetch = InMemoryFetch(plan.rows, snapshot)
-        return try DictionaryEvaluation(plan, fetch.reader).results(from: fetch.rows())
-    }
-
-    func row(forKey key: Int64, in layout: EntityLayout) throws -> Row? {
-        contents.withLock { $0.rows[layout.rootNumber]?[key] }
-    }
-
-    func rows(forKeys keys: [Int64], in layout: EntityLayout) throws -> [Row] {
-        contents.withLock { contents in keys.compactMap { contents.rows[layout.rootNumber]?[$0] } }
-    }
-
-    func members(of relationship: ToManySlot, ownedBy owner: ObjectReference) throws -> [ObjectReference] {
-        contents.withLock { $0.members(of: relationship, ownedBy: owner.key) }
-    }
-
-    func memberships(of relationship: ToManySlot, ownedBy owners: [ObjectReference]) throws -> Memberships {
-        // Of one moment, as one query is.
-        let contents = snapshot
-        let root = relationship.relationship.destinationEntity?.layout.rootNumber ?? 0
-        var result = Memberships()
-        var seen = KeyMap<Bool>(minimumCapacity: owners.count)
-        for owner in owners {
-            let members = contents.members(of: relationship, ownedBy: owner.key)
-            result.groups.append((owner.key, members))
-            for member in members where seen[member.key] == nil {
-                seen.set(true, for: member.key)
-                if let row = contents.rows[root]?[member.key] { result.rows.append(row) }
-            }
-        }
-        return result
-    }
+    func withContents<T: Sendable>(_ body: (InMemoryContents) -> T) -> T { contents.withLock { body($0) } }
 
     // MARK: - Writing
 

@@ -11,6 +11,8 @@ final class OpenSQLiteFile: Sendable {
     let external: ExternalData
     /// The history that is written, or was once; `nil` without one.
     let history: HistoryMapping?
+    /// The external files that only older versions name.
+    let retired: RetiredFiles
     /// What the metadata was on opening.
     nonisolated(unsafe) let metadata: StoreMetadata
     // `metadata` is a constant of property-list values.
@@ -33,6 +35,7 @@ final class OpenSQLiteFile: Sendable {
         var path: String?
         if case .file(let file) = options.place { path = file }
         external = ExternalData(storePath: path, isFullySynchronous: options.isFullySynchronous)
+        retired = RetiredFiles(external)
         queries = RowQueries(mapping, external, path == nil ? nil : url)
         writing = WriteShapes(mapping)
     }

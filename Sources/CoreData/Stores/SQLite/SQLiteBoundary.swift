@@ -16,17 +16,25 @@ enum SQLiteBoundary {
     }
 
     /// Runs `body` and puts its errors into the framework's terms; errors that are so already pass.
-    static func run<R>(_ doing: Doing, _ url: URL?, _ body: () throws -> R) throws -> R {
+    ///
+    /// `context`: The name of the context on whose behalf that is.
+    static func run<R>(
+        _ doing: Doing,
+        _ url: URL?,
+        for context: @autoclosure () -> String? = nil,
+        _ body: () throws -> R
+    ) throws -> R {
         do {
             return try body()
         } catch let error as SQLiteError {
-            throw cocoaError(error, doing, url)
+            throw cocoaError(error, doing, url, for: context())
         }
     }
 
-    static func cocoaError(_ error: SQLiteError, _ doing: Doing, _ url: URL?) -> CocoaError {
+    static func cocoaError(_ error: SQLiteError, _ doing: Doing, _ url: URL?, for context: String? = nil) -> CocoaError
+    {
         let path = url?.path ?? "in memory"
-        let (code, reason) = meaning(of: error, doing, path)
+        let (code, reason) = meaning(of: error, doing, path, context)
         var userInfo: [String: Any] = [
             NSLocalizedDescriptionKey: "The store \(path) cannot \(doing.rawValue): \(reason)",
             NSSQLiteErrorDomain: Int(error.code.rawValue),
@@ -36,13 +44,20 @@ enum SQLiteBoundary {
         return CocoaError(code, userInfo: userInfo)
     }
 
-    private static func meaning(of error: SQLiteError, _ doing: Doing, _ path: String) -> (CocoaError.Code, String) {
+    private static func meaning(
+        of error: SQLiteError,
+        _ doing: Doing,
+        _ path: String,
+        _ context: String?
+    ) -> (CocoaError.Code, String) {
         switch error.code {
         case .busy, .locked:
             if let wait = error.wait {
                 let seconds = (wait.seconds * 1000).rounded() / 1000
+                let process = "process \(ProcessInfo.processInfo.processIdentifier)"
+                let waiter = context.map { "context \"\($0)\" of \(process)" } ?? process
                 let advice = "Raise NSPersistentStoreTimeoutOption if it may take that long."
-                return (.persistentStoreTimeout, "waited \(seconds) s for \(wait.blocker.rawValue). \(advice)")
+                return (.persistentStoreTimeout, "\(waiter) waited \(seconds) s for \(wait.blockerText). \(advice)")
             }
             return (.persistentStoreTimeout, "it is locked: \(error.message).")
         case .interrupt: return (.userCancelled, "the request was cancelled.")

@@ -12,16 +12,19 @@ final class SQLiteCursor: RowCursor {
     // Destroyed in this order: a statement must not outlive its lease.
     private let statement: RowStatement
     private let lease: SnapshotLease
+    private let files: RetiredFiles.Hold
 
     private init(
         _ statement: consuming RowStatement,
         _ lease: consuming SnapshotLease,
+        _ files: RetiredFiles.Hold,
         _ url: URL,
         _ control: FetchControl?,
         _ cancellation: Cancellation
     ) {
         self.statement = statement
         self.lease = lease
+        self.files = files
         self.url = url
         self.control = control
         self.cancellation = cancellation
@@ -30,9 +33,10 @@ final class SQLiteCursor: RowCursor {
     /// Runs the statement of a fetch, up to its first row.
     static func open(_ plan: FetchPlan, _ entity: EntityMapping, _ file: OpenSQLiteFile) throws -> SQLiteCursor {
         let cancellation = Cancellation()
+        let files = file.retired.hold()
         let lease = try pin(file).reader(cancellation: cancellation)
         let statement = try file.queries.rowStatement(plan, entity, lease.connection)
-        return SQLiteCursor(statement, lease, file.url, plan.control, cancellation)
+        return SQLiteCursor(statement, lease, files, file.url, plan.control, cancellation)
     }
 
     private static func pin(_ file: OpenSQLiteFile) throws -> PinnedSnapshot {

@@ -53,13 +53,17 @@ struct SQLiteOptions {
             || options[NSPersistentHistoryTrackingKey] is NSDictionary
 
         pool.pragmas = try Self.pragmas(options[NSSQLitePragmasOption])
-        if let seconds = Self.number(options[NSPersistentStoreTimeoutOption]), seconds >= 0 { pool.timeout = seconds }
+        let seconds = Self.number(options[NSPersistentStoreTimeoutOption])
+        pool.timeout = seconds.map { $0 >= 0 ? $0 : Self.defaultTimeout } ?? Self.defaultTimeout
         if let size = Self.number(options[NSPersistentStoreConnectionPoolMaxSizeKey]), size >= 1 {
             pool.maximumReaders = Int(min(size, 1024))
         }
         let synchronous = pool.pragmas.first { $0.key.lowercased() == "synchronous" }?.value.uppercased() ?? ""
         isFullySynchronous = ["FULL", "EXTRA", "2", "3"].contains(synchronous)
     }
+
+    /// Apple's, in seconds.
+    private static let defaultTimeout: Double = 240
 
     static func flag(_ value: Any?) -> Bool {
         (value as? Bool) ?? (value as? NSNumber)?.boolValue

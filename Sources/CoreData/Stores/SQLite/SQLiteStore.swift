@@ -8,9 +8,13 @@ import Synchronization
 /// Any thread may use it. Reads run on connections of their own and wait for nobody; saves wait for one another, in the
 /// order in which they come.
 class SQLiteStore: NSPersistentStore, RowStore, @unchecked Sendable {
-    // @unchecked Sendable: `file` is behind its mutex, `hasNewMetadata` is atomic; the rest is the superclass's.
+    // @unchecked Sendable: `file` and the like are behind their mutexes, `hasNewMetadata` is atomic; the rest is the superclass's.
 
     private let file = Mutex<OpenSQLiteFile?>(nil)
+    /// The transactions of the history that are this store's own saves.
+    private let ownTransactions = Mutex(OwnTransactions())
+    /// Posts that the store was written to, if its options say so.
+    private let remoteChanges = Mutex<RemoteChangePoster?>(nil)
     /// Whether the metadata has to be written with the next save.
     private let hasNewMetadata = Atomic(false)
 
@@ -46,13 +50,43 @@ class SQLiteStore: NSPersistentStore, RowStore, @unchecked Sendable {
         protectHistory(of: opened)
     }
 
+    func open(as entry: OpenStore) throws { try watchForCommits() }
+
+    /// Starts, or starts anew, to post that the store was written to.
+    private func watchForCommits() throws {
+        guard let coordinator = persistentStoreCoordinator, let file = file.withLock({ $0 }),
+            SQLiteOptions.flag(options?[NSPersistentStoreRemoteChangeNotificationPostOptionKey])
+        else { return }
+        let poster = try SQLiteBoundary.run(.opening, url) {
+            try RemoteChangePoster(self, file.pool, in: coordinator)
+        }
+        let old = remoteChanges.withLock { current in
+            defer { current = poster }
+            return current
+        }
+        old?.stop()
+    }
+
+    private func stopWatching() {
+        let poster = remoteChanges.withLock { current in
+            defer { current = nil }
+            return current
+        }
+        poster?.stop()
+    }
+
     func close() {
+        // It reads the file through a connection of its own.
+        stopWatching()
         let file = file.withLock { file in
             defer { file = nil }
             return file
         }
         // A database in memory may have other stores; it goes with the last.
         guard let file, case .file = file.pool.location else { return }
+        // Connections that hold a version would keep the log, and the file, open.
+        let pinned = versions.withLock { $0.compactMap(\.version) }
+        for version in pinned { version.end() }
         // A write under way for a minute keeps the file open until it ends; nothing is lost by that.
         try? file.pool.close()
     }
@@ -94,6 +128,7 @@ class SQLiteStore: NSPersistentStore, RowStore, @unchecked Sendable {
         }
         file.withLock { $0 = new }
         self.url = url
+        do { try watchForCommits() } catch { persistentStoreCoordinator?.report(error, "watching \(url.path)") }
         try? old.pool.close()
         return true
     }
@@ -151,141 +186,60 @@ class SQLiteStore: NSPersistentStore, RowStore, @unchecked Sendable {
 
     // MARK: - Reading
 
-    func rows(for plan: FetchPlan) throws -> [Row] {
-        let rows =
-            try read(plan) {
-                try $0.count(plan, $1, $2)
-            } answer: {
-                try $0.rows(plan, $1, $2)
-            } ?? []
-        OperationTally.current?.pointee.rows += rows.count
-        return rows
+    /// Reads the file as it is when asked.
+    private var newest: SQLiteReading {
+        get throws { SQLiteReading(try openFile()) }
     }
 
-    func references(for plan: FetchPlan) throws -> [ObjectReference] {
-        let references =
-            try read(plan) {
-                try $0.count(plan, $1, $2)
-            } answer: {
-                try $0.references(plan, $1, $2)
-            } ?? []
-        OperationTally.current?.pointee.rows += references.count
-        return references
-    }
+    func rows(for plan: FetchPlan) throws -> [Row] { try newest.rows(for: plan) }
 
-    func count(for plan: FetchPlan) throws -> Int {
-        try read(plan.layout, control: plan.control) { try $0.count(plan, $1, $2) } ?? 0
-    }
+    func references(for plan: FetchPlan) throws -> [ObjectReference] { try newest.references(for: plan) }
 
-    func cursor(for plan: FetchPlan) throws -> any RowCursor {
-        let file = try openFile()
-        guard let entity = file.mapping.entity(plan.layout) else { return ListCursor([]) }
-        // Where a version cannot be held on to, all rows are read at once.
-        guard file.pool.isWriteAheadLogged else { return ListCursor(try rows(for: plan)) }
-        return try SQLiteBoundary.run(.reading, url) { try SQLiteCursor.open(plan, entity, file) }
-    }
+    func count(for plan: FetchPlan) throws -> Int { try newest.count(for: plan) }
 
-    func values(for plan: DictionaryPlan) throws -> FetchedValues {
-        let values =
-            try read(plan.rows) {
-                try $0.count(plan, $1, $2)
-            } answer: {
-                try $0.values(plan, $1, $2)
-            } ?? FetchedValues(width: plan.columns.count)
-        OperationTally.current?.pointee.rows += values.count
-        return values
-    }
+    func cursor(for plan: FetchPlan) throws -> any RowCursor { try newest.cursor(for: plan) }
 
-    func count(for plan: DictionaryPlan) throws -> Int {
-        try read(plan.rows.layout, control: plan.rows.control) { try $0.count(plan, $1, $2) } ?? 0
-    }
+    func values(for plan: DictionaryPlan) throws -> FetchedValues { try newest.values(for: plan) }
 
-    func row(forKey key: Int64, in layout: EntityLayout) throws -> Row? {
-        OperationTally.current?.pointee.faults += 1
-        return try read(layout) { try $0.row(key, $1, $2, stamp: CoarseClock.now) } ?? nil
-    }
+    func count(for plan: DictionaryPlan) throws -> Int { try newest.count(for: plan) }
+
+    func row(forKey key: Int64, in layout: EntityLayout) throws -> Row? { try newest.row(forKey: key, in: layout) }
 
     func rows(forKeys keys: [Int64], in layout: EntityLayout) throws -> [Row] {
-        // In one transaction: the rows are of one commit, and SQLite takes its locks once.
-        try read(layout, isSnapshot: keys.count > 1) { try $0.rows(keys, $1, $2, stamp: CoarseClock.now) } ?? []
+        try newest.rows(forKeys: keys, in: layout)
     }
 
     func members(of relationship: ToManySlot, ownedBy owner: ObjectReference) throws -> [ObjectReference] {
-        let file = try openFile()
-        guard let entity = file.mapping.entity(modelNumber: owner.entity) else { return [] }
-        OperationTally.current?.pointee.faults += 1
-        return try OperationTally.timingStore {
-            try SQLiteBoundary.run(.reading, url) {
-                try file.pool.read { try file.queries.members(relationship, entity, of: owner.key, $0) }
-            }
-        }
-    }
-
-    /// Answers a fetch; in one transaction with the number of its results if somebody wants to follow it.
-    @inline(__always)
-    private func read<R>(
-        _ plan: FetchPlan,
-        count: (RowQueries, EntityMapping, Connection) throws -> Int,
-        answer: (RowQueries, EntityMapping, Connection) throws -> R
-    ) throws -> R? {
-        guard let control = plan.control, control.wantsCount else {
-            return try read(plan.layout, control: plan.control, answer)
-        }
-        return try read(plan.layout, isSnapshot: true, control: control) { queries, entity, connection in
-            control.expect(try count(queries, entity, connection))
-            return try answer(queries, entity, connection)
-        }
+        try newest.members(of: relationship, ownedBy: owner)
     }
 
     func memberships(of relationship: ToManySlot, ownedBy owners: [ObjectReference]) throws -> Memberships {
-        let mapping = try openFile().mapping
-        guard let owner = owners.first, let entity = mapping.entity(modelNumber: owner.entity),
-            let members = mapping.entity(modelNumber: relationship.destinationNumber)
-        else { return Memberships() }
-        return try read(members.layout, isSnapshot: true) { queries, members, connection in
-            try queries.memberships(relationship, entity, of: owners, members, connection, stamp: CoarseClock.now)
-        } ?? Memberships()
+        try newest.memberships(of: relationship, ownedBy: owners)
     }
 
-    /// Reads rows of an entity; `nil` if the store does not hold it.
-    @inline(__always)
-    private func read<R>(
-        _ layout: EntityLayout,
-        isSnapshot: Bool = false,
-        control: FetchControl? = nil,
-        _ body: (RowQueries, EntityMapping, Connection) throws -> R
-    ) throws -> R? {
+    // MARK: - Versions that contexts are pinned to
+
+    /// The versions that somebody may hold, so that closing the file ends them.
+    private let versions = Mutex<[WeakVersion]>([])
+
+    private struct WeakVersion {
+        weak var version: SQLiteVersion?
+    }
+
+    var keepsVersions: Bool { (try? openFile().pool.isWriteAheadLogged) ?? false }
+
+    func pinnedVersion() throws -> (any RowSource)? {
         let file = try openFile()
-        guard let entity = file.mapping.entity(layout) else { return nil }
-        return try OperationTally.timingStore {
-            try SQLiteBoundary.run(.reading, url) {
-                guard let control else { return try Self.read(file, entity, isSnapshot, nil, body) }
-                let cancellation = Cancellation()
-                return try control.running(stoppedBy: { cancellation.cancel() }) {
-                    try Self.read(file, entity, isSnapshot, cancellation, body)
-                }
-            }
+        guard file.pool.isWriteAheadLogged else { return nil }
+        let version = try SQLiteVersion.pin(file)
+        versions.withLock { versions in
+            versions.removeAll { $0.version == nil }
+            versions.append(WeakVersion(version: version))
         }
+        return version
     }
 
-    @inline(__always)
-    private static func read<R>(
-        _ file: OpenSQLiteFile,
-        _ entity: EntityMapping,
-        _ isSnapshot: Bool,
-        _ cancellation: Cancellation?,
-        _ body: (RowQueries, EntityMapping, Connection) throws -> R
-    ) throws -> R {
-        let missed = file.queries.missedFiles.load(ordering: .relaxed)
-        let result = try file.pool.read(isSnapshot: isSnapshot, cancellation: cancellation) {
-            try body(file.queries, entity, $0)
-        }
-        // A save may have replaced an external file between row and file; the row of now names the new one.
-        guard file.queries.missedFiles.load(ordering: .relaxed) != missed else { return result }
-        return try file.pool.read(isSnapshot: isSnapshot, cancellation: cancellation) {
-            try body(file.queries, entity, $0)
-        }
-    }
+    func hasWritten(_ number: Int64) -> Bool { ownTransactions.withLock { $0.contains(number) } }
 
     // MARK: - Writing
 
@@ -306,7 +260,7 @@ class SQLiteStore: NSPersistentStore, RowStore, @unchecked Sendable {
         }
         let start = OperationTally.startTiming()
         defer { OperationTally.stopTiming(start) }
-        return try SQLiteBoundary.run(.saving, url) {
+        return try SQLiteBoundary.run(.saving, url, for: changes.contextName) {
             let lease = try file.pool.writer()
             let transaction = SaveTransaction(changes, file, lease.connection)
             let writesMetadata = hasNewMetadata.load(ordering: .acquiring)
@@ -318,7 +272,11 @@ class SQLiteStore: NSPersistentStore, RowStore, @unchecked Sendable {
                 }
                 try writeMetadata(lease.connection)
                 let result = transaction.result
-                try lease.commit { didCommit(result) }
+                let number = transaction.history?.number
+                try lease.commit {
+                    if let number { ownTransactions.withLock { $0.note(number) } }
+                    didCommit(result)
+                }
             } catch {
                 if writesMetadata { hasNewMetadata.store(true, ordering: .releasing) }
                 transaction.discardFiles()

@@ -259,6 +259,6 @@ final class SaveTransaction {
 
     /// Removes the files that no row refers to any more, after the commit.
     func removeObsoleteFiles() {
-        for name in obsoleteFiles { file.external.remove(name) }
+        file.retired.retire(obsoleteFiles)
     }
 }

@@ -156,6 +156,6 @@ final class BatchTransaction {
 
     /// Removes the files that no row refers to any more, after the commit.
     func removeObsoleteFiles() {
-        for name in obsoleteFiles { file.external.remove(name) }
+        file.retired.retire(obsoleteFiles)
     }
 }

@@ -1,0 +1,31 @@
+extension NSManagedObjectContext {
+    /// Brings all objects of a store up to date, when nobody can tell what was changed in it.
+    ///
+    /// On the context's queue. An error of the store is reported; objects keep their values then.
+    final func mergeUnknownChanges(of entry: OpenStore) {
+        var keys: [Int: (layout: EntityLayout, keys: [Int64])] = [:]
+        forEachRegistered { object in
+            guard object.storeSlot == Int32(entry.slot), object.key > 0, !object.isInserted else { return }
+            keys[object.layout.rootNumber, default: (object.layout, [])].keys.append(object.key)
+        }
+        var message = ChangeMessage()
+        for (layout, keys) in keys.values {
+            do {
+                // Of a layout of the hierarchy the store makes rows of their own entities.
+                let root = model.layouts[layout.rootNumber - 1]
+                let found = Dictionary(
+                    try entry.store.rows(forKeys: keys, in: root).map { ($0.key, $0.layout) },
+                    uniquingKeysWith: { first, _ in first }
+                )
+                for key in keys {
+                    let change = ChangeMessage.Change(key: key, layout: found[key] ?? layout, store: entry)
+                    if found[key] == nil { message.deleted.append(change) } else { message.updated.append(change) }
+                }
+            } catch {
+                coordinator?.report(error, "bringing the objects of \(describedName) up to date")
+            }
+        }
+        merge(message)
+        observers.storesMayHaveChanged()
+    }
+}

@@ -1,0 +1,275 @@
+import Foundation
+import Synchronization
+
+/// Keeps contexts fresh with what other processes write into the stores of a coordinator.
+///
+///     let follower = try coordinator.followRemoteChanges()
+///     …
+///     try await follower.catchUp()    // Now every context shows what was committed before.
+///
+/// Each time a store was written to, the follower reads the store's history from where it was last, forgets the cached rows of
+/// what was changed there, and only then has the contexts merge it. So a merge shows what is stored, whatever
+/// ``NSManagedObjectContext/stalenessInterval`` says, and unsaved changes are kept on top. Contexts merge in turn, each on its
+/// own queue; one that is busy holds up neither the others nor the follower, and takes what it has missed as one merge. Live
+/// results and fetched results controllers follow.
+///
+/// What contexts of this coordinator save is not read again. If the history was purged further than the follower had come,
+/// all cached rows are forgotten and all objects of the contexts brought up to date.
+///
+/// An addition to Apple's API. It follows until ``stop()``, or until nobody holds it. Any thread may use it.
+public final class RemoteChangeFollower: @unchecked Sendable {
+    // @unchecked Sendable: `observers` is set in the initialiser and read in the deinitialiser; the rest is locked or constant.
+
+    private struct State {
+        var token: NSPersistentHistoryToken
+        var isStopped = false
+    }
+
+    private struct Target {
+        weak var context: NSManagedObjectContext?
+    }
+
+    private weak let coordinator: NSPersistentStoreCoordinator?
+    /// The contexts that were chosen; `nil` for all that follow saves.
+    private let chosen: [Target]?
+    private let state: Mutex<State>
+    private let isWoken = Atomic(false)
+    private let queue = DispatchQueue(label: "CoreData remote change follower")
+    private var observers: [any NSObjectProtocol] = []
+
+    /// Transactions that are read at a time, so that a long absence takes no more memory than its largest portion.
+    private static let portion = 500
+    /// Seconds after which a history that could not be read is read again, should nothing happen before.
+    private static let retryInterval = 1.0
+
+    fileprivate init(
+        _ coordinator: NSPersistentStoreCoordinator,
+        _ contexts: [NSManagedObjectContext]?,
+        _ token: NSPersistentHistoryToken
+    ) {
+        self.coordinator = coordinator
+        chosen = contexts.map { $0.map { Target(context: $0) } }
+        state = Mutex(State(token: token))
+        let center = NotificationCenter.default
+        observers = [
+            center.addObserver(forName: .NSPersistentStoreRemoteChange, object: coordinator, queue: nil) {
+                [weak self] _ in self?.wake()
+            },
+            center.addObserver(
+                forName: .NSPersistentStoreCoordinatorStoresDidChange,
+                object: coordinator,
+                queue: nil
+            ) { [weak self] posted in
+                self?.begin(with: posted.userInfo?[NSAddedPersistentStoresKey] as? [NSPersistentStore] ?? [])
+            },
+        ]
+        // For what was written since the token was taken.
+        wake()
+    }
+
+    deinit { stop() }
+
+    /// How far the follower has come: all that the token covers is merged, or waits on the queues of the contexts.
+    public var token: NSPersistentHistoryToken { state.withLock { $0.token } }
+
+    /// Ends the following.
+    ///
+    /// What waits on the queues of contexts is still merged. Idempotent.
+    public func stop() {
+        let wasStopped = state.withLock { state in
+            defer { state.isStopped = true }
+            return state.isStopped
+        }
+        guard !wasStopped else { return }
+        for observer in observers { NotificationCenter.default.removeObserver(observer) }
+    }
+
+    /// Reads what is new, and suspends until the contexts have merged it, each after the blocks that were submitted to it
+    /// before.
+    ///
+    /// For those who cannot wait for the notification: when this returns, the contexts show all that was committed, by
+    /// whichever process, before the call. Does not wait with a thread. Without effect once the follower was stopped.
+    ///
+    /// - Throws: What keeps a store from being read.
+    public func catchUp() async throws {
+        try await withCheckedThrowingContinuation { (continuation: CheckedContinuation<Void, any Error>) in
+            queue.async { continuation.resume(with: Result { try self.follow() }) }
+        }
+        await withTaskGroup(of: Void.self) { group in
+            for context in contexts {
+                group.addTask {
+                    await withCheckedContinuation { context.enqueueMerge(ChangeMessage(), isRequested: true, $0) }
+                }
+            }
+        }
+    }
+
+    private var contexts: [NSManagedObjectContext] {
+        chosen?.compactMap(\.context) ?? coordinator?.followingContexts ?? []
+    }
+
+    // MARK: - Following
+
+    private func wake() {
+        guard !isWoken.exchange(true, ordering: .sequentiallyConsistent) else { return }
+        queue.async { [weak self] in self?.run() }
+    }
+
+    private func run() {
+        isWoken.store(false, ordering: .sequentiallyConsistent)
+        do {
+            try follow()
+        } catch {
+            coordinator?.report(error, "following what others write")
+            queue.asyncAfter(deadline: .now() + Self.retryInterval) { [weak self] in self?.wake() }
+        }
+    }
+
+    /// Starts at the end of the history of stores that were just added: nobody has read rows of them yet.
+    private func begin(with stores: [NSPersistentStore]) {
+        guard let token = coordinator?.currentPersistentHistoryToken(fromStores: stores) else { return }
+        state.withLock { state in
+            // A store that was there before keeps its place.
+            state.token = token.advanced(to: state.token)
+        }
+    }
+
+    /// Reads the histories from where the follower is, and hands on what others have written.
+    ///
+    /// On the follower's queue.
+    private func follow() throws {
+        guard let coordinator, !state.withLock({ $0.isStopped }) else { return }
+        for (store, entry) in HistoryStores.ofAll(coordinator.openStores) {
+            let name = store.identifier ?? ""
+            do {
+                while try followPortion(of: store, entry, name, coordinator) {}
+            } catch let error as CocoaError where error.code.rawValue == NSPersistentHistoryTokenExpiredError {
+                try startAnew(store, entry, name, coordinator)
+            }
+        }
+    }
+
+    /// - Returns: Whether there may be more.
+    private func followPortion(
+        of store: any HistoryStore,
+        _ entry: OpenStore,
+        _ name: String,
+        _ coordinator: NSPersistentStoreCoordinator
+    ) throws -> Bool {
+        var query = HistoryQuery()
+        query.after = token.transactionNumbers[name] ?? 0
+        query.limit = Self.portion
+        let records = try store.history(query)
+        guard let last = records.last else { return false }
+        var messages: [ChangeMessage] = []
+        var ownMessages: [ChangeMessage] = []
+        for record in records {
+            let message = ChangeMessage(record, in: entry)
+            if store.hasWritten(record.transaction.number) {
+                ownMessages.append(message)
+            } else {
+                messages.append(message)
+            }
+        }
+        hand(ChangeMessage(coalescing: messages), own: ChangeMessage(coalescing: ownMessages), coordinator)
+        advance(name, to: last.transaction.number)
+        return records.count == Self.portion
+    }
+
+    private func advance(_ store: String, to number: Int64) {
+        state.withLock { state in
+            let reached = NSPersistentHistoryToken(transactionNumbers: [store: number])
+            state.token = state.token.advanced(to: reached)
+        }
+    }
+
+    private func hand(
+        _ message: ChangeMessage,
+        own ownMessage: ChangeMessage,
+        _ coordinator: NSPersistentStoreCoordinator
+    ) {
+        // Before anybody merges: a merge reads what is newest in the cache.
+        message.invalidateRows()
+        coordinator.commits.publish(message)
+        for context in contexts {
+            if !message.isEmpty { context.enqueueMerge(message, isRequested: true) }
+            // Contexts that follow saves were told by the one that has saved.
+            if chosen != nil, !ownMessage.isEmpty { context.enqueueMerge(ownMessage, isRequested: true) }
+        }
+    }
+
+    /// Goes on at the end of a history whose beginning is gone, with nothing taken for granted.
+    private func startAnew(
+        _ store: any HistoryStore,
+        _ entry: OpenStore,
+        _ name: String,
+        _ coordinator: NSPersistentStoreCoordinator
+    ) throws {
+        // The place first: what is written from here on is read as news.
+        let number = try store.lastHistoryNumber()
+        entry.cache.removeAll()
+        coordinator.commits.publishUnknownChanges()
+        for context in contexts { context.perform { context.mergeUnknownChanges(of: entry) } }
+        advance(name, to: number)
+    }
+}
+
+extension NSPersistentStoreCoordinator {
+    /// Has contexts merge what other processes, and other coordinators of this one, write into the stores.
+    ///
+    /// For SQLite stores that were added with ``NSPersistentHistoryTrackingKey`` and
+    /// ``NSPersistentStoreRemoteChangeNotificationPostOptionKey``; those added later are followed from then on. May be called
+    /// on any thread.
+    ///
+    /// An addition to Apple's API.
+    ///
+    /// - Parameters:
+    ///   - contexts: Where to merge: contexts of this coordinator without a parent, which are not kept alive. `nil`, the default,
+    ///     for all whose ``NSManagedObjectContext/automaticallyMergesChangesFromParent`` is true at the time.
+    ///   - token: Where to start; `nil`, the default, for now.
+    /// - Returns: The follower, which has to be kept: it stops when nobody holds it.
+    /// - Throws: `persistentStoreOperation` (134070) if no store has both options.
+    public func followRemoteChanges(
+        into contexts: [NSManagedObjectContext]? = nil,
+        after token: NSPersistentHistoryToken? = nil
+    ) throws -> RemoteChangeFollower {
+        let current = currentPersistentHistoryToken(fromStores: nil)
+        let postsChanges = openStores.contains {
+            SQLiteOptions.flag($0.store.options?[NSPersistentStoreRemoteChangeNotificationPostOptionKey])
+        }
+        guard let current, postsChanges else {
+            throw CocoaError(
+                .persistentStoreOperation,
+                userInfo: [
+                    NSLocalizedDescriptionKey:
+                        """
+                    There is nothing to follow: add a SQLite store with NSPersistentHistoryTrackingKey and \
+                    NSPersistentStoreRemoteChangeNotificationPostOptionKey first.
+                    """
+                ]
+            )
+        }
+        let start = token.map { token in
+            // A store that the token does not name is followed from now on.
+            NSPersistentHistoryToken(
+                transactionNumbers: current.transactionNumbers.merging(token.transactionNumbers) { $1 }
+            )
+        }
+        return RemoteChangeFollower(self, contexts, start ?? current)
+    }
+}
+
+extension ChangeMessage {
+    /// What a transaction of the history has changed.
+    init(_ record: HistoryRecord, in entry: OpenStore) {
+        self.init()
+        for change in record.changes {
+            let row = Change(key: change.key, layout: change.layout, store: entry)
+            switch change.kind {
+            case .insert: inserted.append(row)
+            case .update: updated.append(row)
+            case .delete: deleted.append(row)
+            }
+        }
+    }
+}

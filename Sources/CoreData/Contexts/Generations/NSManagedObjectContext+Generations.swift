@@ -1,0 +1,146 @@
+import Foundation
+
+// Pinned contexts. A pinned context reads versions of the stores, each with a row cache of its own, instead of the stores:
+// nothing newer gets into its objects, and nothing older from it into the cache that the other contexts share. Saves go to
+// the stores themselves. Confined to the context's queue.
+
+extension NSManagedObjectContext {
+    /// The version of the data that the context reads; `nil` if it reads the newest, as it does by default.
+    ///
+    /// Pins another context to the same version, also if neither has read anything yet. `nil` after
+    /// ``setQueryGenerationFrom(_:)`` says that no store of the coordinator can keep a version. Always `nil` for a child,
+    /// which sees what its parent sees. Inside the context's scope only.
+    public var queryGenerationToken: NSQueryGenerationToken? {
+        assertCurrent(#function)
+        return generation.map { NSQueryGenerationToken(.generation($0)) }
+    }
+
+    /// Pins the context to one version of the data: whatever others save or delete, all fetches, counts, faults and
+    /// refreshes answer from it, including those of the context's children.
+    ///
+    ///     try context.setQueryGenerationFrom(.current)
+    ///     let total = try context.count(for: request)
+    ///     let all = try context.fetch(request)   // as many as were counted
+    ///
+    /// Objects that are realised keep their values, and unsaved changes are kept. A save is checked against the newest
+    /// data, so that a change of what somebody else has changed since is a conflict. What saves, resets or merges
+    /// changes, automatically or not, moves the context to the newest version: a save at once, the others with the
+    /// first read after them. Batch requests do not.
+    ///
+    /// SQLite stores with a write-ahead log, the default, keep versions. Others are read as they are; if all are such,
+    /// the context stays unpinned, as ``queryGenerationToken`` shows. Stores added after the first read are not seen,
+    /// and fetches from removed ones throw.
+    ///
+    /// A version costs a connection, and a read transaction, until the last context and token of it have gone or moved
+    /// on. Until then the write-ahead log grows with what is saved. 16 versions of a store can be held at a time; with
+    /// more of them, the first read throws `persistentStoreOperation` (134070). The contexts of one version read in
+    /// turns.
+    ///
+    /// Inside the context's scope only.
+    ///
+    /// - Parameter generation: `.current` for the newest version when the context first reads something,
+    ///   ``queryGenerationToken`` of another context of the coordinator for the version of that one, `nil` to read the
+    ///   newest data again.
+    /// - Throws: `persistentStoreOperation` (134070) for a child, without a coordinator, and for a token of another
+    ///   coordinator or of a version that nobody holds any more. The context is as before then.
+    public func setQueryGenerationFrom(_ generation: NSQueryGenerationToken?) throws {
+        assertCurrent(#function)
+        guard upward == nil else {
+            throw FetchPlanner.refused(
+                "\(describedName) is a child and sees what its parent sees; pin the root of the tree instead."
+            )
+        }
+        guard let coordinator else {
+            throw FetchPlanner.refused(
+                "\(describedName) has no persistentStoreCoordinator yet; set it before you pin the context."
+            )
+        }
+        switch generation?.meaning {
+        case nil: move(to: nil)
+        case .current:
+            let stores = coordinator.openStores
+            let canPin = stores.isEmpty || stores.contains { $0.store.keepsVersions }
+            move(to: canPin ? QueryGeneration(coordinator) : nil)
+        case .generation(let wanted):
+            guard wanted.coordinator === coordinator else {
+                throw FetchPlanner.refused(
+                    "The query generation is one of another coordinator than that of \(describedName)."
+                )
+            }
+            move(to: wanted)
+        case .gone:
+            throw FetchPlanner.refused(
+                "The query generation is gone: nobody has kept it, or it was another process's. Pin to .current."
+            )
+        }
+        // Objects that show nothing yet show what is seen from here.
+        forEachRegistered { object in
+            guard object.flags.contains(.fault), object.key > 0 else { return }
+            object.current = nil
+            object.extras?.partial = nil
+            object.extras?.reloadRelationships()
+        }
+    }
+
+    private func move(to new: QueryGeneration?) {
+        prefetches = prefetches.map(\.outdated)
+        knownStores = []
+        generation = new
+        pinnedStores = nil
+        downward.noteState()
+    }
+
+    // MARK: - Moving on
+
+    /// Lets a pinned context see the newest data: as of the next read, or as of now.
+    final func advanceGeneration(now: Bool = false) {
+        guard let generation else { return }
+        move(to: QueryGeneration(generation.coordinator))
+        // If that cannot be, the next read tells why.
+        if now { _ = try? pinnedStoresForReading() }
+    }
+
+    /// Runs `body` with the newest data in sight, although the context is pinned.
+    final func seeingNewest<R>(_ body: () throws -> R) rethrows -> R {
+        guard generation != nil, !seesNewest else { return try body() }
+        // Rows that faults were given before are too old now, and those that they are given now are too new afterwards.
+        prefetches = prefetches.map(\.outdated)
+        seesNewest = true
+        defer {
+            seesNewest = false
+            prefetches = prefetches.map(\.outdated)
+        }
+        return try body()
+    }
+
+    // MARK: - Reading
+
+    /// The stores as the context sees them, if it is pinned; from now on if this is the first read.
+    final func pinnedStoresForReading() throws -> PinnedStores? {
+        guard let generation, !seesNewest else { return nil }
+        if let pinnedStores { return pinnedStores }
+        let stores = try generation.stores()
+        guard stores.isPinned else {
+            move(to: nil)
+            return nil
+        }
+        prefetches = prefetches.map(\.outdated)
+        knownStores = []
+        pinnedStores = stores
+        return stores
+    }
+
+    /// A store as the context sees it: the version that it is pinned to, else the store itself.
+    ///
+    /// Of a child, which sees nothing by itself, always the store as it was handed over.
+    @inline(__always)
+    final func seen(_ store: OpenStore) throws -> OpenStore {
+        guard generation != nil else { return store }
+        return try pinned(store)
+    }
+
+    @inline(never)
+    private func pinned(_ store: OpenStore) throws -> OpenStore {
+        try pinnedStoresForReading()?.version(of: store) ?? store.base
+    }
+}

@@ -1,0 +1,113 @@
+import Foundation
+import Synchronization
+
+/// Names one version of the data, to which contexts can be pinned.
+///
+///     try reader.performAndWait { try reader.setQueryGenerationFrom(.current) }
+///     let token = reader.performAndWait { reader.queryGenerationToken }
+///     try other.performAndWait { try other.setQueryGenerationFrom(token) }   // both see the same
+///
+/// A token keeps its version readable, and with it a read transaction open, as long as it exists. Immutable; any thread
+/// may use it. Equal tokens name the same version.
+///
+/// An archived token is understood in the process that made it, as long as somebody holds the version there.
+open class NSQueryGenerationToken: NSObject, NSCopying, NSSecureCoding, @unchecked Sendable {
+    // @unchecked Sendable: `meaning` is a constant, and a subclass cannot be made: there is no public initialiser.
+
+    enum Meaning: Equatable {
+        /// The newest version when it is first read.
+        case current
+        case generation(QueryGeneration)
+        /// A version that nobody holds any more.
+        case gone(String)
+
+        static func == (lhs: Meaning, rhs: Meaning) -> Bool {
+            switch (lhs, rhs) {
+            case (.current, .current): true
+            case (.generation(let left), .generation(let right)): left === right
+            case (.gone(let left), .gone(let right)): left == right
+            default: false
+            }
+        }
+    }
+
+    let meaning: Meaning
+
+    init(_ meaning: Meaning) { self.meaning = meaning }
+
+    private static let currentToken = NSQueryGenerationToken(.current)
+
+    /// Stands for the newest version at the time of a context's first read after it was pinned.
+    open class var current: NSQueryGenerationToken { currentToken }
+
+    /// Whether the other token names the same version.
+    open override func isEqual(_ object: Any?) -> Bool { (object as? NSQueryGenerationToken)?.meaning == meaning }
+
+    open override var hash: Int {
+        switch meaning {
+        case .current: 0
+        case .generation(let generation): generation.number
+        case .gone(let name): name.hashValue
+        }
+    }
+
+    /// The token itself, which is immutable.
+    open func copy(with zone: NSZone? = nil) -> Any { self }
+
+    open override var description: String {
+        switch meaning {
+        case .current: "<NSQueryGenerationToken: current>"
+        case .generation(let generation): "<NSQueryGenerationToken: \(generation.number)>"
+        case .gone: "<NSQueryGenerationToken: of a version that is gone>"
+        }
+    }
+
+    // MARK: - Archiving
+
+    /// True.
+    public static var supportsSecureCoding: Bool { true }
+
+    private static let nameKey = "generation"
+    private static let currentName = "current"
+    /// Tells this process from others.
+    private static let process = UUID().uuidString
+
+    /// The generations that were archived, by their names, as long as there are any.
+    private static let archived = Mutex<[String: WeakGeneration]>([:])
+
+    private struct WeakGeneration {
+        weak var generation: QueryGeneration?
+    }
+
+    open func encode(with coder: NSCoder) {
+        coder.encode(name as NSString, forKey: Self.nameKey)
+    }
+
+    private var name: String {
+        switch meaning {
+        case .current: return Self.currentName
+        case .gone(let name): return name
+        case .generation(let generation):
+            let name = "\(Self.process)/\(generation.number)"
+            Self.archived.withLock { known in
+                known = known.filter { $0.value.generation != nil }
+                known[name] = WeakGeneration(generation: generation)
+            }
+            return name
+        }
+    }
+
+    /// Reads an archived token.
+    ///
+    /// One whose version is gone, or was another process's, is read as well; no context can be pinned to it.
+    public required init?(coder: NSCoder) {
+        guard let name = coder.decodeObject(of: NSString.self, forKey: Self.nameKey) as String? else { return nil }
+        if name == Self.currentName {
+            meaning = .current
+        } else if let generation = Self.archived.withLock({ $0[name]?.generation }) {
+            meaning = .generation(generation)
+        } else {
+            meaning = .gone(name)
+        }
+    }
+}

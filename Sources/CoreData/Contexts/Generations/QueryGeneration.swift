@@ -1,0 +1,79 @@
+import Synchronization
+
+/// One version of a coordinator's stores, for as long as somebody holds it: a context, or a token.
+///
+/// Which version that is, the first read decides, of whichever context that is pinned to it. Any thread may use it.
+final class QueryGeneration: Sendable {
+    let coordinator: NSPersistentStoreCoordinator
+    /// Tells the generation from others of the process.
+    let number: Int
+    private let pinned = Mutex<PinnedStores?>(nil)
+
+    private static let lastNumber = Atomic<Int>(0)
+
+    init(_ coordinator: NSPersistentStoreCoordinator) {
+        self.coordinator = coordinator
+        number = Self.lastNumber.add(1, ordering: .relaxed).newValue
+    }
+
+    /// The stores of the generation; made by the first call.
+    ///
+    /// - Throws: `persistentStoreOperation` (134070) if a store keeps too many versions already; errors of the stores.
+    func stores() throws -> PinnedStores {
+        if let known = pinned.withLock({ $0 }) { return known }
+        // Outside the lock, as transactions begin here. Of several calls that come first one counts.
+        let made = Result { try PinnedStores(coordinator) }
+        let known = pinned.withLock { pinned in
+            if pinned == nil { pinned = try? made.get() }
+            return pinned
+        }
+        return try known ?? made.get()
+    }
+}
+
+/// The stores that a coordinator had when a generation was first read, each at one version.
+///
+/// Any thread may use it.
+final class PinnedStores: Sendable {
+    /// By slot; `nil` for those that were not open.
+    ///
+    /// Stores that keep no versions are there themselves.
+    private let versions: [OpenStore?]
+    /// Whether any store is at a version.
+    let isPinned: Bool
+
+    fileprivate init(_ coordinator: NSPersistentStoreCoordinator) throws {
+        var versions: [OpenStore?] = []
+        for store in coordinator.openStores {
+            while versions.count <= store.slot { versions.append(nil) }
+            versions[store.slot] = try store.store.pinnedVersion().map { OpenStore(store, readBy: $0) } ?? store
+        }
+        self.versions = versions
+        isPinned = versions.contains { $0 !== $0?.base }
+    }
+
+    /// A store as it is seen from here: one that was added later is empty.
+    func version(of store: OpenStore) -> OpenStore {
+        if store.slot < versions.count, let version = versions[store.slot] { return version }
+        return OpenStore(store.base, readBy: NoRows())
+    }
+
+    /// The stores that a fetch asks: those that hold one of its entities, of `affected` if that is not `nil`.
+    ///
+    /// - Throws: `persistentStoreOperation` (134070) if one of them was removed, or there is none.
+    func stores(for plan: FetchPlan, _ affected: [NSPersistentStore]?) throws -> [OpenStore] {
+        let stores = versions.compactMap { $0 }.filter { version in
+            plan.entityNumbers.contains { version.entityNumbers.contains($0) }
+                && (affected?.contains { $0 === version.store } ?? true)
+        }
+        if let removed = stores.first(where: { !$0.isOpen }) {
+            throw FetchPlanner.refused(
+                "The store \(removed.store.url?.path ?? "") was removed since the context was pinned; call setQueryGenerationFrom(_:) to see the stores that there are."
+            )
+        }
+        guard stores.isEmpty, affected == nil else { return stores }
+        throw FetchPlanner.refused(
+            "No store that the context is pinned to holds entity \(plan.layout.entity.name ?? ""); stores that were added later are seen after setQueryGenerationFrom(_:)."
+        )
+    }
+}

@@ -1,0 +1,50 @@
+import Foundation
+
+/// Another process of this program, which ends when its input does: when it is asked to, or when this process dies.
+final class Child {
+    private let process = Process()
+    private let input = Pipe()
+
+    init(_ arguments: [String]) throws {
+        process.executableURL = try Self.program()
+        process.arguments = arguments
+        process.standardInput = input
+        try process.run()
+    }
+
+    private static func program() throws -> URL {
+        // On Linux the link leads to the program, however it was called.
+        if let path = try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe") {
+            return URL(fileURLWithPath: path)
+        }
+        guard let url = Bundle.main.executableURL else { throw QueueError("this program cannot find itself") }
+        return url
+    }
+
+    func pause() { _ = Foundation.kill(process.processIdentifier, SIGSTOP) }
+    func goOn() { _ = Foundation.kill(process.processIdentifier, SIGCONT) }
+    func kill() { _ = Foundation.kill(process.processIdentifier, SIGKILL) }
+
+    /// Waits for the end.
+    ///
+    /// - Returns: The exit code; for a signal its number and 128.
+    func ended(within seconds: Double) async throws -> Int32 {
+        let deadline = Date(timeIntervalSinceNow: seconds)
+        while process.isRunning {
+            guard Date() < deadline else {
+                kill()
+                throw QueueError("\(process.arguments ?? []) did not end")
+            }
+            try await Task.sleep(for: .milliseconds(20))
+        }
+        return process.terminationReason == .exit ? process.terminationStatus : 128 + process.terminationStatus
+    }
+
+    /// Asks for the end, and waits for it.
+    ///
+    /// - Returns: As ``ended(within:)``.
+    func endedWhenAsked(within seconds: Double) async throws -> Int32 {
+        try input.fileHandleForWriting.close()
+        return try await ended(within: seconds)
+    }
+}

@@ -1,0 +1,138 @@
+import CoreData
+
+/// Runs the whole system for some seconds, kills a worker, and checks what is left.
+struct Demo {
+    let options: Options
+    /// How long the other workers may take for what is left in the queue at the end, in seconds.
+    static let patience = 60.0
+
+    init(_ options: Options) {
+        self.options = options
+    }
+
+    func run() async throws -> Bool {
+        try removeTraces()
+        let container = try QueueStore.open(at: options.storeURL)
+        var workers: [Child] = []
+        for number in 1...options.workers {
+            workers.append(
+                try start(
+                    "work",
+                    "--name",
+                    "worker-\(number)",
+                    "--contexts",
+                    "\(options.contexts)",
+                    "--lease",
+                    "\(options.lease)"
+                )
+            )
+        }
+        let producer = try start("produce", "--seconds", "\(options.seconds)")
+        let monitor = try start("monitor")
+
+        try await Task.sleep(for: .seconds(options.seconds * 0.4))
+        let victim = workers.removeLast()
+        let orphans = try await kill(victim, "worker-\(options.workers)", container)
+        if workers.isEmpty {
+            // Somebody has to do the rest.
+            workers.append(try start("work", "--name", "worker-\(options.workers + 1)"))
+        }
+
+        guard try await producer.ended(within: options.seconds + Self.patience) == 0 else {
+            throw QueueError("the producer has failed")
+        }
+        try await waitUntilDone(container)
+        for worker in workers {
+            guard try await worker.endedWhenAsked(within: Self.patience) == 0 else {
+                throw QueueError("a worker has failed")
+            }
+        }
+        guard try await monitor.endedWhenAsked(within: Self.patience) == 0 else {
+            throw QueueError("the monitor has failed")
+        }
+
+        var audit = try await Audit(container, logbooks: options.folderURL)
+        if audit.jobs == 0 { audit.faults.append("there was not a single job") }
+        let returned = try await returnedCount(orphans, container)
+        if orphans.isEmpty { audit.faults.append("the killed worker had no jobs that could return") }
+        if returned < orphans.count {
+            audit.faults.append("\(orphans.count - returned) jobs of the killed worker did not return")
+        }
+        print("The worker that was killed had \(orphans.count) jobs; \(returned) were done by others.")
+        JobQueueCommand.show(audit)
+        return audit.isSound
+    }
+
+    private func start(_ arguments: String...) throws -> Child {
+        try Child(arguments + ["--folder", options.folder, "--supervised"])
+    }
+
+    /// Removes what an earlier run has left.
+    private func removeTraces() throws {
+        let files = FileManager.default
+        for name in try files.contentsOfDirectory(atPath: options.folder)
+        where name.hasPrefix("queue.sqlite") || name.hasSuffix(".log") {
+            try files.removeItem(at: options.folderURL.appendingPathComponent(name))
+        }
+    }
+
+    // MARK: - The killed worker
+
+    /// Kills a worker at a moment when it has claimed jobs.
+    ///
+    /// - Returns: Those jobs' numbers.
+    private func kill(_ victim: Child, _ name: String, _ container: NSPersistentContainer) async throws -> [Int64] {
+        let context = container.newBackgroundContext()
+        let deadline = Date(timeIntervalSinceNow: 10)
+        while true {
+            // Stopped, it cannot end its jobs between the look and the shot. Reading waits for nobody.
+            victim.pause()
+            let orphans = try await context.perform { try Self.claimed(by: name, context).map(\.number) }
+            if !orphans.isEmpty || Date() > deadline {
+                victim.kill()
+                return orphans
+            }
+            victim.goOn()
+            try await Task.sleep(for: .milliseconds(3))
+        }
+    }
+
+    private static func claimed(by name: String, _ context: NSManagedObjectContext) throws -> [Job] {
+        let request = NSFetchRequest<Job>(entityName: "Job")
+        request.predicate = NSPredicate(
+            format: "state == %d AND claimant BEGINSWITH %@",
+            Job.State.claimed.rawValue,
+            name + "."
+        )
+        return try context.fetch(request)
+    }
+
+    private func returnedCount(_ numbers: [Int64], _ container: NSPersistentContainer) async throws -> Int {
+        let context = container.newBackgroundContext()
+        return try await context.perform {
+            let request = NSFetchRequest<Job>(entityName: "Job")
+            request.predicate = NSPredicate(format: "number IN %@", numbers.map { NSNumber(value: $0) })
+            let victim = "worker-\(options.workers)."
+            return try context.fetch(request).count { job in
+                job.state == .done && job.receipts.allSatisfy { !$0.worker.hasPrefix(victim) }
+            }
+        }
+    }
+
+    // MARK: - The end
+
+    private func waitUntilDone(_ container: NSPersistentContainer) async throws {
+        let context = container.newBackgroundContext()
+        let deadline = Date(timeIntervalSinceNow: Self.patience)
+        while Date() < deadline {
+            let open = try await context.perform {
+                let request = NSFetchRequest<Job>(entityName: "Job")
+                request.predicate = NSPredicate(format: "state != %d", Job.State.done.rawValue)
+                return try context.count(for: request)
+            }
+            if open == 0 { return }
+            try await Task.sleep(for: .milliseconds(50))
+        }
+        // The audit tells which jobs are left.
+    }
+}

@@ -1,0 +1,51 @@
+import CoreData
+
+/// A piece of work.
+///
+/// A job is waiting, claimed or done. Who claims one has a lease: until ``availableAt`` nobody else touches the job. A worker that
+/// dies simply lets its leases run out.
+@ManagedObject
+package final class Job: NSManagedObject {
+    /// Unique; given by the producer, from 1 on.
+    @Managed package var number: Int64
+    @Managed package var payload: String
+    @Managed package var state: State
+    /// When somebody may claim the job: of a claimed one when the lease runs out.
+    @Managed package var availableAt: Date
+    @Managed package var claimant: String?
+    /// How often the job was claimed.
+    @Managed package var attempts: Int32
+    @Managed package var enqueuedAt: Date
+    /// What the workers that have done the job have left: one receipt, if the queue is sound.
+    @Managed package var receipts: Set<Receipt>
+
+    /// How far a job has come.
+    package enum State: Int16, Sendable {
+        case waiting
+        case claimed
+        case done
+    }
+}
+
+/// The record that a job was done, written in the same save that ends the job.
+@ManagedObject
+package final class Receipt: NSManagedObject {
+    @Managed package var worker: String
+    @Managed package var finishedAt: Date
+    @Managed package var result: Int64
+    @Managed package var job: Job?
+}
+
+extension Job {
+    /// What a job comes to: a checksum of its payload, made with some effort.
+    package static func result(of payload: String) -> Int64 {
+        var hash: UInt64 = 0xCBF2_9CE4_8422_2325
+        for _ in 0..<200 {
+            for byte in payload.utf8 { hash = (hash ^ UInt64(byte)) &* 0x100_0000_01B3 }
+        }
+        return Int64(truncatingIfNeeded: hash)
+    }
+
+    /// The payload that the producer gives the job of a number.
+    package static func payload(_ number: Int64) -> String { "document-\(number).pdf" }
+}

@@ -1,0 +1,32 @@
+import CoreData
+
+/// Opens the store that holds the queue.
+package enum QueueStore {
+    /// The model that the program ships as a resource.
+    ///
+    /// One for the process: a model stays in memory once a coordinator has used it.
+    private static let model = Result {
+        guard let url = Bundle.module.url(forResource: "JobQueue", withExtension: "xcdatamodeld") else {
+            throw CocoaError(
+                .fileReadNoSuchFile,
+                userInfo: [NSLocalizedDescriptionKey: "The program's data model is missing."]
+            )
+        }
+        return try NSManagedObjectModel(reading: url)
+    }
+
+    /// A container with the store at `url`, which is created when it is not there.
+    package static func open(at url: URL) throws -> NSPersistentContainer {
+        let container = NSPersistentContainer(name: "JobQueue", managedObjectModel: try model.get())
+        let description = NSPersistentStoreDescription(url: url)
+        // A process that keeps the others waiting for longer is stuck.
+        description.timeout = 30
+        // So that a process hears of what the others do.
+        description.setOption(NSNumber(value: true), forKey: NSPersistentStoreRemoteChangeNotificationPostOptionKey)
+        container.persistentStoreDescriptions = [description]
+        var failure: (any Error)?
+        container.loadPersistentStores { _, error in failure = error }
+        if let failure { throw failure }
+        return container
+    }
+}

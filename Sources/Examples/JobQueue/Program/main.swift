@@ -1,0 +1,4 @@
+import JobQueue
+
+// A file of its own, since tests can import a library only.
+await JobQueueCommand.main()

@@ -1,0 +1,99 @@
+import Dispatch
+import Synchronization
+
+#if canImport(Glibc)
+import Glibc
+#endif
+
+/// Tells when files are written to, by whichever process.
+///
+/// One watch of the kernel's (inotify) for the whole process, since a user may have few. Any thread may call any member.
+final class FileEvents: Sendable {
+    /// What a caller gives back to end its watch.
+    struct Token: Sendable {
+        fileprivate let watch: Int32
+        fileprivate let number: Int
+    }
+
+    private struct State {
+        /// By the kernel's number of the file.
+        var handlers: [Int32: [Int: @Sendable () -> Void]] = [:]
+        var lastNumber = 0
+    }
+
+    private let state = Mutex(State())
+
+    #if canImport(Glibc)
+    /// The process's watch; `nil` where the system refuses one.
+    static let shared = FileEvents()
+
+    private let descriptor: Int32
+    // Never touched again once it runs.
+    private nonisolated(unsafe) let source: any DispatchSourceRead
+
+    private init?() {
+        let descriptor = inotify_init1(Int32(IN_NONBLOCK) | Int32(IN_CLOEXEC))
+        guard descriptor >= 0 else { return nil }
+        self.descriptor = descriptor
+        let queue = DispatchQueue(label: "CoreData file events")
+        source = DispatchSource.makeReadSource(fileDescriptor: descriptor, queue: queue)
+        source.setEventHandler { [weak self] in self?.readEvents() }
+        source.resume()
+    }
+
+    /// Calls `handler` after each write to the file at `path`, several writes now and then told as one.
+    ///
+    /// The handler runs on a queue that serves all files, and must be short.
+    ///
+    /// - Returns: `nil` if there is no such file, or the system has no watch left.
+    func watch(_ path: String, _ handler: @escaping @Sendable () -> Void) -> Token? {
+        // Under the lock, so that the kernel's number is not given back by another caller meanwhile.
+        state.withLock { state in
+            let watch = inotify_add_watch(descriptor, path, UInt32(IN_MODIFY))
+            guard watch >= 0 else { return nil }
+            state.lastNumber += 1
+            state.handlers[watch, default: [:]][state.lastNumber] = handler
+            return Token(watch: watch, number: state.lastNumber)
+        }
+    }
+
+    func end(_ token: Token) {
+        state.withLock { state in
+            state.handlers[token.watch]?[token.number] = nil
+            guard state.handlers[token.watch]?.isEmpty == true else { return }
+            state.handlers[token.watch] = nil
+            _ = inotify_rm_watch(descriptor, token.watch)
+        }
+    }
+
+    /// Empties the kernel's queue, and calls the handlers of each file once.
+    private func readEvents() {
+        var changed: Set<Int32> = []
+        var hasLostEvents = false
+        withUnsafeTemporaryAllocation(byteCount: 1 << 14, alignment: 8) { buffer in
+            while case let count = read(descriptor, buffer.baseAddress, buffer.count), count > 0 {
+                var offset = 0
+                while offset + MemoryLayout<inotify_event>.size <= count {
+                    let event = buffer.loadUnaligned(fromByteOffset: offset, as: inotify_event.self)
+                    if event.mask & UInt32(IN_Q_OVERFLOW) != 0 { hasLostEvents = true }
+                    changed.insert(event.wd)
+                    offset += MemoryLayout<inotify_event>.size + Int(event.len)
+                }
+            }
+        }
+        let handlers = state.withLock { state in
+            hasLostEvents
+                ? state.handlers.values.flatMap(\.values)
+                : changed.flatMap { state.handlers[$0].map { Array($0.values) } ?? [] }
+        }
+        for handler in handlers { handler() }
+    }
+    #else
+    /// There is none on this system.
+    static let shared: FileEvents? = nil
+
+    func watch(_ path: String, _ handler: @escaping @Sendable () -> Void) -> Token? { nil }
+
+    func end(_ token: Token) {}
+    #endif
+}

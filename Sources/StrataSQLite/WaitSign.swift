@@ -1,0 +1,84 @@
+import Foundation
+
+/// A sign beside a database by which processes let one another go first.
+///
+/// SQLite's write lock goes to whoever asks at the right moment: a process that writes without a break would nearly always be the
+/// one, and another, which looks now and then, would wait for very long. So whoever has waited for some milliseconds puts a sign up,
+/// and who sees the sign of another before a write lets it go first. The sign is a file, there only as long as somebody waits so,
+/// and locked by its owner: that of a process that has died counts for nothing and is taken down by the next to see it.
+///
+/// Nobody defers to a sign for longer than ``longestDeference``, since its owner may be stopped. Where no file can be made, there
+/// is no sign, and the lock goes by chance.
+///
+/// Used by the holder of the turn to write only.
+final class WaitSign {
+    /// Seconds of waiting after which a sign goes up.
+    static let threshold = 0.01
+    /// Seconds that others let the owner of a sign have to get its lock.
+    static let longestDeference = 0.1
+
+    private let path: String
+    /// The locked file, while the sign is up.
+    private var descriptor: Int32?
+
+    init(database path: String) {
+        self.path = path + "-next"
+    }
+
+    deinit {
+        takeDown()
+    }
+
+    var isUp: Bool { descriptor != nil }
+
+    /// Puts the sign up, unless that of another process is.
+    func putUp() {
+        guard descriptor == nil else { return }
+        let file = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o644)
+        guard file >= 0 else { return }
+        // A file that was taken down between the two calls is nobody's sign.
+        if flock(file, LOCK_EX | LOCK_NB) == 0, Self.isFile(file, at: path) {
+            descriptor = file
+        } else {
+            close(file)
+        }
+    }
+
+    /// Takes the sign down, if it is up.
+    func takeDown() {
+        guard let file = descriptor else { return }
+        descriptor = nil
+        // While it is locked, so that what is removed is this sign.
+        unlink(path)
+        close(file)
+    }
+
+    /// Lets another process go first if its sign is up.
+    func deferToOthers(_ cancellation: Cancellation?) {
+        guard isUpElsewhere() else { return }
+        let start = BusyWait.now()
+        repeat {
+            usleep(UInt32.random(in: 200...600))
+        } while isUpElsewhere() && Double(BusyWait.now() &- start) / 1e9 < Self.longestDeference
+            && cancellation?.isCancelled != true
+    }
+
+    private func isUpElsewhere() -> Bool {
+        // The usual case costs one call.
+        guard descriptor == nil, access(path, F_OK) == 0 else { return false }
+        let file = open(path, O_RDWR | O_CLOEXEC)
+        guard file >= 0 else { return false }
+        defer { close(file) }
+        guard flock(file, LOCK_EX | LOCK_NB) == 0 else { return true }
+        // Its owner has died.
+        if Self.isFile(file, at: path) { unlink(path) }
+        return false
+    }
+
+    /// Whether the open file is the one at `path`.
+    private static func isFile(_ file: Int32, at path: String) -> Bool {
+        var (opened, named) = (stat(), stat())
+        guard fstat(file, &opened) == 0, stat(path, &named) == 0 else { return false }
+        return opened.st_ino == named.st_ino && opened.st_dev == named.st_dev
+    }
+}

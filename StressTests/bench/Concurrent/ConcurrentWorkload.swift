@@ -1,0 +1,46 @@
+/// Work that several threads do at the same time for some seconds; what counts is how much they get done.
+enum ConcurrentWorkload: String, CaseIterable {
+    case readersAndWriter = "W10"
+    case readers = "W17"
+
+    var name: String { rawValue }
+
+    var summary: String {
+        switch self {
+        case .readersAndWriter: "2 readers (a random row by ID each time) beside 1 writer (load, change, save)"
+        case .readers: "1, 2, 4 and 8 readers (a random row by ID each time)"
+        }
+    }
+
+    /// The crews that are measured.
+    var crews: [Crew.Size] {
+        switch self {
+        case .readersAndWriter: [Crew.Size(readers: 2, writers: 1)]
+        case .readers: [1, 2, 4, 8].map { Crew.Size(readers: $0, writers: 0) }
+        }
+    }
+}
+
+/// How much a crew has done in a second.
+struct Throughput {
+    let reads: Double
+    let writes: Double
+
+    /// The median of each number.
+    static func median(_ all: [Throughput]) -> Throughput {
+        Throughput(reads: median(all.map(\.reads)), writes: median(all.map(\.writes)))
+    }
+
+    private static func median(_ values: [Double]) -> Double {
+        let sorted = values.sorted()
+        guard !sorted.isEmpty else { return .nan }
+        let middle = sorted.count / 2
+        return sorted.count % 2 == 1 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2
+    }
+}
+
+/// A side that can be worked on by several threads.
+protocol ConcurrentSide: Side {
+    /// Opens what the crew is to share, and gives what each of its threads does until it is told to stop.
+    static func crew(_ size: Crew.Size, in folder: String, scale: Scale) throws -> Crew
+}

@@ -1,0 +1,68 @@
+import Foundation
+import Synchronization
+
+/// Threads that work at the same time.
+struct Crew {
+    struct Size: Hashable {
+        let readers: Int
+        let writers: Int
+    }
+
+    /// What one thread does again and again: it counts itself, and is asked for by a loop of its own.
+    typealias Work = @Sendable (_ isOver: () -> Bool) throws -> Int
+
+    let readers: [Work]
+    let writers: [Work]
+    /// Closes what was shared.
+    let close: () -> Void
+
+    /// Lets all work for some seconds.
+    func run(seconds: Double) throws -> Throughput {
+        let shift = Shift()
+        let all = readers.map { ($0, false) } + writers.map { ($0, true) }
+        let threads = all.map { work, isWriter in
+            Thread { shift.run(work, isWriter) }
+        }
+        for thread in threads { thread.start() }
+        for _ in threads { shift.isReady.wait() }
+        let start = ContinuousClock.now
+        for _ in threads { shift.begin.signal() }
+        Thread.sleep(forTimeInterval: seconds)
+        shift.over.store(true, ordering: .relaxed)
+        for _ in threads { shift.isDone.wait() }
+        let time = (ContinuousClock.now - start) / .seconds(1)
+        close()
+        let (reads, writes, error) = shift.results.withLock { ($0.reads, $0.writes, $0.error) }
+        if let error { throw error }
+        return Throughput(reads: Double(reads) / time, writes: Double(writes) / time)
+    }
+
+    /// What the threads of one run share.
+    private final class Shift: Sendable {
+        struct Results {
+            var reads = 0
+            var writes = 0
+            var error: (any Error)?
+        }
+
+        let isReady = DispatchSemaphore(value: 0)
+        let begin = DispatchSemaphore(value: 0)
+        let isDone = DispatchSemaphore(value: 0)
+        let over = Atomic(false)
+        let results = Mutex(Results())
+
+        func run(_ work: Work, _ isWriter: Bool) {
+            isReady.signal()
+            begin.wait()
+            let count = Result { try work { over.load(ordering: .relaxed) } }
+            results.withLock { results in
+                do {
+                    if isWriter { results.writes += try count.get() } else { results.reads += try count.get() }
+                } catch {
+                    results.error = error
+                }
+            }
+            isDone.signal()
+        }
+    }
+}

@@ -1,0 +1,74 @@
+import CoreData
+
+extension FrameworkSide: ConcurrentSide {
+    static func crew(_ size: Crew.Size, in folder: String, scale: Scale) throws -> Crew {
+        let stack = try Stack(folder + "/framework.sqlite", model)
+        // One list for all threads; each takes IDs of its own.
+        let ids = try stack.context.performAndWait {
+            let request = NSFetchRequest<NSManagedObjectID>(entityName: "Venue")
+            request.resultType = .managedObjectIDResultType
+            return try stack.context.fetch(request)
+        }
+        let coordinator = stack.coordinator
+        return Crew(
+            readers: (0..<size.readers).map { number in { try read(coordinator, ids, UInt64(number), until: $0) } },
+            writers: (0..<size.writers).map { number in
+                { try write(coordinator, ids, UInt64(100 + number), until: $0) }
+            },
+            close: { stack.close() }
+        )
+    }
+
+    private static func context(_ coordinator: NSPersistentStoreCoordinator) -> NSManagedObjectContext {
+        let context = NSManagedObjectContext(concurrencyType: .privateQueueConcurrencyType)
+        context.persistentStoreCoordinator = coordinator
+        return context
+    }
+
+    /// Each read goes to the database, whatever the row cache holds, in a block of its own.
+    private static func read(
+        _ coordinator: NSPersistentStoreCoordinator,
+        _ ids: [NSManagedObjectID],
+        _ seed: UInt64,
+        until isOver: () -> Bool
+    ) throws -> Int {
+        let context = context(coordinator)
+        context.stalenessInterval = 0
+        var generator = SeededGenerator(seed: seed)
+        var (count, checksum) = (0, 0)
+        while !isOver() {
+            let id = ids[Int.random(in: 0..<ids.count, using: &generator)]
+            checksum &+= try context.performAndWait { Self.checksum(of: try venue(id, context)) }
+            count += 1
+        }
+        guard count == 0 || checksum != 0 else { throw BenchError("Nothing was read") }
+        return count
+    }
+
+    private static func write(
+        _ coordinator: NSPersistentStoreCoordinator,
+        _ ids: [NSManagedObjectID],
+        _ seed: UInt64,
+        until isOver: () -> Bool
+    ) throws -> Int {
+        let context = context(coordinator)
+        context.stalenessInterval = 0
+        var generator = SeededGenerator(seed: seed)
+        var count = 0
+        while !isOver() {
+            let id = ids[Int.random(in: 0..<ids.count, using: &generator)]
+            try context.performAndWait {
+                let venue = try venue(id, context)
+                venue.price = venue.price & 0x3FFF + 1
+                try context.save()
+            }
+            count += 1
+        }
+        return count
+    }
+
+    private static func venue(_ id: NSManagedObjectID, _ context: NSManagedObjectContext) throws -> Venue {
+        guard let venue = try context.existingObject(with: id) as? Venue else { throw BenchError("\(id) is no venue") }
+        return venue
+    }
+}

@@ -1,0 +1,58 @@
+import Foundation
+
+/// What another process of the benchmark does.
+enum ChildPart: String {
+    /// Commits the time each time it is asked to.
+    case rawWriter, frameworkWriter
+    /// Does jobs until there are none left.
+    case rawWorker, frameworkWorker
+
+    /// Does it, in the process that was started for it.
+    func run(in folder: String) throws {
+        switch self {
+        case .rawWriter: try RawSide.writeWhenAsked(in: folder)
+        case .frameworkWriter: try FrameworkSide.writeWhenAsked(in: folder)
+        case .rawWorker: try RawSide.work(in: folder)
+        case .frameworkWorker: try FrameworkSide.work(in: folder)
+        }
+    }
+}
+
+/// Another process of the benchmark, told what to do through its input.
+final class BenchChild {
+    private let process = Process()
+    private let input = Pipe()
+    private let output = Pipe()
+
+    /// Starts a process, and waits until it is ready.
+    init(_ part: ChildPart, in folder: String) throws {
+        process.executableURL = URL(fileURLWithPath: "/proc/self/exe").resolvingSymlinksInPath()
+        process.arguments = ["--part", part.rawValue, "--folder", folder]
+        process.standardInput = input
+        process.standardOutput = output
+        try process.run()
+        guard try output.fileHandleForReading.read(upToCount: 1)?.isEmpty == false else {
+            throw BenchError("\(part.rawValue) did not start")
+        }
+    }
+
+    /// Asks the process to go on.
+    func ask() throws { try input.fileHandleForWriting.write(contentsOf: Data([1])) }
+
+    /// Waits for the end of the process; of one that waits to be asked, by telling it that nobody will.
+    func end() throws {
+        try input.fileHandleForWriting.close()
+        process.waitUntilExit()
+        guard process.terminationStatus == 0 else { throw BenchError("\(process.arguments ?? []) has failed") }
+    }
+
+    // MARK: - In the other process
+
+    static func isReady() throws { try FileHandle.standardOutput.write(contentsOf: Data([1])) }
+
+    /// Waits to be asked; false when nobody will.
+    static func isAsked() throws -> Bool { try FileHandle.standardInput.read(upToCount: 1)?.isEmpty == false }
+}
+
+/// The time on a clock that all processes of the machine share, in nanoseconds.
+func sharedClock() -> Double { Double(DispatchTime.now().uptimeNanoseconds) }

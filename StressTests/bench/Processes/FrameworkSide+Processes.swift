@@ -1,0 +1,120 @@
+import CoreData
+import JobQueue
+import Synchronization
+
+extension FrameworkSide {
+    // MARK: - From a commit to another process
+
+    private static func clockPath(_ folder: String) -> String { folder + "/framework-clock.sqlite" }
+
+    private static var sharing: [AnyHashable: Any] {
+        [NSPersistentHistoryTrackingKey: true, NSPersistentStoreRemoteChangeNotificationPostOptionKey: true]
+    }
+
+    /// The time from just before each of some saves in another process until an object of this one shows it.
+    static func remoteChanges(in folder: String) throws -> Sample {
+        let path = clockPath(folder)
+        defer { removeDatabase(at: path) }
+        let stack = try Stack(path, model, options: sharing)
+        defer { stack.close() }
+        let context = stack.context
+        let venue = try context.performAndWait {
+            let venue = Venue(context: context)
+            venue.name = "Clock"
+            venue.createdAt = Date()
+            try context.save()
+            return Unchecked(venue)
+        }
+        let follower = try stack.coordinator.followRemoteChanges(into: [context])
+        let child = try BenchChild(.frameworkWriter, in: folder)
+        let total = Mutex(0.0)
+        let arrival = DispatchSemaphore(value: 0)
+        let token = NotificationCenter.default.addObserver(
+            forName: NSManagedObjectContext.didMergeChangesObjectIDsNotification,
+            object: context,
+            queue: nil
+        ) { _ in
+            // On the context's queue.
+            let stamp = venue.value.distance
+            guard stamp > 0 else { return }
+            total.withLock { $0 += sharedClock() - stamp }
+            arrival.signal()
+        }
+        defer { NotificationCenter.default.removeObserver(token) }
+        for _ in 0..<Scale.remoteChanges {
+            try child.ask()
+            guard arrival.wait(timeout: .now() + 10) == .success else { throw BenchError("A change was not merged") }
+        }
+        try child.end()
+        follower.stop()
+        return Sample(duration: .nanoseconds(Int64(total.withLock { $0 })), checksum: Scale.remoteChanges)
+    }
+
+    static func writeWhenAsked(in folder: String) throws {
+        let stack = try Stack(clockPath(folder), model, options: sharing)
+        let context = stack.context
+        let venue = try context.performAndWait {
+            Unchecked(try context.fetch(NSFetchRequest<Venue>(entityName: "Venue")).first)
+        }
+        try BenchChild.isReady()
+        while try BenchChild.isAsked() {
+            try context.performAndWait {
+                venue.value?.distance = sharedClock()
+                try context.save()
+            }
+        }
+    }
+
+    /// Carries an object of a context between blocks of that context.
+    private struct Unchecked<Value>: @unchecked Sendable {
+        // @unchecked Sendable: used inside the scope of one context only.
+        let value: Value
+        init(_ value: Value) { self.value = value }
+    }
+
+    // MARK: - Jobs
+
+    private static func jobsFolder(_ folder: String) -> URL {
+        URL(fileURLWithPath: folder).appendingPathComponent("framework-jobs", isDirectory: true)
+    }
+
+    /// Jobs in a queue that several processes take from.
+    static func doJobs(in folder: String, count: Int) throws -> Sample {
+        let jobs = jobsFolder(folder)
+        try FileManager.default.createDirectory(at: jobs, withIntermediateDirectories: true)
+        defer { try? FileManager.default.removeItem(at: jobs) }
+        let container = try QueueStore.open(at: jobs.appendingPathComponent("queue.sqlite"))
+        let producer = Producer(container: container, logbook: try Logbook(Producer.name, in: jobs))
+        try wait { try await producer.enqueue(1...Int64(count), in: container.newBackgroundContext()) }
+        let duration = try Jobs.run(.frameworkWorker, in: folder)
+        let context = container.newBackgroundContext()
+        let done = try context.performAndWait {
+            try context.count(for: NSFetchRequest<Receipt>(entityName: "Receipt"))
+        }
+        return Sample(duration: duration, checksum: done)
+    }
+
+    static func work(in folder: String) throws {
+        let jobs = jobsFolder(folder)
+        let container = try QueueStore.open(at: jobs.appendingPathComponent("queue.sqlite"))
+        let name = "worker-\(getpid())"
+        let worker = Worker(name, container: container, logbook: try Logbook(name, in: jobs), lease: 60)
+        let context = container.newBackgroundContext()
+        context.name = name + ".1"
+        try BenchChild.isReady()
+        guard try BenchChild.isAsked() else { return }
+        try wait { while try await worker.workOnce(in: context) > 0 {} }
+    }
+
+    /// Runs asynchronous work to its end, from a program that is not.
+    private static func wait(_ work: @escaping @Sendable () async throws -> Void) throws {
+        let done = DispatchSemaphore(value: 0)
+        let failure = Mutex<(any Error)?>(nil)
+        Task.detached {
+            do { try await work() } catch { failure.withLock { $0 = error } }
+            done.signal()
+        }
+        done.wait()
+        if let error = failure.withLock({ $0 }) { throw error }
+    }
+}

@@ -1,0 +1,60 @@
+import CoreData
+
+/// Another process of this program.
+final class Child {
+    let process = Process()
+
+    /// Starts one.
+    ///
+    /// - Parameters:
+    ///   - arguments: What to tell it.
+    ///   - output: Where its standard output and errors go; `nil` to drop them.
+    /// - Throws: If it cannot be started.
+    init(_ arguments: [String], output: Any? = nil) throws {
+        process.executableURL = URL(fileURLWithPath: "/proc/self/exe").resolvingSymlinksInPath()
+        process.arguments = arguments
+        process.standardInput = FileHandle.nullDevice
+        process.standardOutput = output ?? FileHandle.nullDevice
+        process.standardError = output ?? FileHandle.nullDevice
+        try process.run()
+    }
+
+    /// Runs one to its end.
+    ///
+    /// - Parameter arguments: What to tell it.
+    /// - Returns: Its exit status, or the negative number of the signal that ended it, and all that it wrote.
+    /// - Throws: If it cannot be started.
+    static func output(_ arguments: [String]) throws -> (status: Int32, text: String) {
+        let pipe = Pipe()
+        let child = try Child(arguments, output: pipe)
+        let data = pipe.fileHandleForReading.readDataToEndOfFile()
+        return (child.wait(), String(decoding: data, as: UTF8.self))
+    }
+
+    /// Ends it as a power switch would, as far as the process is concerned.
+    func kill() { Foundation.kill(process.processIdentifier, SIGKILL) }
+
+    /// Waits for its end.
+    ///
+    /// - Returns: Its exit status, or the negative number of the signal that ended it.
+    func wait() -> Int32 {
+        process.waitUntilExit()
+        return process.terminationReason == .exit ? process.terminationStatus : -process.terminationStatus
+    }
+}
+
+/// What this program does when another one of its processes has started it.
+enum ChildRoles {
+    /// Plays a role to its end.
+    ///
+    /// - Parameter arguments: The role, and what it needs to know.
+    /// - Throws: What the role meets that it should not.
+    static func run(_ arguments: [String]) throws -> Never {
+        switch arguments.first {
+        case "crash": try CrashChild.run(Array(arguments.dropFirst()))
+        case "processes": try ProcessesChild.run(Array(arguments.dropFirst()))
+        default: throw StressError("there is no role \(arguments.first ?? "without a name")")
+        }
+        exit(StressExit.clean.rawValue)
+    }
+}

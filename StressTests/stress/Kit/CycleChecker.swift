@@ -1,0 +1,199 @@
+/// Judges a history of appends and reads.
+///
+/// As every number is appended once, a read tells which writes it has seen, and the final lists tell the order of the
+/// writes. So the dependencies between transactions follow, and a cycle of them is an anomaly that its edges name.
+struct CycleChecker {
+    private enum Edge: Int {
+        /// The first has written what the second has appended to.
+        case writeWrite
+        /// The first has written what the second has read.
+        case writeRead
+        /// The first has read what the second has then appended to.
+        case readWrite
+    }
+
+    private(set) var findings: [String] = []
+    private(set) var figures: [(String, Int)] = []
+    private let history: History
+    /// By number, the transaction that has appended it.
+    private var writers: [Int: Int] = [:]
+    private var edges: [[(to: Int, kind: Edge)]]
+    private var counts = [0, 0, 0]
+
+    /// Checks the whole history.
+    init(_ history: History) {
+        self.history = history
+        edges = Array(repeating: [], count: history.transactions.count)
+        noteWriters()
+        checkFinal()
+        for number in history.transactions.indices { checkReads(number) }
+        addWriteEdges()
+        judge()
+    }
+
+    private mutating func noteWriters() {
+        for (number, transaction) in history.transactions.enumerated() {
+            for case .append(_, let element) in transaction.operations {
+                if writers.updateValue(number, forKey: element) != nil { findings.append("\(element) written twice") }
+            }
+        }
+    }
+
+    /// Every acknowledged append is there, once, and no other.
+    private mutating func checkFinal() {
+        var seen: Set<Int> = []
+        for (key, list) in history.final {
+            for element in list {
+                if !seen.insert(element).inserted { findings.append("list \(key) has \(element) twice") }
+                guard let writer = writers[element] else {
+                    findings.append("list \(key) has \(element), which nobody has written")
+                    continue
+                }
+                if history.transactions[writer].outcome == .failed {
+                    findings.append("aborted read: \(element) of a failed transaction is in list \(key)")
+                }
+            }
+        }
+        for transaction in history.transactions where transaction.outcome == .ok {
+            for case .append(let key, let element) in transaction.operations where !seen.contains(element) {
+                findings.append("lost: \(element), acknowledged, is not in list \(key)")
+            }
+        }
+    }
+
+    private mutating func checkReads(_ number: Int) {
+        let transaction = history.transactions[number]
+        /// What the transaction has appended itself.
+        var own: [Int: [Int]] = [:]
+        /// What it has seen of others.
+        var foreign: [Int: [Int]] = [:]
+        for operation in transaction.operations {
+            switch operation {
+            case .append(let key, let element): own[key, default: []].append(element)
+            case .read(let key, let list):
+                let mine = own[key] ?? []
+                guard list.suffix(mine.count).elementsEqual(mine) else {
+                    findings.append("transaction \(number) does not see its own writes to list \(key)")
+                    continue
+                }
+                let others = Array(list.dropLast(mine.count))
+                if let before = foreign[key], before != others {
+                    findings.append(
+                        "fuzzy read: transaction \(number) saw list \(key) change from \(before.count) to \(others.count) elements: \(transaction.summary)"
+                    )
+                }
+                foreign[key] = others
+                checkRead(number, key, others)
+            }
+        }
+    }
+
+    /// Checks what was read of others, and adds what it implies.
+    private mutating func checkRead(_ number: Int, _ key: Int, _ list: [Int]) {
+        let order = history.final[key] ?? []
+        guard order.starts(with: list) else {
+            let strange = list.first { writers[$0].map { history.transactions[$0].outcome == .failed } ?? false }
+            findings.append(
+                strange.map { "aborted read: transaction \(number) saw \($0) in list \(key)" }
+                    ?? "transaction \(number) saw list \(key) as \(list), which it never was"
+            )
+            return
+        }
+        guard history.transactions[number].outcome == .ok else { return }
+        if let last = list.last, let writer = writers[last], writer != number {
+            add(writer, number, .writeRead)
+            let later = history.transactions[writer].operations.contains {
+                if case .append(key, let element) = $0 { order.dropFirst(list.count).contains(element) } else { false }
+            }
+            if later { findings.append("intermediate read: transaction \(number) saw half of \(writer)'s list \(key)") }
+        }
+        if list.count < order.count, let next = writers[order[list.count]], next != number {
+            add(number, next, .readWrite)
+        }
+    }
+
+    private mutating func addWriteEdges() {
+        for list in history.final.values {
+            for (one, other) in zip(list, list.dropFirst()) {
+                guard let before = writers[one], let after = writers[other], before != after else { continue }
+                add(before, after, .writeWrite)
+            }
+        }
+    }
+
+    private mutating func add(_ from: Int, _ to: Int, _ kind: Edge) {
+        edges[from].append((to, kind))
+        counts[kind.rawValue] += 1
+    }
+
+    // MARK: - Cycles
+
+    private mutating func judge() {
+        let all = { (_: Int) in true }
+        let dirty = components(all) { $0 == .writeWrite }
+        for cycle in dirty {
+            findings.append("dirty write: a cycle of \(cycle.count) transactions, \(cycle.prefix(5))")
+        }
+        let circular = components(all) { $0 != .readWrite }
+        if dirty.isEmpty {
+            for cycle in circular {
+                findings.append("circular reads: \(cycle.count) transactions, \(cycle.prefix(5))")
+            }
+        }
+        let skewed = components(all) { _ in true }
+        // What was checked on saving is serialisable among itself.
+        let transactions = history.transactions
+        let strict = components({ transactions[$0].isChecked }) { _ in true }
+        for cycle in strict {
+            findings.append("write skew among checked transactions: \(cycle.count), such as \(cycle.prefix(5))")
+        }
+        figures = [
+            ("edges", counts.reduce(0, +)), ("allowed-skews", skewed.count),
+            ("largest", skewed.map(\.count).max() ?? 0),
+        ]
+    }
+
+    /// The sets of more than one transaction that depend on each other (Tarjan's algorithm, without recursion).
+    private func components(_ isWanted: (Int) -> Bool, _ follows: (Edge) -> Bool) -> [[Int]] {
+        var index = Array(repeating: -1, count: edges.count)
+        var low = index
+        var isOnStack = Array(repeating: false, count: edges.count)
+        var stack: [Int] = []
+        var found: [[Int]] = []
+        var next = 0
+        for root in edges.indices where index[root] < 0 && isWanted(root) {
+            var frames: [(node: Int, edge: Int)] = [(root, 0)]
+            while let (node, edge) = frames.last {
+                if edge == 0 {
+                    index[node] = next
+                    low[node] = next
+                    next += 1
+                    stack.append(node)
+                    isOnStack[node] = true
+                }
+                if edge < edges[node].count {
+                    frames[frames.count - 1].edge += 1
+                    let (to, kind) = edges[node][edge]
+                    guard follows(kind), isWanted(to) else { continue }
+                    if index[to] < 0 {
+                        frames.append((to, 0))
+                    } else if isOnStack[to] {
+                        low[node] = min(low[node], index[to])
+                    }
+                    continue
+                }
+                frames.removeLast()
+                if let above = frames.last?.node { low[above] = min(low[above], low[node]) }
+                guard low[node] == index[node] else { continue }
+                var component: [Int] = []
+                while let member = stack.popLast() {
+                    isOnStack[member] = false
+                    component.append(member)
+                    if member == node { break }
+                }
+                if component.count > 1 { found.append(component.sorted()) }
+            }
+        }
+        return found
+    }
+}

@@ -1,0 +1,33 @@
+import Foundation
+
+/// How long operations took, in buckets that are a twelfth wider each, so that hours take no more memory than seconds.
+struct Latencies {
+    private static let base = 1.0 / 12 + 1
+    private var buckets: [Int] = []
+    private(set) var count = 0
+
+    mutating func add(_ duration: Duration) {
+        let microseconds = Double(duration.components.attoseconds) / 1e12 + Double(duration.components.seconds) * 1e6
+        let bucket = Int(log(max(microseconds, 1)) / log(Self.base))
+        if bucket >= buckets.count { buckets += Array(repeating: 0, count: bucket + 1 - buckets.count) }
+        buckets[bucket] += 1
+        count += 1
+    }
+
+    mutating func add(_ other: Latencies) {
+        let missing = other.buckets.count - buckets.count
+        if missing > 0 { buckets += Array(repeating: 0, count: missing) }
+        for (bucket, number) in other.buckets.enumerated() { buckets[bucket] += number }
+        count += other.count
+    }
+
+    /// The time that this share of the operations did not exceed, in milliseconds.
+    func milliseconds(_ share: Double) -> Double {
+        var left = Int(Double(count) * share)
+        for (bucket, number) in buckets.enumerated() {
+            left -= number
+            if left < 0 { return pow(Self.base, Double(bucket) + 0.5) / 1000 }
+        }
+        return buckets.isEmpty ? 0 : pow(Self.base, Double(buckets.count)) / 1000
+    }
+}

@@ -1,0 +1,28 @@
+import CoreData
+
+/// Runs each sabotage as a program of its own, and demands that it is caught for the right reason: a checker that was
+/// never seen red proves nothing.
+enum RedLane {
+    /// Runs the sabotages of all scenarios, or of those that are named.
+    ///
+    /// - Parameter names: Names of scenarios; none for all.
+    /// - Returns: `.clean` if all were caught.
+    /// - Throws: If a program cannot be started.
+    static func run(_ names: [String]) throws -> StressExit {
+        var missed = 0
+        for scenario in allScenarios where names.isEmpty || names.contains(scenario.name) {
+            for sabotage in scenario.sabotages {
+                let (status, text) = try Child.output(
+                    [scenario.name, "--sabotage", sabotage.name, "--seconds", "4", "--stall", "3"]
+                        + (scenario.stores.contains(.sqlite) ? ["--store", "sqlite"] : [])
+                )
+                let isCaught =
+                    (sabotage.exit.map { status == $0.rawValue } ?? (status < 0)) && text.contains(sabotage.sign)
+                let verdict = isCaught ? "caught (\(sabotage.sign))" : "MISSED, exit \(status): \(text)"
+                say("red \(scenario.name) \(sabotage.name): \(verdict)")
+                if !isCaught { missed += 1 }
+            }
+        }
+        return missed == 0 ? .clean : .anomaly
+    }
+}

@@ -1,0 +1,172 @@
+import CoreData
+import Synchronization
+
+/// A scenario at work on one store: its seed, its time, its folder, and what was found so far.
+final class Run: Sendable {
+    let scenario: any Scenario.Type
+    let options: StressOptions
+    let kind: StoreKind
+    /// For stores and whatever else the scenario makes; removed at the end.
+    let folder: URL
+    let watchdog: Watchdog
+    let start = ContinuousClock.now
+    let end: ContinuousClock.Instant
+    private let sum = Mutex(Tally())
+
+    /// Makes a folder and starts the watchdog.
+    ///
+    /// - Parameters:
+    ///   - scenario: What to run.
+    ///   - options: What the command line says.
+    ///   - kind: The store to run it on.
+    /// - Throws: If the folder cannot be made.
+    init(_ scenario: any Scenario.Type, _ options: StressOptions, _ kind: StoreKind) throws {
+        self.scenario = scenario
+        self.options = options
+        self.kind = kind
+        folder = URL(fileURLWithPath: options.folder)
+            .appendingPathComponent("strata-\(scenario.name)-" + UUID().uuidString)
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        watchdog = Watchdog(limit: options.stall)
+        end = start + .seconds(options.seconds ?? scenario.seconds)
+        watchdog.start()
+    }
+
+    /// Runs the scenario.
+    ///
+    /// - Returns: What came of it.
+    /// - Throws: What kept it from running.
+    func report() throws -> Report {
+        defer {
+            watchdog.stop()
+            // What cannot be removed is left to whoever cleans the temporary folder.
+            if !options.keepsFolder { try? FileManager.default.removeItem(at: folder) }
+        }
+        try scenario.run(self)
+        let tally = sum.withLock { $0 }
+        let took = ContinuousClock.now - start
+        return Report(
+            scenario: scenario.name,
+            seed: options.seed,
+            store: kind.rawValue,
+            contexts: options.contexts,
+            seconds: Double(took.components.seconds) + Double(took.components.attoseconds) / 1e18,
+            tally: tally,
+            isBelowFloor: tally[scenario.work.figure] < options.floor ?? scenario.work.floor
+        )
+    }
+
+    var isOver: Bool { ContinuousClock.now >= end }
+
+    /// The stream of that number, the same in each run from this seed.
+    func stream(_ number: Int) -> SeededStream {
+        SeededStream(seed: options.seed, stream: UInt64(truncatingIfNeeded: number))
+    }
+
+    func knob(_ knob: Knob) -> Int { options.knob(knob) }
+
+    func isSabotaged(_ name: String) -> Bool { options.sabotage == name }
+
+    // MARK: - Findings
+
+    func find(_ text: String) { sum.withLock { $0.find(text) } }
+
+    func count(_ name: String, _ number: Int = 1) { sum.withLock { $0.count(name, number) } }
+
+    /// What a figure is so far.
+    func figure(_ name: String) -> Int { sum.withLock { $0[name] } }
+
+    func add(_ tally: Tally) { sum.withLock { $0.add(tally) } }
+
+    // MARK: - Stores
+
+    var storeURL: URL { folder.appendingPathComponent("store.sqlite") }
+
+    /// A coordinator with the run's store; several on one file if asked again on SQLite.
+    func open(_ options: [AnyHashable: Any]? = nil) throws -> NSPersistentStoreCoordinator {
+        let coordinator = NSPersistentStoreCoordinator(managedObjectModel: StressModel.shared)
+        try coordinator.addPersistentStore(type: kind.type, configuration: nil, at: storeURL, options: options)
+        return coordinator
+    }
+
+    /// Closes what `open` has opened.
+    func close(_ coordinator: NSPersistentStoreCoordinator) throws {
+        for store in coordinator.persistentStores { try coordinator.remove(store) }
+    }
+
+    /// Checks a closed store's file as `strata verify` does.
+    func audit() throws {
+        guard kind == .sqlite else { return }
+        // First, as looking at a file makes these anew.
+        let rest = try FileManager.default.contentsOfDirectory(atPath: folder.path)
+        for name in rest where name.hasSuffix("-wal") || name.hasSuffix("-journal") {
+            find("audit: \(name) is left behind by a store that was closed")
+        }
+        for problem in try StoreVerifier(storeURL: storeURL, model: StressModel.shared).problems() {
+            find("audit: \(problem)")
+        }
+    }
+
+    // MARK: - Workers
+
+    /// Runs `body` on `count` threads of their own, and waits for all: what is tested is the framework under contention,
+    /// not a pool's width.
+    ///
+    /// What a worker throws is a finding.
+    ///
+    /// - Parameters:
+    ///   - count: How many.
+    ///   - first: The number of the first, from which its stream comes.
+    ///   - body: What each does.
+    func race(_ count: Int, from first: Int = 0, _ body: @escaping @Sendable (Worker) throws -> Void) {
+        let group = DispatchGroup()
+        for number in first..<(first + count) {
+            group.enter()
+            Thread.detachNewThread {
+                let worker = Worker(self, number)
+                do { try body(worker) } catch { worker.tally.find("worker \(number): \(describe(error))") }
+                worker.leave()
+                group.leave()
+            }
+        }
+        group.wait()
+    }
+}
+
+/// An error with all that it tells.
+func describe(_ error: any Error) -> String {
+    guard let error = error as? CocoaError else { return "\(error.localizedDescription) [\(error)]" }
+    return "\(error.localizedDescription) [\(error.code.rawValue)]"
+}
+
+/// One thread of a run.
+final class Worker {
+    let run: Run
+    let number: Int
+    var stream: SeededStream
+    var tally = Tally()
+
+    init(_ run: Run, _ number: Int) {
+        self.run = run
+        self.number = number
+        stream = run.stream(number)
+    }
+
+    var isOver: Bool { run.isOver }
+
+    /// Tells the watchdog that the worker goes on, and what it is about to do.
+    func beat(_ doing: StaticString) { run.watchdog.beat(number, doing) }
+
+    /// Does something, and notes how long it took if it succeeds.
+    func time<R>(_ name: String, _ body: () throws -> R) rethrows -> R {
+        let start = ContinuousClock.now
+        let result = try body()
+        tally.time(name, .now - start)
+        return result
+    }
+
+    fileprivate func leave() {
+        run.watchdog.leave(number)
+        run.add(tally)
+    }
+}

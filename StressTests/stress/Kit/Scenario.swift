@@ -1,0 +1,76 @@
+import CoreData
+
+/// One way of trying to break the framework.
+protocol Scenario: SendableMetatype {
+    /// What it is called on the command line.
+    static var name: String { get }
+    /// What it does and demands, in a line.
+    static var summary: String { get }
+    /// The stores on which it makes sense.
+    static var stores: [StoreKind] { get }
+    /// How long it runs on each store unless told otherwise, in seconds.
+    static var seconds: Double { get }
+    /// The figure that counts its work, and the number below which a run proves nothing.
+    static var work: (figure: String, floor: Int) { get }
+    /// The options of its own.
+    static var knobs: [Knob] { get }
+    /// What can be broken on purpose, to see that it is noticed.
+    static var sabotages: [Sabotage] { get }
+
+    /// Runs until `run` is over, and tells it what was done and found.
+    ///
+    /// - Parameter run: What it works with.
+    /// - Throws: What keeps it from running, which is a failure of the harness.
+    static func run(_ run: Run) throws
+}
+
+extension Scenario {
+    static var stores: [StoreKind] { StoreKind.allCases }
+    static var seconds: Double { 5 }
+    static var knobs: [Knob] { [] }
+}
+
+/// All scenarios, in the order in which `stress all` runs them.
+let allScenarios: [any Scenario.Type] = [
+    Bank.self, Ring.self, Append.self, Anomalies.self, Interleave.self, Nested.self, Converge.self, Deadlock.self,
+    Cancel.self, Crash.self, Processes.self, Soak.self, Hostile.self, IOFault.self,
+]
+
+/// An option of a scenario, a whole number.
+struct Knob: Equatable {
+    let name: String
+    let standard: Int
+    let help: String
+
+    init(_ name: String, _ standard: Int, _ help: String) {
+        (self.name, self.standard, self.help) = (name, standard, help)
+    }
+}
+
+/// A guard that can be switched off.
+struct Sabotage: Equatable {
+    let name: String
+    /// How the run must end; `nil` for a stop of the program.
+    let exit: StressExit?
+    /// A text that the first finding must contain, so that it is caught for the right reason.
+    let sign: String
+
+    init(_ name: String, _ sign: String, exit: StressExit? = .anomaly) {
+        (self.name, self.sign, self.exit) = (name, sign, exit)
+    }
+}
+
+/// The stores that a scenario can run on.
+enum StoreKind: String, CaseIterable {
+    case sqlite
+    case memory
+
+    var type: NSPersistentStore.StoreType { self == .sqlite ? .sqlite : .inMemory }
+}
+
+/// Why the harness cannot go on.
+struct StressError: LocalizedError, Equatable {
+    let errorDescription: String?
+
+    init(_ text: String) { errorDescription = text }
+}

@@ -1,0 +1,183 @@
+import CoreData
+
+/// The classic anomalies, each in all orders of its steps, under all policies: what is prevented and what is not must be
+/// exactly what is published.
+enum Anomalies: Scenario {
+    static let name = "anomalies"
+    static let summary = "ten classic anomalies in all orders of their steps; the table must be the published one"
+    static let work = (figure: "orders", floor: 1_000)
+    static let sabotages = [Sabotage("swapped-policy", "error policy")]
+
+    /// How the contexts of a case work.
+    private struct Mode {
+        let name: String
+        var policy = NSMergePolicy.error
+        var detects = false
+        var coordinators = 1
+        var isTree = false
+        var parentPolicy: NSMergePolicy?
+    }
+
+    private static let modes = [
+        Mode(name: "error policy"),
+        Mode(name: "error, detecting", detects: true),
+        Mode(name: "error, two coordinators", coordinators: 2),
+        Mode(name: "store trump", policy: .mergeByPropertyStoreTrump),
+        Mode(name: "object trump", policy: .mergeByPropertyObjectTrump),
+        Mode(name: "overwrite", policy: .overwrite),
+        Mode(name: "rollback", policy: .rollback),
+        Mode(name: "siblings", isTree: true),
+        Mode(name: "siblings, error policy", isTree: true, parentPolicy: .error),
+    ]
+
+    /// What happens in some order of the steps: the published table.
+    ///
+    /// Whatever a mode does not name is prevented.
+    private static let happening: [String: Set<String>] = [
+        "error policy": ["PMP", "G-single", "G2-item", "G2"],
+        "error, detecting": ["PMP", "G-single", "G2"],
+        "error, two coordinators": ["PMP", "G2-item", "G2"],
+        // These two give up single writes, so that half of a transaction remains.
+        "store trump": ["G0", "PMP", "P4", "G-single", "G2-item", "G2"],
+        "rollback": ["G0", "PMP", "P4", "G-single", "G2-item", "G2"],
+        "object trump": ["PMP", "P4", "G-single", "G2-item", "G2"],
+        "overwrite": ["PMP", "P4", "G-single", "G2-item", "G2"],
+        "siblings": ["PMP", "P4", "G-single", "G2-item", "G2"],
+        "siblings, error policy": ["PMP", "G-single", "G2-item", "G2"],
+    ]
+
+    static func run(_ run: Run) throws {
+        let stacks = try (0..<(run.kind == .sqlite ? 2 : 1)).map { _ in try run.open() }
+        var number: Int64 = 0
+        for mode in modes where mode.coordinators <= stacks.count {
+            var happened: Set<String> = []
+            var used = mode
+            if run.isSabotaged("swapped-policy"), mode.name == "error policy" { used.policy = .overwrite }
+            for kase in AnomalyCase.all {
+                for order in kase.orders {
+                    run.watchdog.beat(0, "an order of an anomaly's steps")
+                    number += 1
+                    let trial = try AnomalyTrial(
+                        (0..<kase.scripts.count).map { stacks[$0 % used.coordinators] },
+                        number,
+                        used.isTree
+                    ) { context in
+                        context.mergePolicy = used.policy
+                        context.parentConflictPolicy = used.parentPolicy
+                    }
+                    trial.detects = used.detects
+                    if kase.hasHappened(try trial.run(kase, order)) { happened.insert(kase.name) }
+                    run.count("orders")
+                }
+            }
+            let expected = happening[mode.name] ?? []
+            if happened != expected {
+                run.find("\(mode.name): \(happened.sorted()) can happen, published are \(expected.sorted())")
+            }
+        }
+        run.watchdog.leave(0)
+        for stack in stacks { try run.close(stack) }
+        try run.audit()
+    }
+}
+
+/// One order of a case's steps, on fresh rows and fresh contexts.
+private final class AnomalyTrial {
+    private let number: Int64
+    private let contexts: [NSManagedObjectContext]
+    /// By transaction, the IDs of x and y for its coordinator.
+    private let ids: [[String: NSManagedObjectID]]
+    /// Whoever knows the state in the end: the parent, or a context of its own.
+    private let witness: NSManagedObjectContext
+    /// What a transaction has read, to keep the objects alive.
+    private var held: [NSManagedObject] = []
+    var detects = false
+
+    init(
+        _ stacks: [NSPersistentStoreCoordinator],
+        _ number: Int64,
+        _ isTree: Bool,
+        _ setUp: (NSManagedObjectContext) -> Void
+    ) throws {
+        self.number = number
+        let maker = stacks[0].context()
+        let uris = try maker.performAndWait {
+            let rows = [("x", Int64(10)), ("y", 20)].map { name, value in
+                let account = Account(context: maker)
+                account.number = number
+                account.balance = value
+                return (name, account)
+            }
+            try maker.save()
+            return rows.map { ($0, $1.objectID.uriRepresentation()) }
+        }
+        ids = stacks.map { stack in
+            Dictionary(uniqueKeysWithValues: uris.map { ($0, stack.managedObjectID(forURIRepresentation: $1)!) })
+        }
+        witness = stacks[0].context()
+        witness.stalenessInterval = 0
+        let witness = witness
+        contexts = stacks.map { stack in
+            guard isTree else { return stack.context() }
+            let child = NSManagedObjectContext(.privateQueue)
+            child.parent = witness
+            return child
+        }
+        contexts.forEach(setUp)
+    }
+
+    func run(_ kase: AnomalyCase, _ order: [Int]) throws -> AnomalyOutcome {
+        var outcome = AnomalyOutcome(parts: kase.scripts.map { _ in AnomalyOutcome.Part() })
+        var done = kase.scripts.map { _ in 0 }
+        for turn in order {
+            try contexts[turn].performAndWait { try take(kase.scripts[turn][done[turn]], turn, &outcome) }
+            done[turn] += 1
+        }
+        try witness.performAndWait {
+            for (name, id) in ids[0] {
+                outcome.final[name] = (try witness.existingObject(with: id) as? Account)?.balance
+            }
+        }
+        for (context, index) in zip(contexts, contexts.indices) {
+            context.performAndWait { held.removeAll { $0.managedObjectContext === contexts[index] } }
+        }
+        return outcome
+    }
+
+    private func account(_ name: String, _ turn: Int) throws -> Account {
+        guard let id = ids[turn][name], let account = try contexts[turn].existingObject(with: id) as? Account else {
+            throw StressError("\(name) is of another class")
+        }
+        held.append(account)
+        if detects { contexts[turn].detectConflicts(for: account) }
+        return account
+    }
+
+    private func take(_ step: AnomalyStep, _ turn: Int, _ outcome: inout AnomalyOutcome) throws {
+        let context = contexts[turn]
+        switch step {
+        case .read(let names):
+            for name in names { outcome.parts[turn].reads.append((name, try account(name, turn).balance)) }
+        case .write(let values):
+            for (name, value) in values { try account(name, turn).balance = value }
+        case .increment(let name): try account(name, turn).balance += 1
+        case .scan:
+            let request = NSFetchRequest<Account>(entityName: "Account")
+            request.predicate = NSPredicate(format: "number == %@ AND balance == 30", number)
+            outcome.parts[turn].scans.append(try context.count(for: request))
+        case .insert:
+            let account = Account(context: context)
+            account.number = number
+            account.balance = 30
+        case .save:
+            do {
+                try context.save()
+                outcome.parts[turn].isSaved = true
+                outcome.saved.append(turn)
+            } catch let error as CocoaError where error.code == .managedObjectMerge {
+                context.rollback()
+            }
+        case .rollback: context.rollback()
+        }
+    }
+}

@@ -1,0 +1,138 @@
+import CoreData
+import Synchronization
+
+/// Units of work append unique numbers to lists and read lists.
+///
+/// What they read tells who was before whom, and the history must be one that the isolation promised can have.
+enum Append: Scenario {
+    static let name = "append"
+    static let summary = "appends to lists and reads them; the history must have no forbidden cycle"
+    static let work = (figure: "transactions", floor: 200)
+    static let keys = Knob("keys", 12, "how many lists are in use at a time")
+    static let length = Knob("length", 6, "operations of a transaction, at most")
+    static let coordinators = Knob("coordinators", 1, "coordinators on one SQLite file, shared by the contexts")
+    static let knobs = [keys, length, coordinators]
+    static let sabotages = [
+        Sabotage("overwrite", "lost"), Sabotage("unchecked", "write skew"), Sabotage("leak-aborted", "aborted read"),
+    ]
+
+    /// Lists that are no longer used, so that none grows without end.
+    private static let lists = 1_000
+
+    static func run(_ run: Run) throws {
+        let stacks = try (0..<(run.kind == .sqlite ? max(run.knob(coordinators), 1) : 1)).map { _ in try run.open() }
+        let ids = try forge(stacks[0])
+        let window = Atomic(0)
+        let whole = Mutex(History())
+        run.race(run.options.contexts) { worker in
+            let stack = stacks[worker.number % stacks.count]
+            let own = try ids.map { try translate($0, to: stack) }
+            let history = try work(worker, stack, own, window)
+            whole.withLock { $0.transactions += history.transactions }
+        }
+        var history = whole.withLock { $0 }
+        history.final = try finalLists(stacks[0])
+        if let path = run.options.history {
+            try Data(history.jsonLines.utf8).write(to: URL(fileURLWithPath: path))
+        }
+        let checker = CycleChecker(history)
+        for finding in checker.findings { run.find(finding) }
+        for (name, number) in checker.figures { run.count(name, number) }
+        for stack in stacks { try run.close(stack) }
+        try run.audit()
+    }
+
+    private static func forge(_ stack: NSPersistentStoreCoordinator) throws -> [NSManagedObjectID] {
+        let context = stack.context()
+        return try context.performAndWait {
+            let all = (0..<lists).map { number in
+                let register = Register(context: context)
+                register.number = Int64(number)
+                return register
+            }
+            try context.save()
+            return all.map(\.objectID)
+        }
+    }
+
+    private static func translate(_ id: NSManagedObjectID, to stack: NSPersistentStoreCoordinator) throws
+        -> NSManagedObjectID
+    {
+        guard let own = stack.managedObjectID(forURIRepresentation: id.uriRepresentation()) else {
+            throw StressError("\(id) is unknown to a second coordinator")
+        }
+        return own
+    }
+
+    private static func finalLists(_ stack: NSPersistentStoreCoordinator) throws -> [Int: [Int]] {
+        let context = stack.context()
+        context.stalenessInterval = 0
+        return try context.performAndWait {
+            let all = try context.fetch(NSFetchRequest<Register>(entityName: "Register"))
+            return Dictionary(uniqueKeysWithValues: all.map { (Int($0.number), numbers($0.elements)) })
+        }
+    }
+
+    private static func numbers(_ text: String?) -> [Int] {
+        (text ?? "").split(separator: " ").compactMap { Int($0) }
+    }
+
+    // MARK: - Workers
+
+    private static func work(
+        _ worker: Worker,
+        _ stack: NSPersistentStoreCoordinator,
+        _ ids: [NSManagedObjectID],
+        _ window: borrowing Atomic<Int>
+    ) throws -> History {
+        var history = History()
+        let context = stack.context(worker.run.isSabotaged("overwrite") ? .overwrite : .error)
+        let size = max(worker.run.knob(keys), 1)
+        var element = worker.number
+        while !worker.isOver {
+            worker.beat("a transaction")
+            let start = window.add(1, ordering: .relaxed).newValue / 200
+            // Half of them have the store check what they have only read, which makes them serialisable.
+            var transaction = History.Transaction(isChecked: worker.stream.chance(0.5))
+            let count = 1 + worker.stream.below(worker.run.knob(length))
+            do {
+                try worker.time("save") {
+                    try context.performAndWait {
+                        context.reset()
+                        // A context keeps no object that nobody holds and that is unchanged.
+                        var held: [Register] = []
+                        defer { withExtendedLifetime(held) {} }
+                        for _ in 0..<count {
+                            let key = (start + worker.stream.skewed(size)) % lists
+                            guard let register = try context.existingObject(with: ids[key]) as? Register else { return }
+                            held.append(register)
+                            if worker.stream.chance(0.5) {
+                                element += 1_000
+                                register.elements = (register.elements.map { $0 + " " } ?? "") + "\(element)"
+                                transaction.operations.append(.append(key, element))
+                            } else {
+                                transaction.operations.append(.read(key, numbers(register.elements)))
+                            }
+                            if transaction.isChecked, !worker.run.isSabotaged("unchecked") {
+                                context.detectConflicts(for: register)
+                            }
+                        }
+                        if !transaction.isReadOnly, worker.stream.chance(0.05) {
+                            if worker.run.isSabotaged("leak-aborted") { try context.save() }
+                            context.rollback()
+                            transaction.outcome = .failed
+                            return
+                        }
+                        try context.save()
+                    }
+                }
+                worker.tally.count("transactions")
+            } catch let error as CocoaError where error.code == .managedObjectMerge {
+                transaction.outcome = .failed
+                worker.tally.count("conflicts")
+            }
+            history.transactions.append(transaction)
+        }
+        return history
+    }
+}

@@ -1,0 +1,178 @@
+import TestSupport
+import Testing
+
+@testable import CoreData
+@testable import StrataSQLite
+
+/// Tokens: what they name, and whom they can pin.
+@Suite("Query generation tokens")
+struct GenerationTokenTests {
+    @Test func `CS-180: a token pins another context to the same version`() throws {
+        let stack = try Stack(.sqlite)
+        _ = try stack.storeCity("A")
+        let first = try stack.pinnedContext("first")
+        _ = try stack.storeCity("B")
+        let second = stack.context("second")
+        try second.inside { () throws in #expect(try second.storedCityNames() == ["A", "B"]) }
+        let token = first.performAndWait { first.queryGenerationToken }
+        try second.inside { () throws in
+            try second.setQueryGenerationFrom(token)
+            #expect(try second.storedCityNames() == ["A"])
+            #expect(second.queryGenerationToken == token)
+        }
+        // One connection serves both.
+        #expect(try stack.pool.state.withLock { $0.snapshotCount } == 1)
+    }
+
+    @Test func `a token taken before anything was read names the version that is read first`() throws {
+        let stack = try Stack(.sqlite)
+        let (first, second) = (stack.context("first"), stack.context("second"))
+        let token = try first.inside { () throws in
+            try first.setQueryGenerationFrom(.current)
+            return first.queryGenerationToken
+        }
+        try second.inside { () throws in try second.setQueryGenerationFrom(token) }
+        _ = try stack.storeCity("A")
+        try second.inside { () throws in #expect(try second.storedCityNames() == ["A"]) }
+        _ = try stack.storeCity("B")
+        try first.inside { () throws in #expect(try first.storedCityNames() == ["A"]) }
+    }
+
+    @Test func `a token keeps its version when its context has gone`() throws {
+        let stack = try Stack(.sqlite)
+        _ = try stack.storeCity("A")
+        var context: NSManagedObjectContext? = try stack.pinnedContext()
+        let token = context?.performAndWait { context?.queryGenerationToken }
+        context = nil
+        _ = try stack.storeCity("B")
+        let other = stack.context("other")
+        try other.inside { () throws in
+            try other.setQueryGenerationFrom(token)
+            #expect(try other.storedCityNames() == ["A"])
+        }
+    }
+
+    @Test func `nil reads the newest again`() throws {
+        let stack = try Stack(.sqlite)
+        let id = try stack.storeCity("A")
+        let context = try stack.pinnedContext()
+        try stack.change(id, City.self) { city, _ in city.name = "B" }
+        try context.inside { () throws in
+            let fault = try context.get(id, City.self)
+            #expect(try context.storedCityNames() == ["A"])
+            #expect(fault.name == "A")
+            try context.setQueryGenerationFrom(nil)
+            #expect(context.queryGenerationToken == nil)
+            // Realised objects are not touched.
+            #expect(fault.name == "A")
+            context.refresh(fault, mergeChanges: true)
+            #expect(fault.name == "B")
+        }
+    }
+
+    @Test func `faults that a fetch has filled beforehand show the version that is pinned afterwards`() throws {
+        let stack = try Stack(.sqlite)
+        let id = try stack.storeCity("old")
+        let pinned = try stack.pinnedContext()
+        try stack.change(id, City.self) { city, _ in city.name = "new" }
+        let context = stack.context("other")
+        try context.inside { () throws in
+            let city = try #require(try context.fetch(citiesByName()).first)
+            let partial = citiesByName()
+            partial.propertiesToFetch = ["name"]
+            _ = try context.fetch(partial)
+            #expect(city.isFault)
+            try context.setQueryGenerationFrom(pinned.performAndWait { pinned.queryGenerationToken })
+            #expect(city.name == "old")
+        }
+    }
+
+    @Test func `tokens are equal if they name one version`() throws {
+        let stack = try Stack(.sqlite)
+        let (first, second) = (try stack.pinnedContext("first"), try stack.pinnedContext("second"))
+        let tokens = [first, first, second].compactMap { context in
+            context.performAndWait { context.queryGenerationToken }
+        }
+        try #require(tokens.count == 3)
+        #expect(tokens[0] == tokens[1] && tokens[0].hash == tokens[1].hash)
+        #expect(tokens[0] != tokens[2])
+        #expect(NSQueryGenerationToken.current == NSQueryGenerationToken.current)
+        #expect(NSQueryGenerationToken.current != tokens[0])
+        #expect(tokens[0].copy() as? NSQueryGenerationToken == tokens[0])
+    }
+
+    @Test func `archived tokens are understood as long as their version is held`() throws {
+        func archived(_ token: NSQueryGenerationToken) throws -> NSQueryGenerationToken {
+            let data = try NSKeyedArchiver.archivedData(withRootObject: token, requiringSecureCoding: true)
+            return try #require(
+                try NSKeyedUnarchiver.unarchivedObject(ofClass: NSQueryGenerationToken.self, from: data)
+            )
+        }
+        #expect(try archived(.current) == .current)
+        let stack = try Stack(.sqlite)
+        let context = try stack.pinnedContext()
+        var token = context.performAndWait { context.queryGenerationToken }
+        let living = try archived(try #require(token))
+        #expect(living == token)
+        token = nil
+        try context.inside { () throws in try context.setQueryGenerationFrom(nil) }
+        // Nothing but `living` holds the version any more.
+        #expect(try archived(living) == living)
+        let other = stack.context("other")
+        try other.inside { () throws in
+            try other.setQueryGenerationFrom(living)
+            #expect(other.queryGenerationToken == living)
+        }
+    }
+
+    @Test func `an archived token of a version that has gone pins nobody`() throws {
+        let stack = try Stack(.sqlite)
+        _ = try stack.storeCity("A")
+        let context = try stack.pinnedContext()
+        let data = try context.inside { () throws in
+            let token = try #require(context.queryGenerationToken)
+            return try NSKeyedArchiver.archivedData(withRootObject: token, requiringSecureCoding: true)
+        }
+        try context.inside { () throws in try context.setQueryGenerationFrom(nil) }
+        let gone = try #require(
+            try NSKeyedUnarchiver.unarchivedObject(ofClass: NSQueryGenerationToken.self, from: data)
+        )
+        try context.inside { () throws in
+            #expect(throws: CocoaError.self) { try context.setQueryGenerationFrom(gone) }
+            #expect(context.queryGenerationToken == nil)
+            #expect(try context.storedCityNames() == ["A"])
+        }
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `CS-55: a child has no token and cannot be pinned`(_ kind: StoreKind) throws {
+        let stack = try Stack(kind)
+        let parent = stack.context("parent")
+        try parent.inside { () throws in try parent.setQueryGenerationFrom(.current) }
+        let child = NSManagedObjectContext(.privateQueue)
+        child.parent = parent
+        try child.inside { () throws in
+            #expect(child.queryGenerationToken == nil)
+            let error = #expect(throws: CocoaError.self) { try child.setQueryGenerationFrom(.current) }
+            #expect(error?.code == .persistentStoreOperation)
+            #expect(child.queryGenerationToken == nil)
+        }
+    }
+
+    @Test func `tokens of other coordinators, and contexts without one, are refused`() throws {
+        let stack = try Stack(.sqlite)
+        let context = try stack.pinnedContext()
+        let elsewhere = NSManagedObjectContext(.privateQueue)
+        try elsewhere.inside { () throws in
+            let error = #expect(throws: CocoaError.self) { try elsewhere.setQueryGenerationFrom(.current) }
+            #expect(error?.code == .persistentStoreOperation)
+        }
+        elsewhere.persistentStoreCoordinator = try stack.secondCoordinator()
+        let token = context.performAndWait { context.queryGenerationToken }
+        try elsewhere.inside { () throws in
+            let error = #expect(throws: CocoaError.self) { try elsewhere.setQueryGenerationFrom(token) }
+            #expect(error?.code == .persistentStoreOperation)
+            #expect(elsewhere.queryGenerationToken == nil)
+        }
+    }
+}

@@ -1,0 +1,228 @@
+import Foundation
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import CoreData
+@testable import StrataSQLite
+
+/// What a held version costs, and when it is let go of.
+@Suite("Pinned contexts: held versions")
+struct HeldVersionTests {
+    @Test func `unpinned, reset to nil or gone, a context lets the log be emptied`() async throws {
+        let stack = try Stack(.sqlite)
+        _ = try stack.storeCity("A")
+        var context: NSManagedObjectContext? = try stack.pinnedContext()
+        #expect(try !stack.isQuiet())
+        try context?.inside { () throws in try context?.setQueryGenerationFrom(nil) }
+        #expect(try stack.isQuiet())
+        try context?.inside { () throws in
+            try context?.setQueryGenerationFrom(.current)
+            _ = try context?.storedCityNames()
+        }
+        #expect(try !stack.isQuiet())
+        var token = context?.performAndWait { context?.queryGenerationToken }
+        context = nil
+        #expect(try !stack.isQuiet())
+        #expect(token != nil)
+        token = nil
+        #expect(try await stack.becomesQuiet())
+        #expect(try stack.pool.state.withLock { $0.snapshotCount } == 0)
+    }
+
+    @Test func `a save lets go of the version before it`() throws {
+        let stack = try Stack(.sqlite)
+        let context = try stack.pinnedContext()
+        for _ in 1...40 {
+            try context.inside { () throws in
+                City(context: context).name = "A"
+                try context.save()
+            }
+            #expect(try stack.pool.state.withLock { $0.snapshotCount } == 1)
+        }
+    }
+
+    @Test func `too many versions are an error of the first read, which ends when one is let go of`() throws {
+        let stack = try Stack(.sqlite)
+        let limit = try stack.pool.options.maximumSnapshots
+        var contexts = try (1...limit).map { try stack.pinnedContext("\($0)") }
+        let late = stack.context("late")
+        let reported = Mutex(0)
+        stack.coordinator.unreportableErrorHandler = { _, _ in reported.withLock { $0 += 1 } }
+        try late.inside { () throws in
+            try late.setQueryGenerationFrom(.current)
+            let error = #expect(throws: CocoaError.self) { try late.storedCityNames() }
+            #expect(error?.code == .persistentStoreOperation)
+            #expect(error?.localizedDescription.contains("\(limit) snapshots") == true)
+            // A fault cannot throw: the error is reported.
+            let id = try stack.storeCity("A")
+            #expect(try late.get(id, City.self).name == "")
+        }
+        #expect(reported.withLock { $0 } > 0)
+        contexts.removeLast()
+        try late.inside { () throws in #expect(try late.storedCityNames() == ["A"]) }
+        // One version serves any number of contexts.
+        let token = late.performAndWait { late.queryGenerationToken }
+        for number in 1...2 * limit {
+            let context = stack.context("sharing \(number)")
+            try context.inside { () throws in
+                try context.setQueryGenerationFrom(token)
+                #expect(try context.storedCityNames() == ["A"])
+            }
+            contexts.append(context)
+        }
+    }
+
+    @Test func `CS-183: a store that was added later is not seen, and a fetch from a removed one throws`() throws {
+        let folder = try ScratchFolder()
+        let coordinator = NSPersistentStoreCoordinator(managedObjectModel: GuideModel.make())
+        func add(_ name: String) throws -> NSPersistentStore {
+            try coordinator.addPersistentStore(type: .sqlite, configuration: nil, at: folder.file(name), options: nil)
+        }
+        func context() -> NSManagedObjectContext {
+            let context = NSManagedObjectContext(.privateQueue)
+            context.persistentStoreCoordinator = coordinator
+            return context
+        }
+        let first = try add("first.sqlite")
+        let writer = context()
+        try writer.inside { () throws in
+            City(context: writer).name = "A"
+            try writer.save()
+        }
+        let pinned = context()
+        try pinned.inside { () throws in
+            try pinned.setQueryGenerationFrom(.current)
+            #expect(try pinned.storedCityNames() == ["A"])
+        }
+        let second = try add("second.sqlite")
+        let id = try writer.inside { () throws in
+            let city = City(context: writer)
+            city.name = "B"
+            writer.assign(city, to: second)
+            try writer.save()
+            return city.objectID
+        }
+        try pinned.inside { () throws in
+            #expect(try pinned.storedCityNames() == ["A"])
+            #expect(throws: CocoaError.self) { try pinned.existingObject(with: id) }
+            try pinned.setQueryGenerationFrom(.current)
+            #expect(try pinned.storedCityNames() == ["A", "B"])
+        }
+        try coordinator.remove(first)
+        // Nothing of it stays open.
+        #expect(!FileManager.default.fileExists(atPath: folder.file("first.sqlite-wal").path))
+        try pinned.inside { () throws in
+            let error = #expect(throws: CocoaError.self) { try pinned.storedCityNames() }
+            #expect(error?.code == .persistentStoreOperation)
+            try pinned.setQueryGenerationFrom(.current)
+            #expect(try pinned.storedCityNames() == ["B"])
+        }
+        try coordinator.remove(second)
+    }
+
+    @Test(arguments: [false, true])
+    func `external data that others replace or delete stays readable, and its files go afterwards`(
+        _ inBatches: Bool
+    ) throws {
+        let model = GuideModel.make()
+        let map = try #require(model.entitiesByName["Venue"]?.attributesByName["map"])
+        map.allowsExternalBinaryDataStorage = true
+        let stack = try Stack(.sqlite, model: model)
+        let old = Data(repeating: 1, count: 200_000)
+        let changed = try stack.store(Venue.self) { venue, _ in venue.map = old }
+        let deleted = try stack.store(Venue.self) { venue, _ in venue.map = old }
+        let store = try #require(stack.coordinator.persistentStores.first as? SQLiteStore)
+        func files() throws -> [String] { try store.openFile().external.names() }
+        #expect(try files().count == 2)
+        let context = try stack.pinnedContext()
+        let new = Data(repeating: 2, count: 200_000)
+        if inBatches {
+            let update = NSBatchUpdateRequest(entityName: "Venue")
+            update.predicate = NSPredicate(format: "SELF == %@", changed)
+            update.propertiesToUpdate = ["map": new]
+            try stack.execute(update)
+            try stack.execute(NSBatchDeleteRequest(objectIDs: [deleted]))
+        } else {
+            try stack.change(changed, Venue.self) { venue, _ in venue.map = new }
+            try stack.delete(deleted)
+        }
+        // A batch update keeps the new data in its rows.
+        let newFiles = inBatches ? 0 : 1
+        #expect(try files().count == 2 + newFiles)
+        try context.inside { () throws in
+            #expect(try context.get(changed, Venue.self).map == old)
+            #expect(try context.get(deleted, Venue.self).map == old)
+            try context.setQueryGenerationFrom(nil)
+        }
+        #expect(try files().count == newFiles)
+        #expect(try stack.read(changed, Venue.self) { $0.map } == new)
+    }
+
+    @Test func `external data of rows that nobody holds goes with the save`() throws {
+        let model = GuideModel.make()
+        let map = try #require(model.entitiesByName["Venue"]?.attributesByName["map"])
+        map.allowsExternalBinaryDataStorage = true
+        let stack = try Stack(.sqlite, model: model)
+        let changed = try stack.store(Venue.self) { venue, _ in venue.map = Data(repeating: 1, count: 200_000) }
+        let store = try #require(stack.coordinator.persistentStores.first as? SQLiteStore)
+        func files() throws -> [String] { try store.openFile().external.names() }
+        let before = try files()
+        try stack.change(changed, Venue.self) { venue, _ in venue.map = Data(repeating: 2, count: 200_000) }
+        #expect(try files().count == 1)
+        #expect(try files() != before)
+        #expect(try stack.read(changed, Venue.self) { $0.map } == Data(repeating: 2, count: 200_000))
+    }
+
+    @Test func `contexts of one version that read at the same time see one state while others write`() throws {
+        let stack = try Stack(.sqlite)
+        let accounts = 50
+        try stack.storeCities((1...accounts).map { "City \($0)" })
+        let total = Int64(accounts * (accounts + 1) / 2)
+        let isOver = Atomic(false)
+        let wrong = Mutex<[String]>([])
+        let writers = DispatchQueue(label: "writers", attributes: .concurrent)
+        let group = DispatchGroup()
+        for number in 0..<2 {
+            writers.async(group: group) {
+                let context = stack.context("writer \(number)")
+                context.performAndWait {
+                    context.stalenessInterval = 0
+                    while !isOver.load(ordering: .relaxed) {
+                        guard let cities = try? context.fetch(citiesByName()) else { continue }
+                        // What one city loses another gains, in one save.
+                        let (from, to) = (cities.randomElement(), cities.randomElement())
+                        from?.population -= 1
+                        to?.population += 1
+                        if (try? context.save()) == nil { context.rollback() }
+                        context.reset()
+                    }
+                }
+            }
+        }
+        for round in 0..<10 {
+            let first = try stack.pinnedContext("first")
+            let token = first.performAndWait { first.queryGenerationToken }
+            DispatchQueue.concurrentPerform(iterations: 4) { number in
+                let context = stack.context("reader \(number)")
+                context.performAndWait {
+                    do {
+                        try context.setQueryGenerationFrom(token)
+                        let names = try context.fetch(citiesByName())
+                        let sum = names.reduce(0) { $0 + $1.population }
+                        context.refreshAllObjects()
+                        let again = names.reduce(0) { $0 + $1.population }
+                        if sum != total || again != total {
+                            wrong.withLock { $0.append("round \(round): \(sum), \(again)") }
+                        }
+                    } catch {
+                        wrong.withLock { $0.append("\(error)") }
+                    }
+                }
+            }
+        }
+        isOver.store(true, ordering: .relaxed)
+        group.wait()
+        #expect(wrong.withLock { $0 } == [])
+    }
+}

@@ -1,0 +1,283 @@
+import TestSupport
+import Testing
+
+@testable import CoreData
+
+/// What a pinned context reads while others write.
+@Suite("Pinned contexts: reading")
+struct PinnedReadingTests {
+    @Test(arguments: StoreKind.allCases)
+    func `CS-178: without a pin each fetch sees the newest`(_ kind: StoreKind) throws {
+        let stack = try Stack(kind)
+        _ = try stack.storeCity("A")
+        let reader = stack.context("reader")
+        try reader.inside { () throws in
+            #expect(reader.queryGenerationToken == nil)
+            #expect(try reader.storedCityNames() == ["A"])
+        }
+        _ = try stack.storeCity("B")
+        try reader.inside { () throws in #expect(try reader.storedCityNames() == ["A", "B"]) }
+    }
+
+    @Test func `CS-179: a pin takes effect at the first read, and faults stay at it like fetches`() throws {
+        let stack = try Stack(.sqlite)
+        let porto = try stack.storeCity("Porto", population: 1)
+        let reader = stack.context("reader")
+        try reader.inside { () throws in try reader.setQueryGenerationFrom(.current) }
+        // Nothing was read yet, so this is seen.
+        let lisbon = try stack.storeCity("Lisbon", population: 2)
+        try reader.inside { () throws in #expect(try reader.count(for: citiesByName()) == 2) }
+        try stack.change(porto, City.self) { city, _ in
+            city.name = "Oporto"
+            city.population = 10
+        }
+        _ = try stack.storeCity("Braga", population: 3)
+        try reader.inside { () throws in
+            let fault: City = try typed(reader.object(with: porto))
+            #expect(fault.isFault)
+            #expect(fault.name == "Porto")
+            #expect(fault.population == 1)
+            #expect(try reader.storedCityNames() == ["Lisbon", "Porto"])
+            reader.refreshAllObjects()
+            #expect(fault.population == 1)
+            reader.refresh(fault, mergeChanges: true)
+            #expect(fault.name == "Porto")
+            #expect(try reader.get(lisbon, City.self).population == 2)
+        }
+        #expect(try stack.read(porto, City.self) { $0.name } == "Oporto")
+    }
+
+    @Test func `CS-185: an object that somebody else deletes stays readable`() throws {
+        let stack = try Stack(.sqlite)
+        let (city, venue) = try stack.storeCityWithVenues()
+        let reader = try stack.pinnedContext()
+        let held = try reader.inside { () throws in UncheckedBox(try reader.get(venue, Venue.self)) }
+        try stack.delete(venue)
+        try stack.delete(city)
+        try reader.inside { () throws in
+            #expect(held.value.isFault)
+            #expect(held.value.name == "First")
+            #expect(held.value.city?.name == "Porto")
+            #expect(held.value.photos.map(\.title) == ["1", "2"])
+            #expect(!held.value.isDeleted)
+            reader.refresh(held.value, mergeChanges: false)
+            #expect(held.value.name == "First")
+            let existing = try reader.existingObject(with: city)
+            #expect(!existing.isFault)
+        }
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `CS-182: stores that keep no versions are read as they are, and the token shows it`(_ kind: StoreKind) throws {
+        let stack = try Stack(kind)
+        _ = try stack.storeCity("A")
+        let reader = stack.context("reader")
+        try reader.inside { () throws in
+            try reader.setQueryGenerationFrom(.current)
+            #expect((reader.queryGenerationToken == nil) == (kind == .memory))
+            #expect(try reader.storedCityNames() == ["A"])
+        }
+        _ = try stack.storeCity("B")
+        try reader.inside { () throws in
+            #expect(try reader.storedCityNames() == (kind == .memory ? ["A", "B"] : ["A"]))
+            #expect((reader.queryGenerationToken == nil) == (kind == .memory))
+        }
+    }
+
+    @Test func `a file without a write-ahead log keeps no versions`() throws {
+        let stack = try Stack(
+            .sqlite,
+            model: GuideModel.make(),
+            options: [NSSQLitePragmasOption: ["journal_mode": "DELETE"]]
+        )
+        _ = try stack.storeCity("A")
+        let reader = stack.context("reader")
+        try reader.inside { () throws in
+            try reader.setQueryGenerationFrom(.current)
+            #expect(reader.queryGenerationToken == nil)
+            #expect(try reader.storedCityNames() == ["A"])
+        }
+        _ = try stack.storeCity("B")
+        try reader.inside { () throws in #expect(try reader.storedCityNames() == ["A", "B"]) }
+    }
+
+    @Test func `every kind of result is of the pinned version`() throws {
+        let stack = try Stack(.sqlite)
+        let ids = try (1...5).map { try stack.storeCity("City \($0)", population: Int64($0)) }
+        let reader = stack.context("reader")
+        try reader.inside { () throws in
+            try reader.setQueryGenerationFrom(.current)
+            #expect(try reader.count(for: citiesByName()) == 5)
+        }
+        try stack.delete(ids[0])
+        try stack.change(ids[1], City.self) { city, _ in city.population = 200 }
+        _ = try stack.storeCity("City 9", population: 900)
+        try reader.inside { () throws in
+            #expect(try reader.count(for: citiesByName()) == 5)
+            let found = NSFetchRequest<NSManagedObjectID>(entityName: "City")
+            found.resultType = .managedObjectIDResultType
+            found.sortDescriptors = [NSSortDescriptor(key: "name", ascending: true)]
+            #expect(try reader.fetch(found) == ids)
+            let numbers = NSFetchRequest<NSNumber>(entityName: "City")
+            numbers.resultType = .countResultType
+            #expect(try reader.fetch(numbers) == [5])
+            let sum = NSExpressionDescription()
+            sum.name = "sum"
+            sum.expression = NSExpression(format: "sum:(population)")
+            sum.resultType = .integer64
+            let totals = NSFetchRequest<NSDictionary>(entityName: "City")
+            totals.resultType = .dictionaryResultType
+            totals.propertiesToFetch = [sum]
+            let total = try reader.fetch(totals).first
+            #expect(total?["sum"] as? Int == 15)
+            let some = citiesByName()
+            some.predicate = NSPredicate(format: "population == 2")
+            #expect(try reader.fetch(some).map(\.name) == ["City 2"])
+            let batched = citiesByName()
+            batched.fetchBatchSize = 2
+            #expect(try reader.fetch(batched).map(\.population) == [1, 2, 3, 4, 5])
+            let partial = citiesByName()
+            partial.propertiesToFetch = ["population"]
+            #expect(try reader.fetch(partial).map(\.population) == [1, 2, 3, 4, 5])
+            let results = try reader.batchedResults(for: batched)
+            #expect(results.map(\.population) == [1, 2, 3, 4, 5])
+        }
+    }
+
+    @Test func `asynchronous fetches and row sequences are of the pinned version`() async throws {
+        let stack = try Stack(.sqlite)
+        try stack.storeCities((1...25).map { String(format: "%02d", $0) })
+        let reader = stack.context("reader")
+        try await reader.perform {
+            try reader.setQueryGenerationFrom(.current)
+            #expect(try reader.count(for: citiesByName()) == 25)
+        }
+        try stack.change(try stack.cityID("03"), City.self) { city, _ in city.name = "99" }
+        try stack.delete(try stack.cityID("04"))
+        let names = try await reader.executed({ citiesByName() }) { $0.finalResult?.map(\.name) ?? [] }
+        #expect(names == (1...25).map { String(format: "%02d", $0) })
+        var rows: [[String]] = []
+        for try await batch in reader.rows(for: citiesByName(), batchSize: 10) {
+            rows.append(batch.map { $0["name"] as? String ?? "" })
+            // Others read and write between two batches.
+            _ = try stack.storeCity("more")
+            let count = try await reader.perform { try reader.count(for: citiesByName()) }
+            #expect(count == 25)
+        }
+        #expect(rows.map(\.count) == [10, 10, 5])
+        #expect(rows.flatMap { $0 } == (1...25).map { String(format: "%02d", $0) })
+    }
+
+    @Test func `relationships are of the pinned version, to-one and to-many, prefetched or not`() throws {
+        let stack = try Stack(.sqlite)
+        let (city, venue) = try stack.storeCityWithVenues()
+        let pinned = stack.context("pinned")
+        let prefetching = stack.context("prefetching")
+        for reader in [pinned, prefetching] {
+            try reader.inside { () throws in
+                try reader.setQueryGenerationFrom(.current)
+                #expect(try reader.count(for: citiesByName()) == 1)
+            }
+        }
+        try stack.change(city, City.self) { city, context in
+            let newcomer = Venue(context: context)
+            newcomer.name = "Newcomer"
+            city.venues.insert(newcomer)
+        }
+        try stack.change(venue, Venue.self) { venue, context in
+            venue.city = nil
+            let tag = Tag(context: context)
+            tag.title = "new"
+            venue.tags = [tag]
+            venue.photos = venue.photos.reversed()
+        }
+        try pinned.inside { () throws in
+            let city = try pinned.get(city, City.self)
+            #expect(Set(city.venues.compactMap(\.name)) == ["First", "Second"])
+            let venue = try pinned.get(venue, Venue.self)
+            #expect(venue.city === city)
+            #expect(Set(venue.tags.compactMap(\.title)) == ["old"])
+            #expect(venue.photos.map(\.title) == ["1", "2"])
+        }
+        try prefetching.inside { () throws in
+            let request = NSFetchRequest<Venue>(entityName: "Venue")
+            request.relationshipKeyPathsForPrefetching = ["tags", "city.venues"]
+            request.sortDescriptors = [NSSortDescriptor(key: "name", ascending: true)]
+            let venues = try prefetching.fetch(request)
+            #expect(venues.map(\.name) == ["First", "Second"])
+            #expect(venues.map { $0.city?.venues.count } == [2, 2])
+            #expect(Set(venues[0].tags.compactMap(\.title)) == ["old"])
+        }
+    }
+
+    @Test func `older rows do not reach the cache that others share`() throws {
+        let stack = try Stack(.sqlite)
+        let porto = try stack.storeCity("Porto", population: 1)
+        let reader = stack.context("reader")
+        try reader.inside { () throws in
+            try reader.setQueryGenerationFrom(.current)
+            #expect(try reader.count(for: citiesByName()) == 1)
+        }
+        // By another coordinator, so that this one's row cache knows nothing of it.
+        let second = try stack.secondCoordinator()
+        let elsewhere = NSManagedObjectContext(.privateQueue)
+        elsewhere.persistentStoreCoordinator = second
+        try elsewhere.inside { () throws in
+            try elsewhere.fetch(citiesByName())[0].population = 2
+            try elsewhere.save()
+        }
+        let cache = try #require(stack.coordinator.openStores.first?.cache)
+        cache.removeAll()
+        try reader.inside { () throws in #expect(try reader.get(porto, City.self).population == 1) }
+        #expect(cache.count == 0)
+        #expect(try stack.read(porto, City.self) { $0.population } == 2)
+        reader.performAndWait { reader.refreshAllObjects() }
+        try reader.inside { () throws in #expect(try reader.get(porto, City.self).population == 1) }
+    }
+
+    @Test func `a pin is kept while others delete, rewrite and checkpoint everything`() throws {
+        let stack = try Stack(.sqlite)
+        try stack.storeCities((1...200).map { "City \($0)" })
+        let reader = stack.context("reader")
+        try reader.inside { () throws in
+            try reader.setQueryGenerationFrom(.current)
+            #expect(try reader.count(for: citiesByName()) == 200)
+        }
+        for round in 1...3 {
+            let writer = stack.context("writer")
+            try writer.inside { () throws in
+                for city in try writer.fetch(citiesByName()) { writer.delete(city) }
+                try writer.save()
+                for index in 1...100 {
+                    let city = City(context: writer)
+                    city.name = "Round \(round) \(index)"
+                }
+                try writer.save()
+            }
+            try stack.pool.checkpoint(.passive)
+            try reader.inside { () throws in
+                reader.refreshAllObjects()
+                let cities = try reader.fetch(citiesByName())
+                #expect(cities.count == 200)
+                #expect(cities.reduce(0) { $0 + $1.population } == 200 * 201 / 2)
+            }
+        }
+    }
+
+    @Test func `unsaved changes count on top of the pinned version`() throws {
+        let stack = try Stack(.sqlite)
+        let porto = try stack.storeCity("Porto")
+        let reader = stack.context("reader")
+        try reader.inside { () throws in
+            let city = City(context: reader)
+            city.name = "Unsaved"
+            try reader.setQueryGenerationFrom(.current)
+            #expect(try reader.storedCityNames() == ["Porto", "Unsaved"])
+        }
+        try stack.change(porto, City.self) { city, _ in city.name = "Oporto" }
+        try reader.inside { () throws in
+            #expect(reader.hasChanges)
+            #expect(try reader.storedCityNames() == ["Porto", "Unsaved"])
+        }
+    }
+}

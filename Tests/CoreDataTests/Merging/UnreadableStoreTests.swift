@@ -1,0 +1,180 @@
+import StrataSQLite
+import TestSupport
+import Testing
+
+@testable import CoreData
+
+private typealias Tag = TestSupport.Tag
+
+/// A SQLite store whose tables can be hidden, so that reading them fails.
+private final class BreakableStack: Sendable {
+    let stack: Stack
+    private let reports = Shared<[String]>([])
+
+    init() throws {
+        stack = try Stack(.sqlite)
+        stack.coordinator.unreportableErrorHandler = { [reports] _, doing in reports.update { $0.append(doing) } }
+    }
+
+    /// What was reported so far, which is forgotten.
+    func reported() -> [String] {
+        let texts = reports.current
+        reports.update { $0 = [] }
+        return texts
+    }
+
+    /// Runs `body` while a table cannot be read, nor anything be found in the row cache.
+    func withoutTable<T>(_ pattern: Regex<Substring>, _ body: () throws -> T) throws -> T {
+        let table = try name(like: pattern)
+        try rename(table, "HIDDEN")
+        defer { #expect(throws: Never.self) { try rename("HIDDEN", table) } }
+        return try body()
+    }
+
+    /// The table of such a name.
+    private func name(like pattern: Regex<Substring>) throws -> String {
+        let connection = try Connection(path: stack.storeURL.path, access: .readOnly)
+        let names = try connection.strings("SELECT name FROM sqlite_master WHERE type = 'table'")
+        return try #require(names.first { $0.wholeMatch(of: pattern) != nil })
+    }
+
+    private func rename(_ table: String, _ name: String) throws {
+        let connection = try Connection(path: stack.storeURL.path, access: .readWrite)
+        // Relationships of other tables are not to follow the name.
+        try connection.execute("PRAGMA legacy_alter_table = ON; ALTER TABLE \(table) RENAME TO \(name)")
+        stack.coolDown()
+    }
+}
+
+@Suite("Reads that fail where nothing can throw")
+struct UnreadableStoreTests {
+    private let broken: BreakableStack
+    private var stack: Stack { broken.stack }
+
+    init() throws { broken = try BreakableStack() }
+
+    @Test func `a refresh that cannot read is reported, and neither changes nor conflicts are lost`() throws {
+        let id = try stack.storeCity("old", population: 1)
+        let context = stack.context()
+        try context.performAndWait { () throws in
+            let city = try context.get(id, City.self)
+            city.population = 5
+            try stack.change(id, City.self) { city, _ in city.name = "new" }
+            let log = NotificationLog([.NSManagedObjectContextObjectsDidChange], of: context)
+            context.processPendingChanges()
+            log.clear()
+            try broken.withoutTable(/ZCITY/) { context.refresh(city, mergeChanges: true) }
+            #expect(broken.reported().count == 1)
+            context.processPendingChanges()
+            #expect(log.entries.isEmpty)
+            #expect(city.name == "old" && city.population == 5)
+            #expect(try context.versionConflictsOfSave().map(\.sourceObject) == [city])
+            context.refresh(city, mergeChanges: true)
+            #expect(city.name == "new" && city.population == 5 && broken.reported().isEmpty)
+            try context.save()
+        }
+    }
+
+    @Test func `a merge that cannot read leaves a fault, which shows the new values when it is read again`() throws {
+        let ids = try ["plain", "edited"].map { try stack.storeCity($0, population: 1) }
+        let context = stack.context()
+        try context.performAndWait { () throws in
+            let cities = try ids.map { try context.get($0, City.self) }
+            for city in cities { _ = city.name }
+            cities[1].population = 5
+            for id in ids { try stack.change(id, City.self) { city, _ in city.name += "!" } }
+            try broken.withoutTable(/ZCITY/) {
+                NSManagedObjectContext.mergeChanges(
+                    fromRemoteContextSave: [NSUpdatedObjectIDsKey: ids],
+                    into: [context]
+                )
+            }
+            #expect(broken.reported().count == 2)
+            #expect(cities[0].isFault && cities[0].name == "plain!")
+            // Changes stay, upon what they were made upon.
+            #expect(cities[1].name == "edited" && cities[1].population == 5)
+            #expect(try context.versionConflictsOfSave().map(\.sourceObject) == [cities[1]])
+        }
+    }
+
+    @Test func `a deletion that a child cannot look up takes no object away`() throws {
+        let (keptID, goneID) = (try stack.storeCity("kept"), try stack.storeCity("gone"))
+        let (_, child) = stack.pair()
+        let cities = try child.performAndWait {
+            try [keptID, goneID].map { id in
+                let city = try child.get(id, City.self)
+                #expect(city.name.count == 4)
+                return city
+            }
+        }
+        try stack.delete(goneID)
+        try child.performAndWait { () throws in
+            let ids = [keptID, goneID]
+            try broken.withoutTable(/ZCITY/) {
+                NSManagedObjectContext.mergeChanges(fromRemoteContextSave: [NSDeletedObjectIDsKey: ids], into: [child])
+            }
+            #expect(!broken.reported().isEmpty)
+            #expect(!cities[0].isDeleted && !cities[1].isDeleted)
+            #expect(cities[0].name == "kept")
+            // What is really gone shows when it is read.
+            #expect(cities[1].value(forKey: "name") == nil && cities[1].isDeleted)
+        }
+    }
+
+    @Test func `a relationship that cannot be read stays a fault and keeps what was changed about it`() throws {
+        let cityID = try stack.storeCity()
+        let venueIDs = try (0..<3).map { number in
+            try stack.store(Venue.self) { venue, context in
+                venue.name = "\(number)"
+                venue.city = context.object(with: cityID) as? City
+                venue.tags = [Tag(context: context)]
+            }
+        }
+        let context = stack.context()
+        try context.performAndWait { () throws in
+            let city = try context.get(cityID, City.self)
+            let venues = try venueIDs.map { try context.get($0, Venue.self) }
+            for venue in venues { _ = venue.name }
+            let tag = Tag(context: context)
+            try broken.withoutTable(/ZVENUE/) {
+                #expect(city.venues.isEmpty)
+                #expect(city.hasFault(forRelationshipNamed: "venues"))
+            }
+            #expect(broken.reported().count == 1)
+            #expect(city.venues == Set(venues))
+            try broken.withoutTable(/Z_\d+(?:TAGS|VENUES)/) {
+                #expect(venues[0].tags.isEmpty)
+                venues[0].tags.insert(tag)
+                #expect(venues[0].tags == [tag])
+            }
+            #expect(!broken.reported().isEmpty)
+            #expect(venues[0].tags.count == 2)
+            try context.save()
+        }
+        #expect(try stack.read(venueIDs[0], Venue.self) { $0.tags.count } == 2)
+    }
+
+    @Test func `an order that cannot be read keeps a save from being made`() throws {
+        let id = try stack.store(Venue.self) { venue, context in
+            venue.photos = ["a", "b"].map { title in
+                let photo = Photo(context: context)
+                photo.title = title
+                return photo
+            }
+        }
+        let context = stack.context()
+        try context.performAndWait { () throws in
+            let venue = try context.get(id, Venue.self)
+            #expect(venue.name == nil)
+            let photo = Photo(context: context)
+            photo.title = "c"
+            try broken.withoutTable(/ZPHOTO/) {
+                venue.photos.append(photo)
+                #expect(throws: CocoaError.self) { try context.save() }
+            }
+            #expect(venue.photos.map(\.title) == ["a", "b", "c"])
+            try context.save()
+        }
+        #expect(try stack.read(id, Venue.self) { $0.photos.map(\.title) } == ["a", "b", "c"])
+    }
+}

@@ -1,0 +1,294 @@
+import Foundation
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import CoreData
+
+@Suite("Following what other processes write")
+struct FollowerTests {
+    static var options: [AnyHashable: Any] {
+        [NSPersistentHistoryTrackingKey: true, NSPersistentStoreRemoteChangeNotificationPostOptionKey: true]
+    }
+
+    /// A stack that keeps a history, with a city that is registered in a context with a long memory.
+    private func stackWithCity() throws -> (stack: Stack, context: NSManagedObjectContext) {
+        let stack = try Stack(.sqlite, model: GuideModel.make(), options: Self.options)
+        let context = stack.context("reader")
+        try context.performAndWait {
+            context.retainsRegisteredObjects = true
+            context.stalenessInterval = -1
+            context.makeCity("Bonn", population: 1)
+            try context.save()
+        }
+        return (stack, context)
+    }
+
+    /// A context on another coordinator of the same file, as another process has it.
+    private func elsewhere(_ stack: Stack) throws -> NSManagedObjectContext {
+        let other = NSPersistentStoreCoordinator(managedObjectModel: GuideModel.make())
+        try other.addPersistentStore(type: .sqlite, at: stack.storeURL, options: Self.options)
+        let context = NSManagedObjectContext(.privateQueue)
+        context.persistentStoreCoordinator = other
+        return context
+    }
+
+    private func setPopulation(_ population: Int64, _ context: NSManagedObjectContext) throws {
+        try context.performAndWait {
+            let city = try context.city()
+            context.refresh(city, mergeChanges: false)
+            city.population = population
+            try context.save()
+        }
+    }
+
+    @Test func `a realised object shows what another process has saved, by itself`() async throws {
+        let folder = try SharedFolder()
+        let store = folder.store
+        let context = try store.context("reader", options: Self.options)
+        let coordinator = try #require(context.persistentStoreCoordinator)
+        try await context.perform {
+            context.retainsRegisteredObjects = true
+            context.makeCity("Bonn", population: 1)
+            try context.save()
+        }
+        let follower = try coordinator.followRemoteChanges(into: [context])
+        let (merges, merge) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
+        let token = NotificationCenter.default.addObserver(
+            forName: NSManagedObjectContext.didMergeChangesObjectIDsNotification,
+            object: context,
+            queue: nil
+        ) { _ in merge.yield() }
+        defer { NotificationCenter.default.removeObserver(token) }
+
+        await #expect(processExitsWith: .success) { [store = store as SharedStore] in
+            let context = try store.context(options: FollowerTests.options)
+            try await context.perform {
+                try context.city().population = 5
+                try context.save()
+            }
+        }
+
+        for await _ in merges where try await context.perform({ try context.city().population == 5 }) { break }
+        try await context.perform {
+            let city = try context.city()
+            #expect(city.population == 5 && !city.hasChanges)
+        }
+        follower.stop()
+    }
+
+    @Test func `after catching up contexts show what was committed before, whatever their staleness interval`()
+        async throws
+    {
+        let (stack, context) = try stackWithCity()
+        let other = try elsewhere(stack)
+        let follower = try stack.coordinator.followRemoteChanges(into: [context])
+        for population in 2...20 as ClosedRange<Int64> {
+            try setPopulation(population, other)
+            try await follower.catchUp()
+            let seen = try await context.perform { try context.city().population }
+            #expect(seen == population)
+        }
+        #expect(follower.token == stack.coordinator.currentPersistentHistoryToken(fromStores: nil))
+    }
+
+    @Test func `unsaved changes stay on top, and the save that follows does not conflict`() async throws {
+        let (stack, context) = try stackWithCity()
+        let other = try elsewhere(stack)
+        let follower = try stack.coordinator.followRemoteChanges(into: [context])
+        try await context.perform { try context.city().name = "Bonn am Rhein" }
+
+        try setPopulation(7, other)
+        try await follower.catchUp()
+
+        try await context.perform {
+            let city = try context.city()
+            #expect(city.population == 7 && city.name == "Bonn am Rhein")
+            try context.save()
+        }
+    }
+
+    @Test func `insertions and deletions of others reach live results and registered objects`() async throws {
+        let (stack, context) = try stackWithCity()
+        let other = try elsewhere(stack)
+        let follower = try stack.coordinator.followRemoteChanges(into: [context])
+        let controller = try await context.perform {
+            let request = NSFetchRequest<City>(entityName: "City")
+            request.sortDescriptors = [NSSortDescriptor(key: "name", ascending: true)]
+            let controller = NSFetchedResultsController(
+                fetchRequest: request,
+                managedObjectContext: context,
+                sectionNameKeyPath: nil,
+                cacheName: nil
+            )
+            try controller.performFetch()
+            return UncheckedBox(controller)
+        }
+        let city = try await context.perform { UncheckedBox(try context.city()) }
+
+        try other.performAndWait {
+            other.makeCity("Aachen")
+            other.makeCity("Ulm")
+            other.delete(try other.fetch(NSFetchRequest<City>(entityName: "City")).filter { $0.name == "Bonn" }[0])
+            try other.save()
+        }
+        try await follower.catchUp()
+
+        try await context.perform {
+            #expect(city.value.isDeleted)
+            let names = try context.fetch(NSFetchRequest<City>(entityName: "City")).map(\.name).sorted()
+            #expect(names == ["Aachen", "Ulm"])
+            try controller.value.performFetch()
+            #expect(controller.value.fetchedObjects?.map(\.name) == ["Aachen", "Ulm"])
+        }
+    }
+
+    @Test func `contexts that follow saves are followed without being named, others are not`() async throws {
+        let (stack, silent) = try stackWithCity()
+        let following = stack.context("following")
+        try await following.perform {
+            following.automaticallyMergesChangesFromParent = true
+            following.retainsRegisteredObjects = true
+            let population = try following.city().population
+            #expect(population == 1)
+        }
+        let other = try elsewhere(stack)
+        let follower = try stack.coordinator.followRemoteChanges()
+
+        try setPopulation(9, other)
+        try await follower.catchUp()
+
+        let seen = try await following.perform { try following.city().population }
+        let unseen = try await silent.perform { try silent.city().population }
+        #expect(seen == 9 && unseen == 1)
+    }
+
+    @Test func `a chosen context also shows what other contexts of its own coordinator save`() async throws {
+        let (stack, context) = try stackWithCity()
+        let sibling = stack.context("sibling")
+        let follower = try stack.coordinator.followRemoteChanges(into: [context])
+
+        try setPopulation(4, sibling)
+        try await follower.catchUp()
+
+        let seen = try await context.perform { try context.city().population }
+        #expect(seen == 4)
+    }
+
+    @Test func `what the own coordinator has saved stays in the row cache`() async throws {
+        let (stack, context) = try stackWithCity()
+        let follower = try stack.coordinator.followRemoteChanges(into: [context])
+        let entry = try #require(stack.coordinator.openStores.first)
+        try setPopulation(4, context)
+        let commits = entry.cache.commits
+        try await follower.catchUp()
+        // An invalidation counts like a commit.
+        #expect(entry.cache.commits == commits)
+
+        try setPopulation(5, elsewhere(stack))
+        try await follower.catchUp()
+        #expect(entry.cache.commits > commits)
+    }
+
+    @Test func `a follower whose place was purged brings everything up to date, deletions included`() async throws {
+        let (stack, context) = try stackWithCity()
+        try await context.perform {
+            context.makeCity("Ulm", population: 3)
+            try context.save()
+        }
+        let start = try #require(stack.coordinator.currentPersistentHistoryToken(fromStores: nil))
+        let other = try elsewhere(stack)
+        try setPopulation(8, other)
+        try other.performAndWait {
+            other.delete(try other.fetch(NSFetchRequest<City>(entityName: "City")).filter { $0.name == "Ulm" }[0])
+            other.makeCity("Trier")
+            try other.save()
+            let purge = NSPersistentHistoryChangeRequest.deleteHistory(before: NSPersistentHistoryToken?.none)
+            _ = try other.execute(purge)
+            other.makeCity("Worms")
+            try other.save()
+        }
+
+        let follower = try stack.coordinator.followRemoteChanges(into: [context], after: start)
+        try await follower.catchUp()
+
+        let names = try await context.perform {
+            let population = try context.city().population
+            #expect(population == 8)
+            return try context.fetch(NSFetchRequest<City>(entityName: "City")).map(\.name).sorted()
+        }
+        #expect(names == ["Bonn", "Trier", "Worms"])
+        #expect(follower.token == stack.coordinator.currentPersistentHistoryToken(fromStores: nil))
+    }
+
+    @Test func `a stopped follower merges nothing`() async throws {
+        let (stack, context) = try stackWithCity()
+        let other = try elsewhere(stack)
+        let follower = try stack.coordinator.followRemoteChanges(into: [context])
+        follower.stop()
+        try setPopulation(9, other)
+        try await follower.catchUp()
+        let seen = try await context.perform { try context.city().population }
+        #expect(seen == 1)
+    }
+
+    @Test func `following needs a history and remote changes`() throws {
+        let stack = try Stack(.sqlite)
+        let error = #expect(throws: CocoaError.self) { _ = try stack.coordinator.followRemoteChanges() }
+        #expect(error?.code == .persistentStoreOperation)
+        let memory = try Stack(.memory)
+        #expect(throws: CocoaError.self) { _ = try memory.coordinator.followRemoteChanges() }
+    }
+
+    @Test func `a container that is told to follow keeps contexts fresh that merge by themselves`() async throws {
+        let folder = try SharedFolder()
+        let container = NSPersistentContainer(name: "Guide", managedObjectModel: GuideModel.make())
+        container.persistentStoreDescriptions = [NSPersistentStoreDescription(url: folder.store.url)]
+        container.followsRemoteChanges = true
+        var failure: (any Error)?
+        container.loadPersistentStores { _, error in failure = error }
+        #expect(failure == nil)
+        let follower = try #require(container.remoteChangeFollower)
+        let context = container.newBackgroundContext()
+        try await context.perform {
+            context.automaticallyMergesChangesFromParent = true
+            context.retainsRegisteredObjects = true
+            context.makeCity("Bonn", population: 1)
+            try context.save()
+        }
+        let other = try folder.store.context(options: Self.options)
+        try setPopulation(2, other)
+        try await follower.catchUp()
+        let seen = try await context.perform { try context.city().population }
+        #expect(seen == 2)
+    }
+
+    @Test func `remote changes carry the token of the newest transaction`() async throws {
+        let (stack, context) = try stackWithCity()
+        let tokens = Mutex<NSPersistentHistoryToken?>(nil)
+        let arrival = DispatchSemaphore(value: 0)
+        let observer = NotificationCenter.default.addObserver(
+            forName: .NSPersistentStoreRemoteChange,
+            object: stack.coordinator,
+            queue: nil
+        ) { posted in
+            let token = posted.userInfo?[NSPersistentHistoryTokenKey] as? NSPersistentHistoryToken
+            tokens.withLock { $0 = token }
+            arrival.signal()
+        }
+        defer { NotificationCenter.default.removeObserver(observer) }
+        try setPopulation(3, context)
+        let last = stack.coordinator.currentPersistentHistoryToken(fromStores: nil)
+        while tokens.withLock({ $0 }) != last {
+            try #require(arrival.wait(timeout: .now() + 30) == .success)
+        }
+    }
+
+    @Test func `own transactions are known as ranges, the newest of very many`() {
+        var own = OwnTransactions()
+        for number in [1, 2, 3, 7, 8, 20] as [Int64] { own.note(number) }
+        #expect((0...21).filter { own.contains($0) } == [1, 2, 3, 7, 8, 20])
+        for number in stride(from: Int64(100), to: 20_000, by: 2) { own.note(number) }
+        #expect(own.contains(19_998) && !own.contains(19_997) && !own.contains(1))
+    }
+}

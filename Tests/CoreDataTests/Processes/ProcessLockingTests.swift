@@ -1,0 +1,302 @@
+import Foundation
+import TestSupport
+import Testing
+
+@testable import CoreData
+@testable import StrataSQLite
+
+@Suite("Locking between processes")
+struct ProcessLockingTests {
+    @Test func `a save that waits for another process in vain says who waited how long for whom, and changes nothing`()
+        async throws
+    {
+        let folder = try SharedFolder(signals: "holds", "release")
+        let store = folder.store
+        let context = try store.context("import", options: [NSPersistentStoreTimeoutOption: 0.1])
+        try await context.perform {
+            context.makeCity("Bonn")
+            try context.save()
+        }
+        async let holder = #expect(processExitsWith: .success) { [store = store as SharedStore] in
+            let connection = try Connection(path: store.url.path, access: .readWrite)
+            try connection.execute("BEGIN IMMEDIATE")
+            store.signal("holds")
+            store.wait(for: "release")
+            try connection.execute("ROLLBACK")
+        }
+        await store.arrival(of: "holds")
+
+        try await context.perform {
+            let city = try context.city()
+            city.population = 7
+            context.makeCity("Ulm")
+            let new = try #require(context.insertedObjects.first)
+            let error = #expect(throws: CocoaError.self) { try context.save() }
+
+            #expect(error?.code == .persistentStoreTimeout)
+            let text = error?.localizedDescription ?? ""
+            #expect(text.contains("context \"import\" of process \(getpid()) waited 0.1"), "\(text)")
+            #if os(Linux)
+            let wait = try #require((error?.userInfo[NSUnderlyingErrorKey] as? SQLiteError)?.wait)
+            let holder = try #require(wait.holder)
+            #expect(holder.processID != getpid() && text.contains("for \(holder)"), "\(text)")
+            #expect(wait.seconds >= 0.1 && wait.seconds < 30)
+            #endif
+            #expect(context.insertedObjects == [new] && new.objectID.isTemporaryID)
+            #expect(context.updatedObjects == [city] && city.population == 7)
+            store.signal("release")
+        }
+        _ = await holder
+        try await context.perform {
+            try context.save()
+            #expect(!context.hasChanges)
+        }
+    }
+
+    @Test func `a process that is killed in the middle of a write holds nobody up, and nothing of it stays`()
+        async throws
+    {
+        let folder = try SharedFolder()
+        let store = folder.store
+        let context = try store.context(options: [NSPersistentStoreTimeoutOption: 5])
+        try await context.perform {
+            context.makeCity("Bonn", population: 1)
+            try context.save()
+        }
+
+        await #expect(processExitsWith: .signal(SIGKILL)) { [store = store as SharedStore] in
+            let connection = try Connection(path: store.url.path, access: .readWrite)
+            try connection.execute("PRAGMA cache_size = 1; BEGIN IMMEDIATE; UPDATE ZCITY SET ZPOPULATION = 99")
+            // More than the cache holds, so that pages are in the log already.
+            for _ in 0..<200 {
+                try connection.run("INSERT INTO ZTAG (Z_ENT, Z_OPT, ZTITLE) VALUES (3, 1, hex(zeroblob(2000)))")
+            }
+            kill(getpid(), SIGKILL)
+        }
+
+        try await context.perform {
+            let city = try context.city()
+            context.refresh(city, mergeChanges: false)
+            #expect(city.population == 1)
+            city.population = 2
+            try context.save()
+            #expect(try context.count(for: NSFetchRequest<TestSupport.Tag>(entityName: "Tag")) == 0)
+        }
+    }
+
+    @Test func `several processes may make one store at the same time`() async throws {
+        let folder = try SharedFolder()
+        let store = folder.store
+
+        await withTaskGroup(of: Void.self) { group in
+            for _ in 0..<4 {
+                group.addTask {
+                    await #expect(processExitsWith: .success) { [store = store as SharedStore] in
+                        let context = try store.context()
+                        try await context.perform {
+                            context.makeCity("Bonn")
+                            try context.save()
+                        }
+                    }
+                }
+            }
+        }
+
+        let context = try store.context()
+        let count = try await context.perform { try context.count(for: NSFetchRequest<City>(entityName: "City")) }
+        #expect(count == 4)
+    }
+
+    @Test func `a process that writes without a break lets another have its turn`() async throws {
+        let folder = try SharedFolder(signals: "busy", "stop")
+        let store = folder.store
+        let pool = try ConnectionPool(.file(store.url.path))
+        try pool.write { try $0.execute("CREATE TABLE number (n INTEGER); INSERT INTO number VALUES (0)") }
+        async let other = #expect(processExitsWith: .success) { [store = store as SharedStore] in
+            let pool = try ConnectionPool(.file(store.url.path))
+            let stop = open(store.folder + "/stop.pipe", O_RDWR)
+            var entry = pollfd(fd: stop, events: Int16(POLLIN), revents: 0)
+            var count = 0
+            while poll(&entry, 1, 0) == 0 {
+                try pool.write { connection in
+                    // Some milliseconds with the lock, and next to nothing without.
+                    let work = "WITH RECURSIVE r (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM r WHERE i < 30000)"
+                    _ = try connection.firstInt64(SQL("\(work) SELECT count(*) FROM r"))
+                    try connection.run("UPDATE number SET n = n + 1")
+                }
+                count += 1
+                if count == 10 { store.signal("busy") }
+            }
+        }
+        await store.arrival(of: "busy")
+
+        func writesOfOther() throws -> Int64 { try pool.read { try $0.firstInt64("SELECT n FROM number") } ?? 0 }
+        let before = try writesOfOther()
+        for _ in 0..<20 { try pool.write { try $0.run("INSERT INTO number VALUES (0)") } }
+        let between = try writesOfOther() - before
+        store.signal("stop")
+        _ = await other
+
+        // By chance alone this one would see the lock free once in some hundred of the other's writes.
+        #expect(between < 20 * 25, "\(between) writes of the other to 20 here")
+        #expect(
+            try FileManager.default.contentsOfDirectory(atPath: store.folder).contains("store.sqlite-next") == false
+        )
+    }
+
+    @Test func `the sign of a process that has died, or does not go on, holds nobody up`() async throws {
+        let folder = try SharedFolder()
+        let store = folder.store
+        let pool = try ConnectionPool(.file(store.url.path))
+        try pool.write { try $0.execute("CREATE TABLE number (n INTEGER)") }
+        let path = store.url.path + "-next"
+
+        await #expect(processExitsWith: .signal(SIGKILL)) { [store = store as SharedStore] in
+            let sign = WaitSign(database: store.url.path)
+            sign.putUp()
+            precondition(sign.isUp)
+            kill(getpid(), SIGKILL)
+        }
+        #expect(FileManager.default.fileExists(atPath: path))
+        try pool.write { try $0.run("INSERT INTO number VALUES (1)") }
+        #expect(!FileManager.default.fileExists(atPath: path))
+
+        let stopped = WaitSign(database: store.url.path)
+        stopped.putUp()
+        let second = WaitSign(database: store.url.path)
+        second.putUp()
+        #expect(stopped.isUp && !second.isUp)
+        try pool.write { try $0.run("INSERT INTO number VALUES (2)") }
+        #expect(FileManager.default.fileExists(atPath: path))
+        stopped.takeDown()
+        #expect(!FileManager.default.fileExists(atPath: path))
+    }
+
+    @Test func `of two processes that change one object the later save conflicts, and loses nothing`() async throws {
+        let folder = try SharedFolder(signals: "read", "saved")
+        let store = folder.store
+        let context = try store.context()
+        try await context.perform {
+            context.makeCity("Bonn", population: 10)
+            try context.save()
+        }
+        async let other = #expect(processExitsWith: .success) { [store = store as SharedStore] in
+            let context = try store.context()
+            try await context.perform {
+                let city = try context.city()
+                city.population += 5
+                store.signal("read")
+                store.wait(for: "saved")
+                let error = #expect(throws: CocoaError.self) { try context.save() }
+                #expect(error?.code == .managedObjectMerge)
+                let conflicts = error?.userInfo[NSPersistentStoreSaveConflictsErrorKey] as? [NSMergeConflict]
+                let conflict = try #require(conflicts?.first)
+                #expect(conflict.sourceObject === city && conflict.newVersionNumber == 2)
+                #expect(city.population == 15 && city.hasChanges)
+
+                context.refresh(city, mergeChanges: false)
+                #expect(city.population == 11)
+                city.population += 5
+                try context.save()
+            }
+        }
+        await store.arrival(of: "read")
+        try await context.perform {
+            try context.city().population += 1
+            try context.save()
+        }
+        store.signal("saved")
+        _ = await other
+
+        try await context.perform {
+            let city = try context.city()
+            context.refresh(city, mergeChanges: false)
+            #expect(city.population == 16)
+        }
+    }
+
+    @Test func `a deletion in one process and a change in another conflict`() async throws {
+        let folder = try SharedFolder(signals: "read", "deleted")
+        let store = folder.store
+        let context = try store.context()
+        try await context.perform {
+            context.makeCity("Bonn", population: 10)
+            try context.save()
+        }
+        async let other = #expect(processExitsWith: .success) { [store = store as SharedStore] in
+            let context = try store.context()
+            try await context.perform {
+                let city = try context.city()
+                city.population += 5
+                store.signal("read")
+                store.wait(for: "deleted")
+                let error = #expect(throws: CocoaError.self) { try context.save() }
+                #expect(error?.code == .managedObjectMerge)
+                context.mergePolicy = NSMergePolicy.mergeByPropertyStoreTrump
+                try context.save()
+                #expect(city.isDeleted || city.managedObjectContext == nil)
+            }
+        }
+        await store.arrival(of: "read")
+        try await context.perform {
+            context.delete(try context.city())
+            try context.save()
+        }
+        store.signal("deleted")
+        _ = await other
+        let count = try await context.perform { try context.count(for: NSFetchRequest<City>(entityName: "City")) }
+        #expect(count == 0)
+    }
+
+    @Test func `no update is lost between processes with several contexts each`() async throws {
+        let folder = try SharedFolder()
+        let store = folder.store
+        let context = try store.context()
+        try await context.perform {
+            context.makeCity("Bonn")
+            try context.save()
+        }
+
+        await withTaskGroup(of: Void.self) { group in
+            for _ in 0..<3 {
+                group.addTask {
+                    await #expect(processExitsWith: .success) { [store = store as SharedStore] in
+                        let coordinator = try store.coordinator()
+                        try await withThrowingTaskGroup(of: Void.self) { group in
+                            for _ in 0..<2 {
+                                let context = NSManagedObjectContext(.privateQueue)
+                                context.persistentStoreCoordinator = coordinator
+                                group.addTask { try await Self.increment(context, times: 40) }
+                            }
+                            try await group.waitForAll()
+                        }
+                    }
+                }
+            }
+        }
+
+        try await context.perform {
+            let city = try context.city()
+            context.refresh(city, mergeChanges: false)
+            #expect(city.population == 3 * 2 * 40)
+        }
+    }
+
+    /// Adds one to a number that all processes count with, trying again when another was faster.
+    private static func increment(_ context: NSManagedObjectContext, times: Int) async throws {
+        for _ in 0..<times {
+            try await context.perform {
+                let city = try context.city()
+                context.refresh(city, mergeChanges: false)
+                while true {
+                    city.population += 1
+                    do {
+                        return try context.save()
+                    } catch let error as CocoaError where error.code == .managedObjectMerge {
+                        context.refresh(city, mergeChanges: false)
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,280 @@
+import Foundation
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import CoreData
+@testable import StrataSQLite
+
+/// Counts the remote changes that a coordinator posts.
+private final class RemoteChangeRecorder: @unchecked Sendable {
+    // @unchecked Sendable: `token` is set in the initialiser and read in the deinitialiser.
+    private let posted = Mutex<[UncheckedBox<Notification>]>([])
+    private let arrival = DispatchSemaphore(value: 0)
+    private var token: (any NSObjectProtocol)?
+
+    init(_ coordinator: NSPersistentStoreCoordinator) {
+        token = NotificationCenter.default.addObserver(
+            forName: .NSPersistentStoreRemoteChange,
+            object: coordinator,
+            queue: nil
+        ) { [weak self] notification in
+            let box = UncheckedBox(notification)
+            self?.posted.withLock { $0.append(box) }
+            self?.arrival.signal()
+        }
+    }
+
+    deinit {
+        if let token { NotificationCenter.default.removeObserver(token) }
+    }
+
+    var count: Int { posted.withLock { $0.count } }
+
+    /// Waits for the next one.
+    func next() throws -> Notification {
+        guard arrival.wait(timeout: .now() + 30) == .success else { throw POSIXError(.ETIMEDOUT) }
+        return try #require(posted.withLock { $0.last?.value })
+    }
+
+    /// Waits until `condition` holds when one arrives.
+    func wait(until condition: () throws -> Bool) throws {
+        while try !condition() { _ = try next() }
+    }
+}
+
+@Suite("Remote changes")
+struct RemoteChangeTests {
+    private static var option: [AnyHashable: Any] { [NSPersistentStoreRemoteChangeNotificationPostOptionKey: true] }
+
+    private func stack() throws -> Stack { try Stack(.sqlite, model: GuideModel.make(), options: Self.option) }
+
+    private static func insertCity(_ context: NSManagedObjectContext) throws {
+        try context.performAndWait {
+            context.makeCity("Bonn")
+            try context.save()
+        }
+    }
+
+    private static func cityCount(_ coordinator: NSPersistentStoreCoordinator) throws -> Int {
+        let context = NSManagedObjectContext(.privateQueue)
+        context.persistentStoreCoordinator = coordinator
+        return try context.performAndWait { try context.count(for: NSFetchRequest<City>(entityName: "City")) }
+    }
+
+    @Test func `a save is posted with the store's UUID and URL, off the thread that saves`() throws {
+        let stack = try stack()
+        let recorder = RemoteChangeRecorder(stack.coordinator)
+
+        try Self.insertCity(stack.context())
+
+        let posted = try recorder.next()
+        let store = try #require(stack.coordinator.persistentStores.first)
+        #expect(posted.object as? NSPersistentStoreCoordinator === stack.coordinator)
+        #expect(posted.userInfo?[NSStoreUUIDKey] as? String == store.identifier)
+        #expect(posted.userInfo?[NSPersistentStoreURLKey] as? URL == stack.storeURL)
+    }
+
+    @Test func `a write of another process is posted when it can be read`() async throws {
+        let folder = try SharedFolder()
+        let store = folder.store
+        let coordinator = try store.coordinator(options: Self.option)
+        let recorder = RemoteChangeRecorder(coordinator)
+
+        await #expect(processExitsWith: .success) { [store = store as SharedStore] in
+            let context = try store.context()
+            try await context.perform {
+                context.makeCity("Ulm")
+                try context.save()
+            }
+        }
+
+        try recorder.wait { try Self.cityCount(coordinator) == 1 }
+    }
+
+    @Test func `a write of another coordinator of this process is posted`() throws {
+        let stack = try stack()
+        let recorder = RemoteChangeRecorder(stack.coordinator)
+        let other = NSManagedObjectContext(.privateQueue)
+        other.persistentStoreCoordinator = try stack.secondCoordinator()
+
+        try Self.insertCity(other)
+
+        try recorder.wait { try Self.cityCount(stack.coordinator) == 1 }
+    }
+
+    @Test func `nothing is posted without the option`() throws {
+        let stack = try Stack(.sqlite)
+        let follower = NSPersistentStoreCoordinator(managedObjectModel: GuideModel.make())
+        try follower.addPersistentStore(type: .sqlite, at: stack.storeURL, options: Self.option)
+        let silent = RemoteChangeRecorder(stack.coordinator)
+        let recorder = RemoteChangeRecorder(follower)
+
+        try Self.insertCity(stack.context())
+
+        _ = try recorder.next()
+        #expect(silent.count == 0)
+    }
+
+    @Test func `a database in memory tells of its own commits`() throws {
+        let coordinator = NSPersistentStoreCoordinator(managedObjectModel: GuideModel.make())
+        let null = URL(fileURLWithPath: "/dev/null")
+        try coordinator.addPersistentStore(type: .sqlite, at: null, options: Self.option)
+        let recorder = RemoteChangeRecorder(coordinator)
+        let context = NSManagedObjectContext(.privateQueue)
+        context.persistentStoreCoordinator = coordinator
+
+        try Self.insertCity(context)
+
+        #expect(try recorder.next().userInfo?[NSPersistentStoreURLKey] as? URL == null)
+    }
+
+    @Test func `an observer that takes long holds up no writer, and is told once of what came meanwhile`() throws {
+        let stack = try stack()
+        let context = stack.context()
+        let isInside = DispatchSemaphore(value: 0)
+        let mayLeave = DispatchSemaphore(value: 0)
+        let calls = Mutex(0)
+        let token = NotificationCenter.default.addObserver(
+            forName: .NSPersistentStoreRemoteChange,
+            object: stack.coordinator,
+            queue: nil
+        ) { _ in
+            let isFirst = calls.withLock { calls in
+                calls += 1
+                return calls == 1
+            }
+            isInside.signal()
+            if isFirst { mayLeave.wait() }
+        }
+        defer { NotificationCenter.default.removeObserver(token) }
+
+        try Self.insertCity(context)
+        try #require(isInside.wait(timeout: .now() + 30) == .success)
+        for _ in 0..<20 { try Self.insertCity(context) }
+        #expect(calls.withLock { $0 } == 1)
+        mayLeave.signal()
+
+        try #require(isInside.wait(timeout: .now() + 30) == .success)
+        #expect(calls.withLock { $0 } < 20)
+    }
+
+    @Test func `a store may be removed inside of its own notification, and is silent then`() throws {
+        let stack = try stack()
+        let done = DispatchSemaphore(value: 0)
+        let calls = Mutex(0)
+        let coordinator = stack.coordinator
+        let token = NotificationCenter.default.addObserver(
+            forName: .NSPersistentStoreRemoteChange,
+            object: coordinator,
+            queue: nil
+        ) { _ in
+            let isFirst = calls.withLock { calls in
+                calls += 1
+                return calls == 1
+            }
+            if isFirst, let store = coordinator.persistentStores.first { try? coordinator.remove(store) }
+            done.signal()
+        }
+        defer { NotificationCenter.default.removeObserver(token) }
+        try Self.insertCity(stack.context())
+        try #require(done.wait(timeout: .now() + 30) == .success)
+        #expect(coordinator.persistentStores.isEmpty)
+
+        let files = try FileManager.default.contentsOfDirectory(atPath: stack.folder.path)
+        #expect(files == ["store.sqlite"])
+        let follower = NSPersistentStoreCoordinator(managedObjectModel: GuideModel.make())
+        try follower.addPersistentStore(type: .sqlite, at: stack.storeURL, options: Self.option)
+        let recorder = RemoteChangeRecorder(follower)
+        let context = NSManagedObjectContext(.privateQueue)
+        context.persistentStoreCoordinator = follower
+        try Self.insertCity(context)
+        _ = try recorder.next()
+        #expect(calls.withLock { $0 } == 1)
+    }
+}
+
+@Suite("Watching for commits")
+struct CommitWatcherTests {
+    private let folder: SharedFolder
+    private let pool: ConnectionPool
+
+    init() throws {
+        folder = try SharedFolder()
+        pool = try ConnectionPool(.file(folder.store.url.path))
+        try pool.write { try $0.execute("CREATE TABLE number (n)") }
+    }
+
+    private final class Calls: Sendable {
+        let count = Atomic(0)
+        let arrival = DispatchSemaphore(value: 0)
+
+        func note() {
+            count.add(1, ordering: .sequentiallyConsistent)
+            arrival.signal()
+        }
+
+        func comes(within seconds: Double = 30) -> Bool { arrival.wait(timeout: .now() + seconds) == .success }
+    }
+
+    @Test(arguments: [true, false])
+    func `commits of a foreign connection are told, with events of the system and without`(usesEvents: Bool) throws {
+        var pace = CommitWatcher.Pace()
+        pace.usesEvents = usesEvents
+        // So that it is the events that tell.
+        if usesEvents { pace.idle = 1000 }
+        let calls = Calls()
+        let watcher = try CommitWatcher(pool, pace: pace) { calls.note() }
+        let foreign = try Connection(path: folder.store.url.path, access: .readWrite)
+
+        for number in 0..<5 {
+            try foreign.execute("INSERT INTO number VALUES (\(number))")
+            #expect(calls.comes())
+        }
+        watcher.stop()
+        try foreign.execute("INSERT INTO number VALUES (9)")
+        #expect(!calls.comes(within: 0.1))
+    }
+
+    @Test func `what is not committed is not told, though the log is written`() throws {
+        let calls = Calls()
+        let watcher = try CommitWatcher(pool) { calls.note() }
+        let foreign = try Connection(path: folder.store.url.path, access: .readWrite)
+        let before = folder.store.size("-wal")
+        try foreign.execute("PRAGMA cache_size = 1; BEGIN IMMEDIATE")
+        for _ in 0..<50 { try foreign.run("INSERT INTO number VALUES (zeroblob(4000))") }
+        #expect(folder.store.size("-wal") > before)
+        try foreign.execute("ROLLBACK")
+        #expect(!calls.comes(within: 0.3))
+
+        try foreign.execute("INSERT INTO number VALUES (1)")
+        #expect(calls.comes())
+        watcher.stop()
+    }
+
+    @Test func `many commits in a row are told a few times, and the last of them is`() throws {
+        var pace = CommitWatcher.Pace()
+        pace.coalescing = 0.05
+        let calls = Calls()
+        let seen = Mutex<Int64>(0)
+        let pool = pool
+        let watcher = try CommitWatcher(pool, pace: pace) {
+            let count = try? pool.read { try $0.firstInt64("SELECT count(*) FROM number") }
+            seen.withLock { $0 = count ?? -1 }
+            calls.note()
+        }
+        for number in 0..<300 { try pool.write { try $0.run(SQL("INSERT INTO number VALUES (\(number))")) } }
+        while seen.withLock({ $0 }) < 300 { try #require(calls.comes()) }
+
+        #expect(calls.count.load(ordering: .sequentiallyConsistent) < 150)
+        watcher.stop()
+    }
+
+    @Test func `closing the pool after the watcher leaves no log`() throws {
+        let watcher = try CommitWatcher(pool) {}
+        try pool.write { try $0.run("INSERT INTO number VALUES (1)") }
+        watcher.stop()
+        try pool.close()
+        #expect(try FileManager.default.contentsOfDirectory(atPath: folder.store.folder) == ["store.sqlite"])
+    }
+}

@@ -1,0 +1,133 @@
+import CoreData
+import Synchronization
+import TestSupport
+import Testing
+
+@Suite("Statements about containers")
+struct ContainerStatementTests {
+    private func container(_ kind: StoreKind, in scratch: ScratchFolder) -> NSPersistentContainer {
+        let container = NSPersistentContainer(name: "Guide", managedObjectModel: GuideModel.make())
+        let description = NSPersistentStoreDescription(url: scratch.file("guide.sqlite"))
+        description.type = kind == .sqlite ? NSSQLiteStoreType : NSInMemoryStoreType
+        container.persistentStoreDescriptions = [description]
+        return container
+    }
+
+    private func loaded(_ kind: StoreKind, in scratch: ScratchFolder) -> NSPersistentContainer {
+        let container = container(kind, in: scratch)
+        container.loadPersistentStores { #expect($1 == nil) }
+        return container
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `CS-19 a background task has a fresh private context, off the main thread`(_ kind: StoreKind) async throws {
+        let scratch = try ScratchFolder()
+        let container = loaded(kind, in: scratch)
+        let seen = Shared<[NSManagedObjectContext]>([])
+        for _ in 0..<2 {
+            let isMain = try await container.performBackgroundTask { context in
+                seen.update { $0.append(context) }
+                #expect(context.concurrencyType == .privateQueueConcurrencyType)
+                #expect(context.registeredObjects.isEmpty)
+                return Thread.isMainThread
+            }
+            #expect(!isMain)
+        }
+        let isMain = await withCheckedContinuation { continuation in
+            DispatchQueue.main.async {
+                container.performBackgroundTask { context in
+                    seen.update { $0.append(context) }
+                    continuation.resume(returning: Thread.isMainThread)
+                }
+            }
+        }
+        #expect(!isMain)
+        let contexts = seen.current
+        #expect(Set(contexts.map(ObjectIdentifier.init)).count == 3)
+        #expect(contexts.allSatisfy { $0.persistentStoreCoordinator === container.persistentStoreCoordinator })
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `CS-220 the view context is of the main queue, background contexts are private, none has a parent`(
+        _ kind: StoreKind
+    ) throws {
+        let scratch = try ScratchFolder()
+        let container = loaded(kind, in: scratch)
+        let background = container.newBackgroundContext()
+        #expect(container.viewContext.concurrencyType == .mainQueueConcurrencyType)
+        #expect(background.concurrencyType == .privateQueueConcurrencyType)
+        #expect(background !== container.newBackgroundContext())
+        for context in [container.viewContext, background] {
+            #expect(context.parent == nil)
+            #expect(context.persistentStoreCoordinator === container.persistentStoreCoordinator)
+        }
+    }
+
+    @Test func `CS-221 a description is of a SQLite store, added at once, migrated, inferred and not read-only`() throws
+    {
+        let description = NSPersistentStoreDescription()
+        #expect(description.type == NSSQLiteStoreType)
+        #expect(!description.shouldAddStoreAsynchronously && !description.isReadOnly)
+        #expect(description.shouldMigrateStoreAutomatically && description.shouldInferMappingModelAutomatically)
+        let container = NSPersistentContainer(name: "Statements", managedObjectModel: GuideModel.make())
+        #expect(container.persistentStoreDescriptions.count == 1)
+        let url = try #require(container.persistentStoreDescriptions.first?.url)
+        #expect(url.lastPathComponent == "Statements.sqlite")
+    }
+
+    @Test(arguments: StoreKind.allCases, [false, true])
+    func `CS-222 each description is answered once, with its error, before the call returns or later`(
+        _ kind: StoreKind,
+        _ isAsynchronous: Bool
+    ) async throws {
+        let scratch = try ScratchFolder()
+        let container = container(kind, in: scratch)
+        let bad = NSPersistentStoreDescription(url: scratch.file("no/such/folder/store.sqlite"))
+        container.persistentStoreDescriptions.append(bad)
+        for description in container.persistentStoreDescriptions {
+            description.shouldAddStoreAsynchronously = isAsynchronous
+        }
+        let (answers, answer) = AsyncStream<(isBad: Bool, failed: Bool)>.makeStream()
+        let count = Mutex(0)
+        container.loadPersistentStores { description, error in
+            count.withLock { $0 += 1 }
+            answer.yield((description === bad, error != nil))
+        }
+        if !isAsynchronous { #expect(count.withLock { $0 } == 2) }
+        var seen: [(isBad: Bool, failed: Bool)] = []
+        for await next in answers {
+            seen.append(next)
+            if seen.count == 2 { break }
+        }
+        #expect(seen.count { $0.isBad } == 1)
+        #expect(seen.allSatisfy { $0.isBad == $0.failed })
+        #expect(container.persistentStoreCoordinator.persistentStores.count == 1)
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `CS-223 a view context that merges automatically shows what a background task has saved`(_ kind: StoreKind)
+        async throws
+    {
+        let scratch = try ScratchFolder()
+        let container = loaded(kind, in: scratch)
+        let id = try await container.performBackgroundTask { context in
+            let city = City(context: context)
+            city.name = "before"
+            try context.save()
+            return city.objectID
+        }
+        let held = try await MainActor.run {
+            container.viewContext.automaticallyMergesChangesFromParent = true
+            let city = try container.viewContext.get(id, City.self)
+            #expect(city.name == "before")
+            return UncheckedSendable(city)
+        }
+        try await container.performBackgroundTask { context in
+            try context.get(id, City.self).name = "after"
+            try context.save()
+        }
+        // The merge was enqueued by the save.
+        let name = await container.viewContext.perform { held.value.name }
+        #expect(name == "after")
+    }
+}

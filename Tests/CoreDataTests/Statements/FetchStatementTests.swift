@@ -1,0 +1,219 @@
+import TestSupport
+import Testing
+
+@testable import CoreData
+
+@Suite("Statements about fetching and pending changes")
+struct FetchStatementTests {
+    /// Four stored venues, of which a context has changed, deleted and added some, without saving.
+    private func withPending(_ kind: StoreKind, _ body: (NSManagedObjectContext, [NSManagedObjectID]) throws -> Void)
+        throws
+    {
+        let stack = try Stack(kind)
+        let ids = try stack.storeVenues(4)
+        let context = stack.context()
+        try context.performAndWait {
+            // 000 leaves the answer, 001 is deleted, "new" comes in first.
+            try context.get(ids[0], Venue.self).price = 100
+            context.delete(try context.get(ids[1], Venue.self))
+            let added = Venue(context: context)
+            added.name = "0"
+            added.price = 1
+            try body(context, ids)
+        }
+    }
+
+    private func idRequest(_ format: String) -> NSFetchRequest<NSManagedObjectID> {
+        let request = NSFetchRequest<NSManagedObjectID>(entityName: "Venue")
+        request.resultType = .managedObjectIDResultType
+        request.predicate = NSPredicate(format: format)
+        request.sortDescriptors = [NSSortDescriptor(key: "name", ascending: true)]
+        return request
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `CS-137 objects, IDs and counts know of unsaved insertions, deletions and edits`(_ kind: StoreKind) throws {
+        try withPending(kind) { context, _ in
+            let request = venues("price < 50")
+            #expect(request.includesPendingChanges)
+            let found = try context.fetch(request)
+            #expect(found.map(\.name) == ["0", "002", "003"])
+            #expect(try context.fetch(idRequest("price < 50")) == found.map(\.objectID))
+            #expect(try context.count(for: request) == 3)
+            #expect(try context.count(for: idRequest("price >= 50")) == 1)
+        }
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `CS-138 without pending changes membership is what is saved, and objects show what is in memory`(
+        _ kind: StoreKind
+    ) throws {
+        try withPending(kind) { context, ids in
+            let request = venues("price < 50")
+            request.includesPendingChanges = false
+            let found = try context.fetch(request)
+            #expect(found.map(\.objectID) == ids)
+            #expect(found.map(\.price) == [100, 1, 2, 3])
+            #expect(found[1].isDeleted)
+            #expect(try context.count(for: request) == 4)
+        }
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `CS-139 dictionaries tell what is stored, whatever is pending`(_ kind: StoreKind) throws {
+        try withPending(kind) { context, _ in
+            let request = NSFetchRequest<NSDictionary>(entityName: "Venue")
+            request.resultType = .dictionaryResultType
+            request.propertiesToFetch = ["name", "price"]
+            request.sortDescriptors = [NSSortDescriptor(key: "name", ascending: true)]
+            for pending in [true, false] {
+                request.includesPendingChanges = pending
+                let found = try context.fetch(request)
+                #expect(found.map { $0["name"] as? String } == ["000", "001", "002", "003"])
+                #expect(found.map { $0["price"] as? Int16 } == [0, 1, 2, 3])
+            }
+        }
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `CS-140, 141 the window is cut from the merged and sorted answer, of IDs too`(_ kind: StoreKind) throws {
+        try withPending(kind) { context, _ in
+            let all = try context.fetch(venues("price < 50"))
+            for (offset, limit) in [(0, 2), (1, 1), (1, 5), (2, 0), (3, 1)] {
+                let request = venues("price < 50")
+                let ids = idRequest("price < 50")
+                (request.fetchOffset, request.fetchLimit) = (offset, limit)
+                (ids.fetchOffset, ids.fetchLimit) = (offset, limit)
+                let expected = Array(all.dropFirst(offset).prefix(limit == 0 ? 9 : limit))
+                #expect(try context.fetch(request) == expected)
+                #expect(try context.fetch(ids) == expected.map(\.objectID))
+            }
+        }
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `CS-142 a count is one number, with pending changes counted unless they are left out`(_ kind: StoreKind) throws
+    {
+        try withPending(kind) { context, _ throws in
+            let request = NSFetchRequest<NSNumber>(entityName: "Venue")
+            request.resultType = .countResultType
+            request.predicate = NSPredicate(format: "price < 50")
+            #expect(try context.fetch(request) == [3])
+            request.includesPendingChanges = false
+            #expect(try context.fetch(request) == [4])
+        }
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `CS-143 sub-entities count by default, stored and unsaved alike`(_ kind: StoreKind) throws {
+        let stack = try Stack(kind)
+        _ = try stack.store(Bar.self) { bar, _ in bar.name = "stored bar" }
+        _ = try stack.store(Venue.self) { venue, _ in venue.name = "stored venue" }
+        let context = stack.context()
+        try context.performAndWait { () throws in
+            Bar(context: context).name = "new bar"
+            Venue(context: context).name = "new venue"
+            let request = venues()
+            #expect(request.includesSubentities)
+            #expect(try context.fetch(request).map(\.name) == ["new bar", "new venue", "stored bar", "stored venue"])
+            request.includesSubentities = false
+            #expect(try context.fetch(request).map(\.name) == ["new venue", "stored venue"])
+            #expect(try context.count(for: request) == 2)
+        }
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `CS-144 prefetching fills rows and unsaved objects alike, and replaces no pending edit`(_ kind: StoreKind)
+        throws
+    {
+        let stack = try Stack(kind)
+        let ids = try stack.storeVenues(3)
+        stack.coolDown()
+        let context = stack.context()
+        try context.performAndWait { () throws -> Void in
+            let changed: Venue = try context.get(ids[0])
+            let city = try #require(changed.city)
+            city.name = "mine"
+            let added = Venue(context: context)
+            added.name = "new"
+            added.city = try #require((try context.existingObject(with: ids[1]) as? Venue)?.city)
+            let request = venues()
+            request.relationshipKeyPathsForPrefetching = ["city.venues"]
+            let found = try context.fetch(request)
+            let log = try QueryLog(stack)
+            #expect(found.map { $0.city?.name } == ["mine", "City 1", "City 2", "City 1"])
+            #expect(found[3].city?.venues == [found[1], added])
+            #expect(log.saw(0))
+            #expect(city.isUpdated)
+        }
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `CS-145 a to-many in propertiesToFetch, groups of objects, and having without groups are refused`(
+        _ kind: StoreKind
+    ) throws {
+        let stack = try Stack(kind)
+        try stack.storeVenues(1)
+        let context = stack.context()
+        context.performAndWait {
+            let request = NSFetchRequest<NSDictionary>(entityName: "Venue")
+            request.resultType = .dictionaryResultType
+            request.propertiesToFetch = ["tags"]
+            #expect(message { _ = try context.fetch(request) }.contains("tags"))
+            request.propertiesToFetch = ["price"]
+            request.havingPredicate = NSPredicate(format: "price > 1")
+            #expect(message { _ = try context.fetch(request) }.contains("propertiesToGroupBy"))
+            let objects = venues()
+            objects.propertiesToGroupBy = ["price"]
+            #expect(message { _ = try context.fetch(objects) }.contains("dictionaryResultType"))
+        }
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `CS-146 with a batch size all objects are there, and rows come batch by batch as they are touched`(
+        _ kind: StoreKind
+    ) throws {
+        let stack = try Stack(kind)
+        let ids = try stack.storeVenues(30)
+        stack.coolDown()
+        let log = try QueryLog(stack)
+        let context = stack.context()
+        try context.performAndWait { () throws -> Void in
+            let request = venues()
+            request.fetchBatchSize = 10
+            let found = try context.fetch(request)
+            #expect(found.map(\.objectID) == ids && log.saw(1))
+            #expect(found[25].name == "025" && log.saw(1))
+            #expect(found[20...].allSatisfy { $0.name != nil } && log.saw(0))
+            #expect(found[..<20].allSatisfy { $0.isFault })
+        }
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `CS-147 affectedStores restricts a fetch to those stores, and nil means all`(_ kind: StoreKind) throws {
+        let parts = try TwoStores(kind)
+        let context = parts.context()
+        try context.performAndWait {
+            for (title, store) in [("a", parts.first), ("b", parts.second)] {
+                let label = parts.insert("Label", ["title": title], context)
+                context.assign(label, to: store)
+            }
+            try context.save()
+            let request = NSFetchRequest<NSManagedObject>(entityName: "Label")
+            request.sortDescriptors = [NSSortDescriptor(key: "title", ascending: true)]
+            func titles() throws -> [String?] {
+                try context.fetch(request).map { $0.value(forKey: "title") as? String }
+            }
+            #expect(request.affectedStores == nil)
+            #expect(try titles() == ["a", "b"])
+            request.affectedStores = [parts.second]
+            #expect(try titles() == ["b"])
+            #expect(try context.count(for: request) == 1)
+            // What is not saved belongs to the store that it would go to.
+            context.assign(parts.insert("Label", ["title": "c"], context), to: parts.first)
+            #expect(try titles() == ["b"])
+            request.affectedStores = [parts.first]
+            #expect(try titles() == ["a", "c"])
+        }
+    }
+}

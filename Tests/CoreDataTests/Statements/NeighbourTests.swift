@@ -1,0 +1,320 @@
+import CoreData
+import TestSupport
+import Testing
+
+@Suite("Statements that hold while other contexts save, delete and merge the same rows")
+struct NeighbourTests {
+    private static let rounds = 15
+
+    /// A stored city and a venue in it with two photos.
+    private func prepare(_ stack: Stack) throws -> (city: NSManagedObjectID, venue: NSManagedObjectID) {
+        let cityID = try stack.storeCity("own", population: 0)
+        let venueID = try stack.store(Venue.self) { venue, context in
+            venue.name = "own"
+            venue.city = context.object(with: cityID) as? City
+            venue.photos = [Photo(context: context), Photo(context: context)]
+        }
+        return (cityID, venueID)
+    }
+
+    /// Runs `body` again and again among neighbours, each time in a new context under the object-trump policy.
+    private func among(
+        _ kind: StoreKind,
+        _ body: (Stack, NSManagedObjectContext, NSManagedObjectID, NSManagedObjectID) throws -> Void
+    ) throws {
+        let stack = try Stack(kind)
+        let (city, venue) = try prepare(stack)
+        try Neighbours(stack, cities: [city], venues: [venue]).around {
+            for _ in 0..<Self.rounds {
+                let context = stack.context("tested")
+                context.mergePolicy = NSMergePolicy.mergeByPropertyObjectTrump
+                try context.performAndWait { try body(stack, context, city, venue) }
+            }
+        }
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `CS-26, 29, 30, 33, 34, 35 there is one object for a row, and a new one's ID becomes permanent in place`(
+        _ kind: StoreKind
+    ) throws {
+        try among(kind) { stack, context, cityID, _ in
+            let city = context.object(with: cityID)
+            #expect(city.isFault)
+            #expect(try context.existingObject(with: cityID) === city && !city.isFault)
+            let request = City.fetchRequest(named: "own")
+            #expect(try context.fetch(request) == [city])
+            let (first, second) = (Venue(context: context), Venue(context: context))
+            let ids = [first.objectID, second.objectID]
+            try context.obtainPermanentIDs(for: [first])
+            #expect(!ids[0].isTemporaryID && first.isInserted && ids[1].isTemporaryID)
+            try context.save()
+            for (venue, id) in zip([first, second], ids) {
+                #expect(venue.objectID === id && !id.isTemporaryID && context.object(with: id) === venue)
+                #expect(stack.coordinator.managedObjectID(forURIRepresentation: id.uriRepresentation()) === id)
+                context.delete(venue)
+            }
+            try context.save()
+            #expect(throws: CocoaError.self) { _ = try context.existingObject(with: ids[0]) }
+        }
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `CS-40 to 46, 56 a child sees and saves into its parent, and only the root's save writes`(_ kind: StoreKind)
+        throws
+    {
+        try among(kind) { stack, parent, cityID, _ in
+            parent.automaticallyMergesChangesFromParent = true
+            let child = parent.child("child")
+            let city = try parent.get(cityID, City.self)
+            let name = "by the child \(city.population)"
+            city.name = "unsaved"
+            let newID = try child.performAndWait {
+                // CS-44, 45: what the parent has not saved, and what the store has.
+                let own = try child.get(cityID, City.self)
+                #expect(own.name == "unsaved" && own.venues.count == 1)
+                own.name = name
+                let new = City(context: child)
+                new.name = "new"
+                #expect(try child.fetch(City.fetchRequest(named: "new")) == [new])
+                try child.save()
+                #expect(!child.hasChanges && new.objectID.isTemporaryID)
+                return new.objectID
+            }
+            #expect(city.name == name && city.isUpdated)
+            #expect(try stack.read(cityID, City.self) { $0.name } != name)
+            try parent.save()
+            #expect(!newID.isTemporaryID)
+            #expect(try stack.read(cityID, City.self) { $0.name } == name)
+            try child.performAndWait {
+                child.delete(try child.existingObject(with: newID))
+                try child.save()
+            }
+            city.name = "own"
+            try parent.save()
+            #expect(throws: CocoaError.self) { _ = try stack.read(newID, City.self) { $0.name } }
+        }
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `CS-61, 64, 65, 67, 69 refreshing shows newer values under the edits, and a rollback drops the edits`(
+        _ kind: StoreKind
+    ) throws {
+        try among(kind) { _, context, cityID, venueID in
+            let city = try context.get(cityID, City.self)
+            let first = city.population
+            city.name = "edited"
+            context.refresh(city, mergeChanges: true)
+            #expect(city.name == "edited" && city.population >= first && city.isUpdated)
+            let second = city.population
+            context.refreshAllObjects()
+            #expect(city.name == "edited" && city.population >= second)
+            context.rollback()
+            #expect(city.name == "own" && !context.hasChanges)
+            context.refresh(city, mergeChanges: false)
+            #expect(city.isFault && city.population >= second && city.venues.map(\.objectID) == [venueID])
+        }
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `CS-76, 81, 83, 84, 86 a save that fails leaves the changes, and one that does not clears the flags`(
+        _ kind: StoreKind
+    ) throws {
+        try among(kind) { stack, context, cityID, _ in
+            let city = try context.get(cityID, City.self)
+            let name = UUID().uuidString
+            city.name = name
+            let user = User(context: context)
+            let error = #expect(throws: CocoaError.self) { try context.save() }
+            #expect(error?.code == .validationMissingMandatoryProperty)
+            #expect(user.isInserted && city.isUpdated && city.name == name)
+            #expect(city.changedValues().keys.sorted() == ["name"])
+            #expect(try stack.read(cityID, City.self) { $0.name } != name)
+            context.delete(user)
+            let before = city.population
+            try context.save()
+            #expect(!city.hasChanges && city.changedValues().isEmpty && city.population >= before)
+            #expect(try stack.read(cityID, City.self) { $0.name } == name)
+        }
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `CS-90, 91 delete rules reach all related objects`(_ kind: StoreKind) throws {
+        let stack = try Stack(kind)
+        for _ in 0..<Self.rounds {
+            let (cityID, venueID) = try prepare(stack)
+            let photoIDs = try stack.read(venueID, Venue.self) { $0.photos.map(\.objectID) }
+            try Neighbours(stack, cities: [cityID]).around {
+                let context = stack.context("tested")
+                context.mergePolicy = NSMergePolicy.mergeByPropertyObjectTrump
+                try context.performAndWait {
+                    context.delete(try context.existingObject(with: venueID))
+                    try context.save()
+                }
+            }
+            #expect(try stack.read(cityID, City.self) { $0.venues.isEmpty })
+            for id in photoIDs { #expect(throws: CocoaError.self) { _ = try stack.read(id, Photo.self) { $0.title } } }
+        }
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `CS-98, 100, 101, 105 to 108 the policies decide, and nothing that others have written is lost`(
+        _ kind: StoreKind
+    ) throws {
+        let policies: [NSMergePolicy] = [.error, .mergeByPropertyStoreTrump, .mergeByPropertyObjectTrump, .rollback]
+        for policy in policies {
+            try among(kind) { stack, context, cityID, _ in
+                context.mergePolicy = policy
+                let city = try context.get(cityID, City.self)
+                let (name, before) = (UUID().uuidString, city.population)
+                for _ in 0..<200 {
+                    city.name = name
+                    do {
+                        try context.save()
+                    } catch let error as CocoaError where error.code == .managedObjectMerge {
+                        #expect(policy.mergeType == .errorMergePolicyType)
+                        let conflicts = error.userInfo[NSPersistentStoreSaveConflictsErrorKey] as? [NSMergeConflict]
+                        let conflict = try #require(conflicts?.first)
+                        #expect(conflicts?.count == 1 && conflict.sourceObject === city)
+                        #expect(conflict.newVersionNumber > conflict.oldVersionNumber)
+                        context.refresh(city, mergeChanges: true)
+                        continue
+                    }
+                    // Under rollback the name is lost if there was a conflict, and only then.
+                    if city.name == name { break }
+                    #expect(policy.mergeType == .rollbackMergePolicyType)
+                }
+                #expect(!context.hasChanges && city.population >= before)
+                let stored = try stack.read(cityID, City.self) { ($0.name, $0.population) }
+                #expect(stored.1 >= city.population)
+                if policy.mergeType != .rollbackMergePolicyType { #expect(stored.0 == name) }
+            }
+        }
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `CS-119, 120, 121, 128, 129, 131, 133, 135 notifications and merges tell what happened, in order`(
+        _ kind: StoreKind
+    ) throws {
+        try among(kind) { stack, context, cityID, _ in
+            let reader = stack.context("reader")
+            let log = NotificationLog(.ofContexts, of: context)
+            let city = try context.get(cityID, City.self)
+            let doomed = City(context: context)
+            doomed.name = "doomed"
+            try context.save()
+            let id = doomed.objectID
+            let held = try reader.performAndWait {
+                UncheckedSendable([try reader.get(cityID, City.self), try reader.get(id, City.self)])
+            }
+            reader.performAndWait { #expect(held.value.map(\.name) == ["own", "doomed"]) }
+            log.clear()
+            city.name = "told"
+            context.delete(doomed)
+            try context.save()
+            // What a conflict has brought to light may be told as well.
+            #expect(log.names.first == .NSManagedObjectContextObjectsDidChange)
+            #expect(
+                log.names.filter { $0 != .NSManagedObjectContextObjectsDidChange } == [
+                    .NSManagedObjectContextWillSave, .NSManagedObjectContextDidSave,
+                    .NSManagedObjectContextDidSaveObjectIDs,
+                ]
+            )
+            let saved = try #require(log.entries.first { $0.name == .NSManagedObjectContextDidSave })
+            #expect(saved.objects(NSUpdatedObjectsKey) == [city] && saved.objects(NSDeletedObjectsKey) == [doomed])
+            reader.performAndWait {
+                reader.mergeChanges(fromContextDidSave: saved.notification)
+                #expect(held.value[0].name == "told" && !reader.hasChanges)
+                #expect(held.value[1].isDeleted)
+            }
+            city.name = "own"
+            try context.save()
+        }
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `CS-137 to 143 fetches fold in unsaved changes, and no others'`(_ kind: StoreKind) throws {
+        try among(kind) { _, context, cityID, _ in
+            let city = try context.get(cityID, City.self)
+            city.name = "pending"
+            let added = City(context: context)
+            added.name = "own"
+            let request = City.fetchRequest(named: "own")
+            #expect(try context.fetch(request) == [added])
+            #expect(try context.count(for: request) == 1)
+            request.includesPendingChanges = false
+            #expect(try context.fetch(request) == [city])
+            let dictionaries = NSFetchRequest<NSDictionary>(entityName: "City")
+            dictionaries.resultType = .dictionaryResultType
+            dictionaries.predicate = NSPredicate(format: "name == 'own'")
+            dictionaries.propertiesToFetch = ["name"]
+            #expect(try context.fetch(dictionaries).count == 1)
+        }
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `CS-149 to 152, 154 an asynchronous fetch ends once, with the context's own objects`(_ kind: StoreKind)
+        async throws
+    {
+        let stack = try Stack(kind)
+        let (cityID, venueID) = try prepare(stack)
+        let neighbours = Neighbours(stack, cities: [cityID], venues: [venueID])
+        let (ends, end) = AsyncStream<String>.makeStream()
+        let contexts = (0..<Self.rounds).map { stack.context("tested \($0)") }
+        try neighbours.around {
+            for (number, context) in contexts.enumerated() {
+                try context.performAndWait {
+                    let request = NSAsynchronousFetchRequest(fetchRequest: City.fetchRequest(named: "own")) { result in
+                        let objects = result.finalResult ?? []
+                        let isOwn = objects.allSatisfy { $0.managedObjectContext === context && $0.name == "own" }
+                        let isWhole = objects.map(\.objectID) == [cityID]
+                        end.yield(result.operationError == nil && isOwn ? "\(number % 3 == 0) \(isWhole)" : "wrong")
+                    }
+                    let result = try context.execute(request) as? NSPersistentStoreAsynchronousResult
+                    if number % 3 == 0 { result?.cancel() }
+                }
+            }
+            // The queues are entered again, so every fetch has time to end among the neighbours.
+            for context in contexts { context.performAndWait {} }
+        }
+        var seen: [String] = []
+        for await next in ends {
+            seen.append(next)
+            if seen.count == Self.rounds { break }
+        }
+        // A cancelled one gives nothing.
+        #expect(seen.count { $0 == "true false" } == 5 && seen.count { $0 == "false true" } == 10, "\(seen)")
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `CS-207, 208, 209 undo takes back what was changed here, and nothing that was merged`(_ kind: StoreKind)
+        throws
+    {
+        try among(kind) { _, context, cityID, venueID in
+            context.undoManager = UndoManager()
+            context.automaticallyMergesChangesFromParent = true
+            let (city, venue) = (try context.get(cityID, City.self), try context.get(venueID, Venue.self))
+            let before = city.population
+            city.name = "changed"
+            venue.city = nil
+            context.processPendingChanges()
+            context.refresh(city, mergeChanges: true)
+            context.undo()
+            #expect(city.name == "own" && venue.city === city && city.venues == [venue] && city.population >= before)
+            context.redo()
+            #expect(city.name == "changed" && venue.city == nil)
+            try context.save()
+            context.undo()
+            try context.save()
+            #expect(city.name == "own" && venue.city === city && city.population >= before)
+        }
+    }
+}
+
+extension City {
+    /// A request for the cities of a name.
+    fileprivate static func fetchRequest(named name: String) -> NSFetchRequest<City> {
+        let request = NSFetchRequest<City>(entityName: "City")
+        request.predicate = NSPredicate(format: "name == %@", name)
+        return request
+    }
+}

@@ -1,0 +1,83 @@
+import CoreData
+import Dispatch
+import Synchronization
+import TestSupport
+
+/// Contexts on threads of their own that change, add, delete, fetch and merge as long as a test runs.
+///
+/// They count up `population` of the cities and `visits` of the venues that they are given, and nothing else of them, so that
+/// both never fall; what they add themselves is called "passing".
+final class Neighbours: Sendable {
+    private let stack: Stack
+    private let cities: [NSManagedObjectID]
+    private let venues: [NSManagedObjectID]
+    private let isOver = Atomic(false)
+    private let group = DispatchGroup()
+    private let failures = Shared<[String]>([])
+
+    init(_ stack: Stack, cities: [NSManagedObjectID] = [], venues: [NSManagedObjectID] = []) {
+        (self.stack, self.cities, self.venues) = (stack, cities, venues)
+    }
+
+    /// Runs `body` among neighbours, who have stopped when this returns.
+    ///
+    /// - Returns: What the body returns.
+    /// - Throws: What the body throws, or what went wrong with the neighbours.
+    func around<T>(_ body: () throws -> T) throws -> T {
+        for work in [changeRows, comeAndGo, follow] {
+            let context = stack.context("neighbour")
+            context.mergePolicy = NSMergePolicy.mergeByPropertyObjectTrump
+            group.enter()
+            Thread { [self] in
+                defer { group.leave() }
+                while !isOver.load(ordering: .relaxed) {
+                    do {
+                        try context.performAndWait { try work(context) }
+                    } catch {
+                        failures.update { $0.append("\(error)") }
+                        return
+                    }
+                }
+            }.start()
+        }
+        defer {
+            isOver.store(true, ordering: .relaxed)
+            group.wait()
+        }
+        let result = try body()
+        guard failures.current.isEmpty else { throw Trouble(what: failures.current) }
+        return result
+    }
+
+    private struct Trouble: Error {
+        let what: [String]
+    }
+
+    private func changeRows(_ context: NSManagedObjectContext) throws {
+        for case let city as City in try cities.map(context.existingObject) { city.population += 1 }
+        for case let venue as Venue in try venues.map(context.existingObject) { venue.visits += 1 }
+        try context.save()
+    }
+
+    private func comeAndGo(_ context: NSManagedObjectContext) throws {
+        let city = City(context: context)
+        city.name = "passing"
+        let venue = Venue(context: context)
+        venue.name = "passing"
+        venue.city = city
+        venue.photos = [Photo(context: context)]
+        try context.save()
+        context.delete(venue)
+        context.delete(city)
+        try context.save()
+    }
+
+    private func follow(_ context: NSManagedObjectContext) throws {
+        if !context.automaticallyMergesChangesFromParent { context.automaticallyMergesChangesFromParent = true }
+        for city in try context.all(City.self) where !city.isDeleted {
+            guard !city.name.isEmpty || city.isDeleted else { throw Trouble(what: ["a city without a name"]) }
+        }
+        NSManagedObjectContext.mergeChanges(fromRemoteContextSave: [NSUpdatedObjectIDsKey: cities], into: [context])
+        context.refreshAllObjects()
+    }
+}
