@@ -78,7 +78,7 @@ struct HistoryConsumerTests {
         #expect(throws: CocoaError.self) { try stack.transactions(after: all[0].token) }
     }
 
-    @Test
+    @Test(.timeLimit(.minutes(2)))
     func `a consumer that reads, merges and says so never misses a change while others write and purge`() async throws {
         let stack = try Stack.recording()
         let coordinator = stack.coordinator
