@@ -11,7 +11,8 @@ DEMO_ARGS ?=
 JOBS_FOLDER ?= .build/job-queue
 JOBS_ARGS ?= --workers 3 --seconds 10
 BENCH_ARGS ?=
-STRESS_ARGS ?= --seed random
+STRESS_ARGS ?=
+HOURS ?= 1
 TEST_ARGS ?=
 # How often `make test-repeat` runs which suites; REPEAT_SEED is the seed of its first run, random if there is none.
 REPEAT_COUNT ?= 50
@@ -21,7 +22,8 @@ REPEAT_FILTER ?= Tree|Merg|Conflict|LostUpdate|Staleness|Unreadable|SaveVariant|
 REPEAT_SEED ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-jobs test test-repeat bench stress tsan lint format docs system-packages
+.PHONY: help demo demo-jobs test test-repeat bench stress stress-quick stress-red stress-tsan stress-asan soak tsan lint \
+	format docs system-packages
 
 help:
 	@echo "make demo     import this machine's Debian package index and answer questions about it"
@@ -29,7 +31,8 @@ help:
 	@echo "make test     run the tests"
 	@echo "make test-repeat  run the tests of contexts many times over, each time with other random numbers"
 	@echo "make bench    compare the framework with the raw SQLite C API"
-	@echo "make stress   let many contexts compete for the same objects, and check that nothing is lost"
+	@echo "make stress   try to make the framework lose, tear, deadlock, leak or crash, from two seeds, for about 5 minutes"
+	@echo "make stress-red, stress-tsan, stress-asan, soak HOURS=n   see Docs/Reliability.md"
 	@echo "make tsan     run the tests under the thread sanitizer"
 	@echo "make lint     check the form of the sources"
 	@echo "make format   put the sources into that form"
@@ -60,8 +63,33 @@ test-repeat: system-packages
 bench: system-packages
 	$(SWIFT) run -c release bench $(BENCH_ARGS)
 
+# A fixed seed, and one that the report prints.
 stress: system-packages
-	$(SWIFT) run -c release stress bank $(STRESS_ARGS)
+	$(SWIFT) build -c release --product stress
+	.build/release/stress all --seed 1 $(STRESS_ARGS)
+	.build/release/stress all --seed random $(STRESS_ARGS)
+
+# The same for a minute or two, of a debug build, whose checks are all on.
+stress-quick: system-packages
+	$(SWIFT) build --product stress
+	.build/debug/stress all --seed random --seconds 2.5 --floor 1 $(STRESS_ARGS)
+
+# Breaks something on purpose, again and again: each has to be caught.
+stress-red: system-packages
+	$(SWIFT) build --product stress
+	.build/debug/stress red
+
+stress-tsan: system-packages
+	$(SWIFT) build --product stress --sanitize=thread --scratch-path .build/tsan -Xswiftc -DSTRATA_TSAN
+	.build/tsan/debug/stress bank ring append anomalies nested converge cancel deadlock --seed random --floor 1 $(STRESS_ARGS)
+
+stress-asan: system-packages
+	$(SWIFT) build --product stress --sanitize=address --scratch-path .build/asan
+	.build/asan/debug/stress append nested cancel iofault hostile --seed random --floor 1 $(STRESS_ARGS)
+
+soak: system-packages
+	$(SWIFT) build -c release --product stress
+	.build/release/stress soak --seed random --seconds $$(( $(HOURS) * 3600 )) $(STRESS_ARGS)
 
 # A build of its own: every module has to be compiled for the sanitizer, with mutexes that it knows (see StrataLocks).
 # Random tests that stay on one thread run one of their ten seeds here: they take long under it, and it has nothing to see.

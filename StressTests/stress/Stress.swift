@@ -10,6 +10,7 @@ enum Stress {
                 arguments.removeFirst()
                 exit(try RedLane.run(Array(arguments)).rawValue)
             }
+            if arguments.first == "child" { try ChildRoles.run(Array(arguments.dropFirst())) }
             let options = try StressOptions.parse(arguments)
             if options.showsHelp {
                 say(StressOptions.help)

@@ -86,7 +86,14 @@ open class NSManagedObjectContext: NSObject, @unchecked Sendable {
 
     /// What the context is pinned to; `nil` if it sees the newest.
     final var generation: QueryGeneration? {
-        didSet { shared.withLock { [generation] in $0.generation = generation } }
+        didSet {
+            // What it was goes outside the lock, as a transaction may end with it.
+            let former = shared.withLock { [generation] shared in
+                defer { shared.generation = generation }
+                return shared.generation
+            }
+            _ = consume former
+        }
     }
     /// The same, on any thread.
     final var sharedGeneration: QueryGeneration? { shared.withLock { $0.generation } }

@@ -13,7 +13,7 @@ extension NSPersistentStoreCoordinator {
 }
 
 extension RowCache {
-    /// Forgets the rows that a batch has changed or deleted, as one step.
+    /// Forgets the rows that a batch has changed or deleted.
     ///
     /// Called by the batch that holds the store's writer, so that commits enter in their order. Of rows that nobody has
     /// listed the whole hierarchy is forgotten.
@@ -24,5 +24,7 @@ extension RowCache {
             keys[rows.layout.rootNumber, default: []].append(contentsOf: rows.keys)
         }
         for (root, keys) in keys { invalidate(keys, root: root) }
+        // A commit counts as one, also if no row that was there before has changed.
+        if keys.isEmpty, changes.unlistedRoots.isEmpty { invalidate(EmptyCollection(), root: 0) }
     }
 }

@@ -28,7 +28,6 @@ struct HistoryModel: Sendable {
     private init() {
         transaction = Self.entity(
             "Transaction",
-            NSPersistentHistoryTransaction.self,
             [
                 ("author", .stringAttributeType), ("bundleID", .stringAttributeType),
                 ("contextName", .stringAttributeType), ("processID", .stringAttributeType),
@@ -38,7 +37,6 @@ struct HistoryModel: Sendable {
         )
         change = Self.entity(
             "Change",
-            NSPersistentHistoryChange.self,
             [
                 ("changeID", .integer64AttributeType), ("changeType", .integer64AttributeType),
                 ("changedObjectID", .objectIDAttributeType), ("changedEntity", .stringAttributeType),
@@ -48,6 +46,7 @@ struct HistoryModel: Sendable {
         let (changes, owner) = (NSRelationshipDescription(), NSRelationshipDescription())
         changes.name = "changes"
         changes.destinationEntity = change
+        changes.maxCount = 0
         changes.inverseRelationship = owner
         owner.name = "transaction"
         owner.destinationEntity = transaction
@@ -62,7 +61,6 @@ struct HistoryModel: Sendable {
 
     private static func entity(
         _ name: String,
-        _ managedClass: AnyClass,
         _ attributes: [(String, NSAttributeType)]
     ) -> NSEntityDescription {
         let entity = NSEntityDescription()
@@ -71,6 +69,8 @@ struct HistoryModel: Sendable {
             let attribute = NSAttributeDescription()
             attribute.name = name
             attribute.attributeType = type
+            // No store could keep IDs.
+            attribute.isTransient = type == .objectIDAttributeType
             return attribute
         }
         return entity

@@ -248,10 +248,44 @@ extension NSManagedObject {
             for slot in layout.slots where !base.hasSameValue(as: old, in: slot) { merged.take(slot, from: old) }
             current = merged
             extras?.base = row
+            moveMemberships(from: base, to: row, own: old)
         } else if !flags.contains(.ownsRow) {
             current = row
         }
         if reloadsRelationships, !flags.contains(.inserted) { extras?.reloadRelationships() }
+    }
+
+    /// Lets the inverse relationships of what was moved here follow when others have moved the object too: what was changed about
+    /// them here counts as made upon the new row.
+    private func moveMemberships(from base: Row, to row: Row, own: Row) {
+        guard let context else { return }
+        for slot in layout.referenceSlots {
+            let (before, now, here) = (base.reference(slot), row.reference(slot), own.reference(slot))
+            guard before != now, here != before, let inverse = slot.relationship?.inverseRelationship, inverse.isToMany
+            else { continue }
+            // It has left the one already, and is in the other, or else has to leave that too.
+            if let before { context.registered(before, near: self)?.settleMember(self, inverse) }
+            guard let now, let owner = context.object(for: now, near: self) else { continue }
+            if here == now { owner.settleMember(self, inverse) } else { owner.noteAbsence(of: self, inverse) }
+        }
+    }
+
+    /// Forgets what was changed here about a member of a to-many relationship, which others have changed as well.
+    private func settleMember(_ member: NSManagedObject, _ relationship: NSRelationshipDescription) {
+        guard let index = layout.toMany(named: relationship.name)?.index else { return }
+        extras?.toMany[index]?.forgetChange(of: member.reference)
+    }
+
+    /// Notes that what others have made a member is none here.
+    private func noteAbsence(of member: NSManagedObject, _ relationship: NSRelationshipDescription) {
+        guard let slot = layout.toMany(named: relationship.name), let context else { return }
+        let extras = writableExtras
+        var state = extras.toMany[slot.index] ?? ToManyState(isOrdered: slot.isOrdered)
+        state.noteAbsence(of: member.reference)
+        extras.toMany[slot.index] = state
+        // A change of others' is no step of undo.
+        if flags.isDisjoint(with: [.inserted, .updated]) { flags.insert(.updated) }
+        context.list(self)
     }
 
     /// Replaces references to objects that have got their permanent keys.

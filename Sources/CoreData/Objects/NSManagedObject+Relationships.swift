@@ -133,6 +133,8 @@ extension NSManagedObject {
     }
 
     final func cacheCollection(_ value: Any, _ slot: ToManySlot) {
+        // What could not be loaded is not all.
+        guard extras?.toMany[slot.index]?.isFault == false else { return }
         extras?.toMany[slot.index]?.cached = value
     }
 

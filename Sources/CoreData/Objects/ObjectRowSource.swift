@@ -9,12 +9,17 @@ final class ObjectRowSource: BatchRowSource {
     private let store: OpenStore
     private let handler: (NSManagedObject) -> Bool
     private var object: NSManagedObject?
+    /// The to-one relationships, and which of them are to-one at the other end too.
+    private let references: [(slot: Slot, isOneToOne: Bool)]
     let count: Int? = nil
 
     init(_ layout: EntityLayout, _ store: OpenStore, handler: @escaping (NSManagedObject) -> Bool) {
         self.layout = layout
         self.store = store
         self.handler = handler
+        references = layout.referenceSlots.map { slot in
+            (slot, slot.relationship?.inverseRelationship.map { !$0.isToMany } ?? false)
+        }
     }
 
     deinit {
@@ -47,15 +52,11 @@ final class ObjectRowSource: BatchRowSource {
     }
 
     private func requireDestinations(_ row: Row) throws {
-        for slot in layout.referenceSlots {
-            guard let reference = row.reference(slot) else { continue }
+        for (slot, isOneToOne) in references {
+            guard let reference = row.reference(slot), isOneToOne || reference.key <= 0 else { continue }
             let values = BatchValues(layout, action: "A batch insert", store: store)
             try values.requireNoSecondColumn(slot)
-            guard reference.key > 0 else {
-                throw values.refused(
-                    "cannot set \"\(slot.name)\" to an object that is not saved: no row can lead to it."
-                )
-            }
+            throw values.refused("cannot set \"\(slot.name)\" to an object that is not saved: no row can lead to it.")
         }
     }
 }

@@ -72,6 +72,20 @@ struct ToManyState {
         cached = nil
     }
 
+    /// Forgets what was changed about a member; the others are read anew.
+    mutating func forgetChange(of member: ObjectReference) {
+        added.remove(member)
+        removed.remove(member)
+        turnIntoFault()
+    }
+
+    /// Notes that what somebody else has made a member is none here; the others are read anew.
+    mutating func noteAbsence(of member: ObjectReference) {
+        turnIntoFault()
+        added.remove(member)
+        removed.insert(member)
+    }
+
     /// Forgets the changes as well.
     mutating func discardChanges() {
         guard hasChanges else { return }

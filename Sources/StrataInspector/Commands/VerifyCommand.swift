@@ -3,7 +3,7 @@ import CoreData
 /// Checks a store.
 enum VerifyCommand: Command {
     static let name = "verify"
-    static let summary = "Checks a store against its model and itself; lists what is wrong and exits with 1."
+    static let summary = "Checks a store against its model, its history and itself; lists what is wrong, and exits 1."
     static let options: [Option] = [.store, .model]
 
     static func run(_ arguments: Arguments, print: (String) -> Void) throws -> ExitCode {

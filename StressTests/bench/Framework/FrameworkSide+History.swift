@@ -26,7 +26,7 @@ extension FrameworkSide {
     ) throws -> Sample {
         let path = folder + "/history-\(keepsHistory).sqlite"
         defer { removeDatabase(at: path) }
-        let stack = try Stack(path, model, keepsHistory ? [NSPersistentHistoryTrackingKey: true] : nil)
+        let stack = try Stack(path, model, options: keepsHistory ? [NSPersistentHistoryTrackingKey: true] : nil)
         defer { stack.close() }
         return try work(stack)
     }

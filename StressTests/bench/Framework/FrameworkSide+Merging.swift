@@ -9,21 +9,20 @@ extension FrameworkSide {
             return context
         }
         let held = try contexts.map { context in try context.performAndWait { try loaded(context, scale: scale) } }
-        let saved = PostedNotification()
+        // Written on the thread that saves, inside of `save()`.
+        nonisolated(unsafe) var saved: Notification?
         let writer = stack.context
         let token = NotificationCenter.default.addObserver(
             forName: .NSManagedObjectContextDidSave,
             object: writer,
             queue: nil
-        ) { notification in
-            saved.notification = notification
-        }
+        ) { saved = $0 }
         try writer.performAndWait {
             for venue in try loaded(writer, scale: scale) { venue.price = venue.price & 0x3FFF + 1 }
             try writer.save()
         }
         NotificationCenter.default.removeObserver(token)
-        guard let notification = saved.notification else { throw BenchError("The save posted nothing") }
+        guard let notification = saved else { throw BenchError("The save posted nothing") }
 
         let clock = ContinuousClock()
         let start = clock.now
@@ -43,10 +42,4 @@ extension FrameworkSide {
         request.returnsObjectsAsFaults = false
         return try context.fetch(request)
     }
-}
-
-/// What a save has posted.
-private final class PostedNotification: @unchecked Sendable {
-    // @unchecked Sendable: it is written during the save and read afterwards, both by the thread that waits for the save.
-    var notification: Notification?
 }

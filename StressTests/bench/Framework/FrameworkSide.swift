@@ -12,10 +12,10 @@ enum FrameworkSide: Side {
     }
 
     static func run(_ workload: Workload, in folder: String, scale: Scale) throws -> Sample {
-        if workload == .remoteChange { return try remoteChanges(in: folder) }
-        if workload == .jobQueue { return try doJobs(in: folder, count: scale.jobs) }
         if workload == .insertHistory { return try insertKeepingHistory(true, in: folder, scale: scale) }
         if workload == .changeHistory { return try changeKeepingHistory(true, in: folder, scale: scale) }
+        if workload == .remoteChange { return try remoteChanges(in: folder) }
+        if workload == .jobQueue { return try doJobs(in: folder, count: scale.jobs) }
         guard !workload.startsEmpty else {
             let path = folder + "/framework-new.sqlite"
             defer { removeDatabase(at: path) }
@@ -53,7 +53,7 @@ enum FrameworkSide: Side {
         let store: NSPersistentStore
         let context: NSManagedObjectContext
 
-        init(_ path: String, _ model: NSManagedObjectModel, _ options: [AnyHashable: Any]? = nil) throws {
+        init(_ path: String, _ model: NSManagedObjectModel, options: [AnyHashable: Any]? = nil) throws {
             coordinator = NSPersistentStoreCoordinator(managedObjectModel: model)
             store = try coordinator.addPersistentStore(
                 type: .sqlite,

@@ -15,13 +15,13 @@ enum Workload: String, CaseIterable {
     case readProperties = "read"
     case writeProperties = "write"
     case aggregate = "W11"
-    case remoteChange = "W19"
-    case jobQueue = "W20"
     case insertHistory = "W18"
     case changeHistory = "W18b"
     case batchUpdate = "W7"
     case batchDelete = "W8"
     case batchInsert = "W9"
+    case remoteChange = "W19"
+    case jobQueue = "W20"
 
     var name: String { rawValue }
 
@@ -42,13 +42,13 @@ enum Workload: String, CaseIterable {
         case .readProperties: "read typed properties of 1,000 objects in memory"
         case .writeProperties: "write typed properties of 1,000 changed objects in memory"
         case .aggregate: "sum and count of all rows, then of each city's"
-        case .remoteChange: "from a commit in one process to the changed object in another, 100 times"
-        case .jobQueue: "jobs of a queue, claimed and done by three processes"
         case .insertHistory: "insert all rows, a save each 100, with a history; against without"
         case .changeHistory: "load, change and save 10,000 rows with a history; against without"
         case .batchUpdate: "batch update of all rows"
         case .batchDelete: "batch delete of half of the rows"
         case .batchInsert: "batch insert of all rows"
+        case .remoteChange: "from a commit in one process to the changed object in another, 100 times"
+        case .jobQueue: "jobs of a queue, claimed and done by three processes"
         }
     }
 
@@ -69,19 +69,20 @@ enum Workload: String, CaseIterable {
         case .openContext: .eachOverRaw(nanoseconds: 20_000)
         case .readProperties, .writeProperties: .each(nanoseconds: 10)
         case .aggregate: .ratio(1.05)
-        case .remoteChange: .each(nanoseconds: 10_000_000)
-        case .jobQueue: .ratio(4)
         case .insertHistory, .changeHistory: .ratio(1.5)
         case .batchUpdate, .batchDelete: .ratio(1.1)
         case .batchInsert: .ratio(1.2)
+        case .remoteChange: .each(nanoseconds: 10_000_000)
+        case .jobQueue: .ratio(4)
         }
     }
 
     /// Whether the work starts from an empty database.
     var startsEmpty: Bool {
         switch self {
-        case .remoteChange, .jobQueue: true
-        case .insert, .insertInBatches, .insertHistory, .changeHistory, .batchDelete, .batchInsert: true
+        case .insert, .insertInBatches, .insertHistory, .changeHistory, .batchDelete, .batchInsert, .remoteChange,
+            .jobQueue:
+            true
         default: false
         }
     }
@@ -111,9 +112,9 @@ struct Scale {
     static let venuesPerBatch = 100
     static let changesPerChildSave = 100
     static let childSaves = 200
+    static let mergingContexts = 8
     static let remoteChanges = 100
     var jobs: Int { min(2000, venues) }
-    static let mergingContexts = 8
     /// The objects in memory whose properties are read and written.
     var held: Int { min(1000, venues) }
     /// How often all objects are visited, how often the properties are read or written at each visit, and how many.
@@ -125,9 +126,9 @@ struct Scale {
     func operations(of workload: Workload) -> Int? {
         switch workload {
         case .openContext: lookups
+        case .mergeSave: changes * Self.mergingContexts
         case .remoteChange: Self.remoteChanges
         case .jobQueue: jobs
-        case .mergeSave: changes * Self.mergingContexts
         case .readProperties, .writeProperties: held * Self.rounds * Self.repetitions * Self.properties
         default: nil
         }

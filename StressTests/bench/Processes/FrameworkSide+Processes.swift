@@ -15,7 +15,7 @@ extension FrameworkSide {
     static func remoteChanges(in folder: String) throws -> Sample {
         let path = clockPath(folder)
         defer { removeDatabase(at: path) }
-        let stack = try Stack(path, model, sharing)
+        let stack = try Stack(path, model, options: sharing)
         defer { stack.close() }
         let context = stack.context
         let venue = try context.performAndWait {
@@ -51,7 +51,7 @@ extension FrameworkSide {
     }
 
     static func writeWhenAsked(in folder: String) throws {
-        let stack = try Stack(clockPath(folder), model, sharing)
+        let stack = try Stack(clockPath(folder), model, options: sharing)
         let context = stack.context
         let venue = try context.performAndWait {
             Unchecked(try context.fetch(NSFetchRequest<Venue>(entityName: "Venue")).first)

@@ -42,3 +42,19 @@ final class Child {
         return process.terminationReason == .exit ? process.terminationStatus : -process.terminationStatus
     }
 }
+
+/// What this program does when another one of its processes has started it.
+enum ChildRoles {
+    /// Plays a role to its end.
+    ///
+    /// - Parameter arguments: The role, and what it needs to know.
+    /// - Throws: What the role meets that it should not.
+    static func run(_ arguments: [String]) throws -> Never {
+        switch arguments.first {
+        case "crash": try CrashChild.run(Array(arguments.dropFirst()))
+        case "processes": try ProcessesChild.run(Array(arguments.dropFirst()))
+        default: throw StressError("there is no role \(arguments.first ?? "without a name")")
+        }
+        exit(StressExit.clean.rawValue)
+    }
+}

@@ -78,7 +78,9 @@ struct CycleChecker {
                 }
                 let others = Array(list.dropLast(mine.count))
                 if let before = foreign[key], before != others {
-                    findings.append("fuzzy read: transaction \(number) saw list \(key) change from \(before.count) to \(others.count) elements: \(transaction.summary)")
+                    findings.append(
+                        "fuzzy read: transaction \(number) saw list \(key) change from \(before.count) to \(others.count) elements: \(transaction.summary)"
+                    )
                 }
                 foreign[key] = others
                 checkRead(number, key, others)
@@ -129,7 +131,9 @@ struct CycleChecker {
     private mutating func judge() {
         let all = { (_: Int) in true }
         let dirty = components(all) { $0 == .writeWrite }
-        for cycle in dirty { findings.append("dirty write: a cycle of \(cycle.count) transactions, \(cycle.prefix(5))") }
+        for cycle in dirty {
+            findings.append("dirty write: a cycle of \(cycle.count) transactions, \(cycle.prefix(5))")
+        }
         let circular = components(all) { $0 != .readWrite }
         if dirty.isEmpty {
             for cycle in circular {

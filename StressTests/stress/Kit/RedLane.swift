@@ -16,7 +16,8 @@ enum RedLane {
                     [scenario.name, "--sabotage", sabotage.name, "--seconds", "4", "--stall", "3"]
                         + (scenario.stores.contains(.sqlite) ? ["--store", "sqlite"] : [])
                 )
-                let isCaught = status == sabotage.exit.rawValue && text.contains(sabotage.sign)
+                let isCaught =
+                    (sabotage.exit.map { status == $0.rawValue } ?? (status < 0)) && text.contains(sabotage.sign)
                 let verdict = isCaught ? "caught (\(sabotage.sign))" : "MISSED, exit \(status): \(text)"
                 say("red \(scenario.name) \(sabotage.name): \(verdict)")
                 if !isCaught { missed += 1 }

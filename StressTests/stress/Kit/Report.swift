@@ -63,9 +63,9 @@ struct Report {
 
     static var build: String {
         #if DEBUG
-            "debug"
+        "debug"
         #else
-            "release"
+        "release"
         #endif
     }
 }

@@ -73,6 +73,9 @@ final class Run: Sendable {
 
     func count(_ name: String, _ number: Int = 1) { sum.withLock { $0.count(name, number) } }
 
+    /// What a figure is so far.
+    func figure(_ name: String) -> Int { sum.withLock { $0[name] } }
+
     func add(_ tally: Tally) { sum.withLock { $0.add(tally) } }
 
     // MARK: - Stores

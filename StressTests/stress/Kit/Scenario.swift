@@ -32,7 +32,8 @@ extension Scenario {
 
 /// All scenarios, in the order in which `stress all` runs them.
 let allScenarios: [any Scenario.Type] = [
-    Bank.self, Ring.self, Append.self, Anomalies.self,
+    Bank.self, Ring.self, Append.self, Anomalies.self, Interleave.self, Nested.self, Converge.self, Deadlock.self,
+    Cancel.self, Crash.self, Processes.self, Soak.self, Hostile.self, IOFault.self,
 ]
 
 /// An option of a scenario, a whole number.
@@ -49,12 +50,12 @@ struct Knob: Equatable {
 /// A guard that can be switched off.
 struct Sabotage: Equatable {
     let name: String
-    /// How the run must end.
-    let exit: StressExit
+    /// How the run must end; `nil` for a stop of the program.
+    let exit: StressExit?
     /// A text that the first finding must contain, so that it is caught for the right reason.
     let sign: String
 
-    init(_ name: String, _ sign: String, exit: StressExit = .anomaly) {
+    init(_ name: String, _ sign: String, exit: StressExit? = .anomaly) {
         (self.name, self.sign, self.exit) = (name, sign, exit)
     }
 }

@@ -30,7 +30,9 @@ enum Anomalies: Scenario {
         Mode(name: "siblings, error policy", isTree: true, parentPolicy: .error),
     ]
 
-    /// What happens in some order of the steps: the published table. Whatever a mode does not name is prevented.
+    /// What happens in some order of the steps: the published table.
+    ///
+    /// Whatever a mode does not name is prevented.
     private static let happening: [String: Set<String>] = [
         "error policy": ["PMP", "G-single", "G2-item", "G2"],
         "error, detecting": ["PMP", "G-single", "G2"],

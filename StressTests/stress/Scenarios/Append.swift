@@ -1,8 +1,9 @@
 import CoreData
 import Synchronization
 
-/// Units of work append unique numbers to lists and read lists. What they read tells who was before whom, and the
-/// history must be one that the isolation promised can have.
+/// Units of work append unique numbers to lists and read lists.
+///
+/// What they read tells who was before whom, and the history must be one that the isolation promised can have.
 enum Append: Scenario {
     static let name = "append"
     static let summary = "appends to lists and reads them; the history must have no forbidden cycle"

@@ -47,7 +47,7 @@ enum Ring: Scenario {
                     try context.performAndWait {
                         guard let a = try context.existingObject(with: start) as? Account, let b = a.next,
                             let c = b.next, let d = c.next, Set([a, b, c, d]).count == 4
-                        // Read at different times, which is allowed: the save would find out.
+                            // Read at different times, which is allowed: the save would find out.
                         else { return context.reset() }
                         a.next = c
                         c.next = b

@@ -31,7 +31,7 @@ final class SlowOperationTests {
         let stack = try Stack(.sqlite)
         try stack.storeCities((1...100).map { "City \($0)" })
         let id = try stack.storeCity("Porto")
-        let context = stack.context("counting")
+        let context = stack.context("counting slowly")
         listen(.zero)
         try context.performAndWait {
             _ = try context.fetch(citiesByName())
@@ -39,7 +39,7 @@ final class SlowOperationTests {
             _ = try context.get(id, City.self).venues.count
         }
         await context.perform { City(context: context).name = "Faro" }
-        let operations = told("counting")
+        let operations = told("counting slowly")
         #expect(operations.map(\.kind) == [.performAndWait, .perform])
         let first = try #require(operations.first)
         #expect(first.rows == 101)

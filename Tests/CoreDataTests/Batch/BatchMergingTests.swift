@@ -142,6 +142,9 @@ struct BatchMergingTests {
                 sectionNameKeyPath: nil,
                 cacheName: nil
             )
+            // Results follow while somebody is told.
+            let listener = Listener()
+            controller.delegate = listener
             try controller.performFetch()
             func names() -> [String] { controller.fetchedObjects?.compactMap(\.name) ?? [] }
             #expect(names() == ["v0", "v1", "v2"])
@@ -154,6 +157,7 @@ struct BatchMergingTests {
             #expect(names() == ["a", "v0", "v2", "z"])
             try context.execute(NSBatchDeleteRequest("Venue", "name == 'v0'"))
             #expect(names() == ["a", "v2", "z"])
+            withExtendedLifetime(listener) {}
         }
         // The commits in between may have come as one.
         #expect(try await live.next() != nil)
@@ -180,3 +184,6 @@ struct BatchMergingTests {
         child.performAndWait { #expect(venue.value.price == 3) }
     }
 }
+
+/// Is told, and does nothing.
+private final class Listener: NSObject, NSFetchedResultsControllerDelegate {}

@@ -256,6 +256,33 @@ struct BatchUpdateTests {
     }
 
     @Test(arguments: StoreKind.allCases)
+    func `rows may take unique values that others give up in the same update`(_ kind: StoreKind) throws {
+        let entity = GuideModel.entity("Seat", NSManagedObject.self)
+        entity.properties = [GuideModel.attribute("number", .integer32), GuideModel.attribute("name", .string)]
+        entity.uniquenessConstraints = [["number"]]
+        let model = NSManagedObjectModel()
+        model.entities = [entity]
+        let stack = try Stack(kind, model: model)
+        try stack.execute(
+            NSBatchInsertRequest(entityName: "Seat", objects: (1...9).map { ["number": $0, "name": "s\($0)"] })
+        )
+        let request = NSBatchUpdateRequest(entityName: "Seat")
+        request.predicate = NSPredicate(format: "number > 3")
+        request.propertiesToUpdate = ["number": NSExpression(format: "number + 1")]
+        request.resultType = .updatedObjectIDsResultType
+        #expect((try stack.execute(request).value as? [NSManagedObjectID])?.count == 6)
+        func numbers() throws -> [Int] {
+            try stack.all(NSManagedObject.self) { "\($0.value(forKey: "number") ?? "")" }.compactMap { Int($0) }
+                .sorted()
+        }
+        #expect(try numbers() == [1, 2, 3, 5, 6, 7, 8, 9, 10])
+        request.propertiesToUpdate = ["number": NSExpression(format: "number - 2")]
+        let error = #expect(throws: CocoaError.self) { try stack.execute(request) }
+        #expect(error?.code == .managedObjectConstraintMerge)
+        #expect(try numbers() == [1, 2, 3, 5, 6, 7, 8, 9, 10])
+    }
+
+    @Test(arguments: StoreKind.allCases)
     func `CS-174 saves and unknown requests are refused`(_ kind: StoreKind) throws {
         let stack = try Stack(kind)
         let save = NSSaveChangesRequest(inserted: [], updated: [], deleted: [], locked: nil)

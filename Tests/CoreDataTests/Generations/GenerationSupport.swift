@@ -8,13 +8,6 @@ extension NSManagedObjectContext {
 
     /// Runs a block that may throw, which expectations do not show the compiler, inside the scope.
     func inside<Result>(_ body: () throws -> Result) throws -> Result { try performAndWait(body) }
-
-    /// Forgets all objects but stays pinned to the same version.
-    func resetKeepingPin() throws {
-        let token = queryGenerationToken
-        reset()
-        try setQueryGenerationFrom(token)
-    }
 }
 
 extension Stack {
@@ -62,17 +55,4 @@ extension Stack {
         }
         return context
     }
-}
-
-/// Carries an object out of its context's scope, to be used in another block of the same context.
-struct Held<Object: NSManagedObject>: @unchecked Sendable {
-    // @unchecked Sendable: the object is touched inside its context's scope only.
-    let object: Object
-
-    init(_ object: Object) { self.object = object }
-}
-
-/// An object as one of a class.
-func typed<Object: NSManagedObject>(_ object: NSManagedObject, as type: Object.Type) throws -> Object {
-    try typed(object)
 }

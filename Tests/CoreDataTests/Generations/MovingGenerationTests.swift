@@ -94,6 +94,31 @@ struct MovingGenerationTests {
         #expect(try stack.read(id, City.self) { "\($0.name) \($0.population)" } == "mine 2")
     }
 
+    @Test func `CS-184: batch requests do not move the context that runs them`() throws {
+        let stack = try Stack(.sqlite)
+        try stack.storeCities(["A", "B"])
+        let context = try stack.pinnedContext()
+        try context.inside { () throws in
+            let token = context.queryGenerationToken
+            let update = NSBatchUpdateRequest(entityName: "City")
+            update.propertiesToUpdate = ["population": 7]
+            update.resultType = .updatedObjectIDsResultType
+            let result = try context.execute(update) as? NSBatchUpdateResult
+            let ids = try #require(result?.result as? [NSManagedObjectID])
+            #expect(ids.count == 2)
+            let insert = NSBatchInsertRequest(entityName: "City", objects: [["name": "C"]])
+            try context.execute(insert)
+            let delete = NSBatchDeleteRequest(objectIDs: [ids[0]])
+            try context.execute(delete)
+            #expect(context.queryGenerationToken == token)
+            #expect(try context.fetch(citiesByName()).map(\.population) == [1, 2])
+            // To see what they have done, merge it.
+            NSManagedObjectContext.mergeChanges(fromRemoteContextSave: [NSUpdatedObjectIDsKey: ids], into: [context])
+            #expect(context.queryGenerationToken != token)
+            #expect(try context.storedCityNames() == ["B", "C"])
+        }
+    }
+
     @Test func `CS-186: moving on does not change what is realised, until it is refreshed`() throws {
         let stack = try Stack(.sqlite)
         let id = try stack.storeCity("A", population: 1)
@@ -117,7 +142,7 @@ struct MovingGenerationTests {
         let city = try context.inside { () throws in
             let city = try context.get(id, City.self)
             #expect(city.population == 1)
-            return Held(city)
+            return UncheckedBox(city)
         }
         let writer = stack.context("writer")
         let saved = Mutex<Notification?>(nil)
@@ -140,7 +165,7 @@ struct MovingGenerationTests {
             let before = context.queryGenerationToken
             #expect(try context.storedCityNames() == ["A"])
             context.mergeChanges(fromContextDidSave: notification)
-            #expect(city.object.population == 2)
+            #expect(city.value.population == 2)
             #expect(try context.storedCityNames() == ["A", "B"])
             #expect(context.queryGenerationToken != nil && context.queryGenerationToken != before)
         }
@@ -158,16 +183,16 @@ struct MovingGenerationTests {
         let stack = try Stack(.sqlite)
         let id = try stack.storeCity("A", population: 1)
         let context = try stack.pinnedContext()
-        context.automaticallyMergesChangesFromParent = true
         let city = try context.inside { () throws in
+            context.automaticallyMergesChangesFromParent = true
             let city = try context.get(id, City.self)
             #expect(city.population == 1)
-            return Held(city)
+            return UncheckedBox(city)
         }
         try stack.change(id, City.self) { city, _ in city.population = 2 }
         // Merges are enqueued in the order of the saves, before this.
         try await context.perform { () throws in
-            #expect(city.object.population == 2)
+            #expect(city.value.population == 2)
             #expect(context.queryGenerationToken != nil)
             #expect(try context.storedCityNames() == ["A"])
         }
@@ -177,28 +202,29 @@ struct MovingGenerationTests {
         let stack = try Stack(.sqlite)
         _ = try stack.storeCity("A")
         let context = try stack.pinnedContext()
-        let controller = try context.inside { () throws in
+        // Without a delegate the controller would not follow.
+        let box = try context.inside { () throws in
             let controller = NSFetchedResultsController(
                 fetchRequest: citiesByName(),
                 managedObjectContext: context,
                 sectionNameKeyPath: nil,
                 cacheName: nil
             )
-            try controller.performFetch()
-            return UncheckedBox(controller)
+            let recorder = ResultsRecorder()
+            try recorder.start(controller)
+            return UncheckedBox((controller: controller, recorder: recorder))
         }
         _ = try stack.storeCity("B")
         try await context.perform { () throws in
-            try controller.value.performFetch()
-            #expect(controller.value.fetchedObjects?.map(\.name) == ["A"])
+            try box.value.controller.performFetch()
+            #expect(box.value.controller.fetchedObjects?.map(\.name) == ["A"])
             context.automaticallyMergesChangesFromParent = true
         }
         _ = try stack.storeCity("C")
         try await context.perform { () throws in
-            // B was saved before the context followed, so nobody has told of it.
-            #expect(controller.value.fetchedObjects?.map(\.name) == ["A", "C"])
-            try controller.value.performFetch()
-            #expect(controller.value.fetchedObjects?.map(\.name) == ["A", "B", "C"])
+            #expect(box.value.controller.fetchedObjects?.map(\.name).contains("C") == true)
+            try box.value.controller.performFetch()
+            #expect(box.value.controller.fetchedObjects?.map(\.name) == ["A", "B", "C"])
         }
     }
 

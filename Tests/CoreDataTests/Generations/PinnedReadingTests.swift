@@ -33,7 +33,7 @@ struct PinnedReadingTests {
         }
         _ = try stack.storeCity("Braga", population: 3)
         try reader.inside { () throws in
-            let fault = try typed(reader.object(with: porto), as: City.self)
+            let fault: City = try typed(reader.object(with: porto))
             #expect(fault.isFault)
             #expect(fault.name == "Porto")
             #expect(fault.population == 1)
@@ -51,17 +51,17 @@ struct PinnedReadingTests {
         let stack = try Stack(.sqlite)
         let (city, venue) = try stack.storeCityWithVenues()
         let reader = try stack.pinnedContext()
-        let held = try reader.inside { () throws in Held(try reader.get(venue, Venue.self)) }
+        let held = try reader.inside { () throws in UncheckedBox(try reader.get(venue, Venue.self)) }
         try stack.delete(venue)
         try stack.delete(city)
         try reader.inside { () throws in
-            #expect(held.object.isFault)
-            #expect(held.object.name == "First")
-            #expect(held.object.city?.name == "Porto")
-            #expect(held.object.photos.map(\.title) == ["1", "2"])
-            #expect(!held.object.isDeleted)
-            reader.refresh(held.object, mergeChanges: false)
-            #expect(held.object.name == "First")
+            #expect(held.value.isFault)
+            #expect(held.value.name == "First")
+            #expect(held.value.city?.name == "Porto")
+            #expect(held.value.photos.map(\.title) == ["1", "2"])
+            #expect(!held.value.isDeleted)
+            reader.refresh(held.value, mergeChanges: false)
+            #expect(held.value.name == "First")
             let existing = try reader.existingObject(with: city)
             #expect(!existing.isFault)
         }

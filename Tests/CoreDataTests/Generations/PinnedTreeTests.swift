@@ -57,7 +57,7 @@ struct PinnedTreeTests {
             City(context: child).name = "B"
             try child.save()
             #expect(try child.storedCityNames() == ["A", "B"])
-            return Held(try child.get(id, City.self))
+            return UncheckedBox(try child.get(id, City.self))
         }
         let token = root.performAndWait { root.queryGenerationToken }
         try root.inside { () throws in
@@ -68,8 +68,8 @@ struct PinnedTreeTests {
             try root.save()
         }
         try child.inside { () throws in
-            child.refresh(city.object, mergeChanges: false)
-            #expect(city.object.population == 2)
+            child.refresh(city.value, mergeChanges: false)
+            #expect(city.value.population == 2)
             #expect(try child.storedCityNames() == ["A", "C"])
         }
     }

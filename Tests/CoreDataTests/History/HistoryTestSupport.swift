@@ -84,6 +84,11 @@ extension Stack {
         }
     }
 
+    /// What a check of the file finds wrong.
+    func verificationProblems() throws -> [String] {
+        try StoreVerifier(storeURL: storeURL, model: HistoryModels.guide()).problems()
+    }
+
     /// Runs SQL on the file, beside the framework.
     func sql(_ text: String) throws { try Connection(path: storeURL.path, access: .readWrite).execute(text) }
 

@@ -1,7 +1,6 @@
+import CoreData
 import TestSupport
 import Testing
-
-@testable import CoreData
 
 @Suite("Checking a store's history")
 struct HistoryVerificationTests {
@@ -26,9 +25,7 @@ struct HistoryVerificationTests {
         try stack.change(venues[1], Venue.self) { venue, context in context.delete(venue) }
     }
 
-    private func problems() throws -> [String] {
-        try StoreVerifier(storeURL: stack.storeURL, model: HistoryModels.guide()).problems()
-    }
+    private func problems() throws -> [String] { try stack.verificationProblems() }
 
     @Test
     func `a history that leads to the rows is sound, whole or purged`() throws {
@@ -71,6 +68,6 @@ struct HistoryVerificationTests {
         let found = try #require(older.coordinator.managedObjectID(forURIRepresentation: id.uriRepresentation()))
         try older.change(found, City.self) { city, _ in city.name = "new" }
         try older.saveCity()
-        #expect(try StoreVerifier(storeURL: older.storeURL, model: HistoryModels.guide()).problems() == [])
+        #expect(try older.verificationProblems() == [])
     }
 }

@@ -39,11 +39,12 @@ struct SharedStore: Codable, Sendable {
         }
     }
 
-    /// Waits for a signal of another process; ends this one if it does not come within a minute.
+    /// Waits for a signal of another process; ends this one if it does not come within twenty minutes: in a run of
+    /// all tests the step that gives it may have to wait for thousands of others.
     func wait(for name: String) {
         withPipe(name) { pipe in
             var entry = pollfd(fd: pipe, events: Int16(POLLIN), revents: 0)
-            guard poll(&entry, 1, 60_000) == 1 else { fatalError("the signal \(name) never came") }
+            guard poll(&entry, 1, 1_200_000) == 1 else { fatalError("the signal \(name) never came") }
             var byte: UInt8 = 0
             _ = read(pipe, &byte, 1)
         }

@@ -6,7 +6,8 @@ import Testing
 @Suite("One-to-one relationships whose sides were read at different times")
 struct OneToOneTests {
     /// A venue with a licence, and one without.
-    private func store(_ stack: Stack) throws -> (venue: NSManagedObjectID, other: NSManagedObjectID, NSManagedObjectID) {
+    private func store(_ stack: Stack) throws -> (venue: NSManagedObjectID, other: NSManagedObjectID, NSManagedObjectID)
+    {
         let context = stack.context()
         return try context.performAndWait {
             let venue = Venue(context: context)

@@ -43,8 +43,7 @@ struct StoreStatementTests {
         }
     }
 
-    @Test func `CS-213 several contexts read at once while one writes, as many as the pool's option says`() async throws
-    {
+    @Test func `CS-213 several contexts read at once while one writes, as many as the pool's option says`() throws {
         let stack = try Stack(
             .sqlite,
             model: GuideModel.make(),
@@ -56,30 +55,35 @@ struct StoreStatementTests {
         #expect(pool.options.maximumReaders == 3)
         // Two readers and the writer are inside SQLite at the same moment: each waits there for the others.
         let meeting = Meeting(3)
+        struct Undo: Error {}
         let writer: @Sendable () throws -> Void = {
             try pool.write { connection in
                 try connection.execute("DELETE FROM ZVENUE")
                 #expect(meeting.attend())
-                struct Undo: Error {}
                 throw Undo()
             }
         }
-        await withTaskGroup(of: Void.self) { group in
-            group.addTask { #expect(throws: (any Error).self) { try writer() } }
-            for _ in 0..<2 {
-                group.addTask {
-                    do {
-                        try pool.read { connection in
-                            let statement = try connection.statement("SELECT COUNT(*) FROM ZVENUE")
-                            #expect(try statement.step())
-                            #expect(meeting.attend())
-                        }
-                    } catch {
-                        Issue.record(error)
-                    }
-                }
+        let reader: @Sendable () throws -> Void = {
+            try pool.read { connection in
+                let statement = try connection.statement("SELECT COUNT(*) FROM ZVENUE")
+                defer { statement.reset() }
+                #expect(try statement.step())
+                #expect(meeting.attend())
             }
         }
+        let threads = DispatchGroup()
+        for (number, work) in [writer, reader, reader].enumerated() {
+            threads.enter()
+            Thread {
+                defer { threads.leave() }
+                if number == 0 {
+                    #expect(throws: Undo.self, performing: work)
+                } else {
+                    #expect(throws: Never.self, performing: work)
+                }
+            }.start()
+        }
+        threads.wait()
         #expect(try stack.count("Venue") == 3)
     }
 
@@ -200,7 +204,7 @@ struct StoreStatementTests {
         let before = try inode()
         let source = try Stack(.sqlite)
         _ = try source.storeCity("new")
-        // Somebody has a read transaction open, and sees the old contents to its end.
+        // Somebody has a read transaction open, whose lock is respected.
         let reader = try Connection(path: url.path, access: .readOnly)
         try reader.execute("BEGIN")
         func count() throws -> Int64 {
@@ -212,9 +216,19 @@ struct StoreStatementTests {
         #expect(try count() == 1)
         try stack.coordinator.remove(try #require(stack.coordinator.persistentStores.first))
         let free = NSPersistentStoreCoordinator(managedObjectModel: GuideModel.make())
-        try free.replacePersistentStore(at: url, withPersistentStoreFrom: source.storeURL, type: .sqlite)
+        func replace() throws {
+            try free.replacePersistentStore(
+                at: url,
+                withPersistentStoreFrom: source.storeURL,
+                sourceOptions: [NSPersistentStoreTimeoutOption: 1],
+                type: .sqlite
+            )
+        }
+        let error = #expect(throws: CocoaError.self) { try replace() }
+        #expect(error?.code == .persistentStoreTimeout)
         #expect(try count() == 1)
         try reader.execute("COMMIT")
+        try replace()
         #expect(try inode() == before)
         let opened = try free.addPersistentStore(type: .sqlite, at: url)
         let context = NSManagedObjectContext(.privateQueue)

@@ -18,7 +18,7 @@ extension NSManagedObjectContext {
                 ), !object.isFault
             else { continue }
             let root = change.layout.rootNumber
-            let isCached = change.store.cache.row(change.key, root: root) != nil
+            let isCached = (try? seen(change.store))?.cache.row(change.key, root: root) != nil
             if isFirst, isCached { return }
             isFirst = false
             guard !isCached else { continue }

@@ -15,6 +15,8 @@ struct ChildSave {
     private var inserted: [(object: NSManagedObject, known: NSManagedObject?)] = []
     private var updated: [Pair] = []
     private var deleted: [Pair] = []
+    /// The parent's objects of `deleted`.
+    private var deletedTargets: Set<ObjectIdentifier> = []
     /// Objects that the parent does not have any more, though the child has changed or deleted them.
     private(set) var lost: [NSManagedObject] = []
     /// The members of ordered relationships that were changed, by the object and the relationship's index.
@@ -42,6 +44,7 @@ struct ChildSave {
                     continue
                 }
                 deleted.append(Pair(object: object, target: target, changed: SlotSet()))
+                deletedTargets.insert(ObjectIdentifier(target))
             } else if flags.contains(.inserted) {
                 try keepOrders(of: object)
                 inserted.append((object, parent.registeredForChild(object)))
@@ -222,10 +225,12 @@ struct ChildSave {
         for slot in target.layout.toMany where !slot.isTransient {
             guard let state = extras.toMany[slot.index], state.hasChanges else { continue }
             if slot.isOrdered { _ = target.loadedMembers(slot) }
-            for case let member? in state.removed.map({ resolved($0, near: target) }) {
+            for case let member? in state.removed.map({ resolved($0, near: target) })
+            where belongs(member, to: target, slot) != true {
                 target.changeToMany(slot) { $0.remove(member) }
             }
-            for case let member? in state.addedInOrder.map({ resolved($0, near: target) }) {
+            for case let member? in state.addedInOrder.map({ resolved($0, near: target) })
+            where belongs(member, to: target, slot) != false {
                 target.changeToMany(slot) { $0.add(member) }
             }
             let name = OrderName(object: ObjectIdentifier(pair.object), index: slot.index)
@@ -237,6 +242,18 @@ struct ChildSave {
             let wanted = order.filter(members.contains) + content.filter { !known.contains($0) }
             target.changeToMany(slot) { $0.reorder(wanted) }
         }
+    }
+
+    /// Whether a member's to-one relationship, which has been taken over, leads to the owner; `nil` where none tells.
+    ///
+    /// Siblings may have moved the member meanwhile. A member that the child has deleted belongs to nobody.
+    private func belongs(_ member: ObjectReference, to owner: NSManagedObject, _ slot: ToManySlot) -> Bool? {
+        guard let inverse = slot.relationship.inverseRelationship, !inverse.isToMany,
+            let object = parent.registered(member, near: owner), !object.isFault,
+            let back = object.layout.slot(named: inverse.name), back.kind == .reference,
+            !deletedTargets.contains(ObjectIdentifier(object))
+        else { return nil }
+        return object.readableRow().reference(back)?.key == owner.key
     }
 }
 

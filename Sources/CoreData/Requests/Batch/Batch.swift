@@ -94,11 +94,13 @@ struct BatchUpdate {
 
     var slots: [Slot] { constantSlots + computed.map(\.slot) }
 
-    /// The names of the properties that change; a composite attribute counts by its own name.
-    var propertyNames: [String] {
-        var seen: Set<String> = []
-        return slots.map { String($0.name.prefix { $0 != "." }) }.filter { seen.insert($0).inserted }.sorted()
-    }
+    /// The names of the properties that change.
+    var propertyNames: [String] { slots.propertyNames }
+}
+
+extension [Slot] {
+    /// The names of the properties that the slots belong to: a composite attribute's own name for all of its elements.
+    var propertyNames: [String] { Set(map { String($0.name.prefix { $0 != "." }) }).sorted() }
 }
 
 /// The rows to be deleted.

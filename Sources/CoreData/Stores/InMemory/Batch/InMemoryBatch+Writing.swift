@@ -101,7 +101,7 @@ extension InMemoryBatch {
                 changes.changed.add(
                     holder.key,
                     holder.layout,
-                    properties: given.slots(insertion.upsert).map(\.name)
+                    properties: given.slots(insertion.upsert).propertyNames
                 )
             }
         }

@@ -52,35 +52,48 @@ struct BatchAssignments {
         isPlain = joins.isEmpty && update.computed.allSatisfy(\.expression.needsOnlyItsRow)
     }
 
-    /// The statement that changes the rows, and its values.
-    func statement(
-        _ rows: RowSelection,
-        _ update: BatchUpdate,
-        _ entity: EntityMapping
-    ) -> (sql: String, bindings: [SQLBinding]) {
-        let table = isPlain ? "t0" : "\(entity.table)"
-        let fixed =
-            constants.map { "\($0.column) = ?" }
-            + orders.map { "\($0.column) = CASE WHEN \(table).\($0.owner) IS ? THEN \(table).\($0.column) END" }
-            + ["Z_OPT = Z_OPT + 1"]
-        let bindings = constants.map(\.value) + orders.map(\.value) + computedBindings + rows.bindings
-        if isPlain {
-            let assignments = fixed + computed.map { "\($0.column) = \($0.text)" }
-            return (
-                "UPDATE \(entity.table) AS t0 SET \(assignments.joined(separator: ", "))\(rows.restriction)",
-                bindings
-            )
-        }
-        // Worked out for all rows before the first of them changes.
-        let assignments = fixed + computed.indices.map { "\(computed[$0].column) = n.v\($0)" }
-        let columns = computed.indices.map { ", \(computed[$0].text) AS v\($0)" }.joined()
-        let source =
-            "SELECT t0.Z_PK AS k\(columns) FROM \(entity.table) AS t0\(joins) WHERE t0.Z_PK IN (\(rows.select("t0.Z_PK")))"
+    /// A statement, and its values.
+    typealias Bound = (sql: String, bindings: [SQLBinding])
+
+    /// The statement that changes the rows.
+    func statement(_ rows: RowSelection, _ entity: EntityMapping) -> Bound {
+        guard isPlain else { return statement(from: values(of: rows, entity), entity) }
+        let assignments = fixed(of: "t0") + computed.map { "\($0.column) = \($0.text)" }
         return (
-            "UPDATE \(entity.table) SET \(assignments.joined(separator: ", ")) FROM (\(source)) AS n WHERE \(entity.table).Z_PK = n.k",
-            bindings
+            "UPDATE \(entity.table) AS t0 SET \(assignments.joined(separator: ", "))\(rows.restriction)",
+            fixedBindings + computedBindings + rows.bindings
         )
     }
+
+    /// A query that works out the new values of the rows: their keys, then what is computed.
+    func values(of rows: RowSelection, _ entity: EntityMapping) -> Bound {
+        let columns = computed.indices.map { ", \(computed[$0].text) AS v\($0)" }.joined()
+        return (
+            "SELECT t0.Z_PK AS k\(columns) FROM \(entity.table) AS t0\(joins) WHERE t0.Z_PK IN (\(rows.select("t0.Z_PK")))",
+            computedBindings + rows.bindings
+        )
+    }
+
+    /// The statement that changes the rows to values that are worked out for all of them before the first one changes.
+    func statement(from values: Bound, _ entity: EntityMapping) -> Bound {
+        let assignments = fixed(of: "\(entity.table)") + computed.indices.map { "\(computed[$0].column) = n.v\($0)" }
+        return (
+            "UPDATE \(entity.table) SET \(assignments.joined(separator: ", ")) FROM (\(values.sql)) AS n WHERE \(entity.table).Z_PK = n.k",
+            fixedBindings + values.bindings
+        )
+    }
+
+    /// The assignments that are the same for all rows.
+    private func fixed(of table: String) -> [String] {
+        constants.map { "\($0.column) = ?" }
+            + orders.map { "\($0.column) = CASE WHEN \(table).\($0.owner) IS ? THEN \(table).\($0.column) END" }
+            + ["Z_OPT = Z_OPT + 1"]
+    }
+
+    private var fixedBindings: [SQLBinding] { constants.map(\.value) + orders.map(\.value) }
+
+    /// The columns with values that differ from row to row.
+    var computedColumns: [SQLName] { computed.map(\.column) }
 }
 
 extension QueryCompiler {

@@ -4,15 +4,9 @@ import StrataSQLite
 extension BatchTransaction {
     /// Deletes the rows of a batch: with one statement where nothing hangs on them, else by way of tables of what is doomed.
     func delete(_ deletion: BatchDeletion, _ entity: EntityMapping) throws {
-        var rows = try RowSelection(deletion.rows, entity, file.queries)
-        if DoomedRows.areNeeded(for: entity, mapping) {
+        let rows = try RowSelection(deletion.rows, entity, file.queries)
+        if DoomedRows.areNeeded(for: entity, mapping) || history?.keepsValues(of: entity) == true {
             try delete(rows, entity)
-        } else if history != nil {
-            // They are recorded before they go, and a window has to be the same both times.
-            if !rows.isPlain { rows = try fixed(rows, entity) }
-            try list(rows.select("t0.Z_PK, t0.Z_ENT"), rows.bindings, \.deleted)
-            try recordDeletions()
-            changes.count += try run("DELETE FROM \(entity.table) AS t0\(rows.restriction)", rows.bindings)
         } else {
             changes.count += try change(
                 "DELETE FROM \(entity.table) AS t0\(rows.restriction)",

@@ -237,6 +237,6 @@ private final class BatchRowInsert {
         guard key < firstKey, changed.insert(key).inserted else { return }
         transaction.changes.count += 1
         // Few, and their cached rows have to go in any case.
-        transaction.changes.changed.add(key, stored.layout, properties: slots.map(\.name))
+        transaction.changes.changed.add(key, stored.layout, properties: slots.propertyNames)
     }
 }

@@ -17,24 +17,50 @@ extension BatchTransaction {
         }
         let assignments = try BatchAssignments(update, entity, mapping)
         do {
-            let (sql, bindings) = assignments.statement(rows, update, entity)
-            changes.count += try change(
-                sql,
-                bindings,
-                \.changed,
-                root: entity.layout.rootNumber,
-                properties: update.propertyNames
-            )
-        } catch let error as SQLiteError where error.extendedCode == .constraintUnique {
-            throw uniquenessError(error, entity)
+            try change(assignments, rows, update, entity)
         } catch let error as SQLiteError where error.message.contains(BatchAssignments.rangeMessage) {
             throw CocoaError.batchValueOutOfRange(entity.layout)
+        } catch let error as SQLiteError where error.extendedCode == .constraintUnique {
+            throw uniquenessError(error, entity)
         }
         for slot in update.constantSlots where slot.kind == .reference { try joinOwner(slot, update, entity) }
     }
 
+    /// Changes the rows: with one statement, unless they pass through each other's unique values on the way.
+    private func change(
+        _ assignments: BatchAssignments,
+        _ rows: RowSelection,
+        _ update: BatchUpdate,
+        _ entity: EntityMapping
+    ) throws {
+        let unique = Set(mapping.table(of: entity)?.constraints.flatMap(\.columns) ?? [])
+        let freed = assignments.computedColumns.filter(unique.contains)
+        do {
+            try change(assignments.statement(rows, entity), update, entity)
+        } catch let error as SQLiteError where error.extendedCode == .constraintUnique && !freed.isEmpty {
+            // All give up their values before the first one takes a new one.
+            let values = assignments.values(of: rows, entity)
+            try run("DROP TABLE IF EXISTS temp.strata_new")
+            try run("CREATE TABLE temp.strata_new AS \(values.sql)", values.bindings)
+            let cleared = freed.map { "\($0) = NULL" }.joined(separator: ", ")
+            try run("UPDATE \(entity.table) SET \(cleared) WHERE Z_PK IN (SELECT k FROM temp.strata_new)")
+            try change(assignments.statement(from: ("SELECT * FROM temp.strata_new", []), entity), update, entity)
+            try run("DROP TABLE temp.strata_new")
+        }
+    }
+
+    private func change(_ statement: BatchAssignments.Bound, _ update: BatchUpdate, _ entity: EntityMapping) throws {
+        changes.count += try change(
+            statement.sql,
+            statement.bindings,
+            \.changed,
+            root: entity.layout.rootNumber,
+            properties: update.propertyNames
+        )
+    }
+
     /// The same rows, whatever changes meanwhile: by their keys, in a temporary table.
-    func fixed(_ rows: RowSelection, _ entity: EntityMapping) throws -> RowSelection {
+    private func fixed(_ rows: RowSelection, _ entity: EntityMapping) throws -> RowSelection {
         try run("CREATE TABLE IF NOT EXISTS temp.strata_meant (k INTEGER PRIMARY KEY)")
         try run("DELETE FROM temp.strata_meant")
         try run("INSERT INTO temp.strata_meant (k) \(rows.select("t0.Z_PK"))", rows.bindings)

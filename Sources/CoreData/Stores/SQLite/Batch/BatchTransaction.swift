@@ -9,10 +9,12 @@ final class BatchTransaction {
     let file: OpenSQLiteFile
     let connection: Connection
     var mapping: SQLMapping { file.mapping }
-    /// Where changes are recorded; `nil` if the store keeps no history.
-    let history: HistoryWriter?
     /// Whether the rows that are changed have to be listed.
     var listsRows: Bool { batch.listsRows || history != nil }
+    /// Where changes are recorded; `nil` if the store keeps no history.
+    let history: HistoryWriter?
+    /// Whether the deleted rows are in the history already.
+    var hasRecordedDeletions = false
 
     /// What has changed so far.
     var changes = BatchChanges()

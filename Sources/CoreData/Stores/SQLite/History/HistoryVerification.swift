@@ -83,8 +83,8 @@ struct HistoryVerification {
             rows: try keys(
                 """
                 SELECT DISTINCT ZENTITYPK FROM (SELECT ZENTITYPK, ZCHANGETYPE AS kind, LAG(ZCHANGETYPE) OVER
-                (PARTITION BY ZENTITYPK ORDER BY Z_PK) AS before FROM (\(changes(of: table))))
-                WHERE before NOT NULL AND (kind = 0) <> (before = 2) ORDER BY 1
+                (PARTITION BY ZENTITYPK ORDER BY Z_PK) AS former FROM (\(changes(of: table))))
+                WHERE former NOT NULL AND (kind = 0) <> (former = 2) ORDER BY 1
                 """
             ),
             "inserted although there, or changed although deleted"

@@ -88,6 +88,13 @@ final class HistoryWriter {
         }
     }
 
+    /// Whether values are kept of deleted objects of an entity or of one that inherits from it.
+    func keepsValues(of entity: EntityMapping) -> Bool {
+        entity.subtree.contains { number in
+            file.mapping.entity(storeNumber: Int64(number)).map { !history.entity($0).kept.isEmpty } ?? false
+        }
+    }
+
     /// Which bits stand for the properties of an entity.
     func places(_ entity: EntityMapping) -> HistoryPlaces { history.entity(entity).places }
 

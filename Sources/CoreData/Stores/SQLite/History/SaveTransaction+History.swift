@@ -23,10 +23,17 @@ struct TouchedRows {
         masks.removeValue(forKey: HistoryRowName(root: entity.rootNumber, key: key))?.mask
     }
 
-    /// What is left, in the order of the keys.
-    var rest: [(key: Int64, entity: EntityMapping, mask: HistoryMask)] {
-        masks.sorted { ($0.key.root, $0.key.key) < ($1.key.root, $1.key.key) }
-            .map { ($0.key.key, $0.value.entity, $0.value.mask) }
+    /// Records what is left, in the order of the keys: as one run where the same has happened to rows of one entity.
+    func record(in history: HistoryWriter) throws {
+        let rows = masks.sorted { ($0.key.root, $0.key.key) < ($1.key.root, $1.key.key) }
+        var start = 0
+        while start < rows.count {
+            let (entity, mask) = rows[start].value
+            var end = start + 1
+            while end < rows.count, rows[end].value.entity === entity, rows[end].value.mask == mask { end += 1 }
+            try history.updated(rows[start..<end].lazy.map(\.key.key), entity, mask)
+            start = end
+        }
     }
 }
 
@@ -37,7 +44,7 @@ extension SaveTransaction {
         try collectTouched(history)
         try recordInserts(history)
         try recordUpdates(history)
-        for row in touched.rest { try history.updated(CollectionOfOne(row.key), row.entity, row.mask) }
+        try touched.record(in: history)
         result.historyNumber = try history.finish()
     }
 

@@ -1,0 +1,173 @@
+import CStrataSQLite
+import CoreData
+import Synchronization
+
+/// A file system for SQLite that passes everything on to the system's and fails, or dies, at a chosen operation.
+///
+/// Only what changes or secures a file counts as an operation: write, truncate, sync, delete, and the first lock of a
+/// transaction; reads as well if asked for. It is SQLite's default from the moment it is installed, so everything that is opened
+/// afterwards goes through it.
+enum FaultFileSystem {
+    /// What is to happen.
+    struct Plan {
+        /// The operation, counted from 1, at which it happens; 0 for never.
+        var point = 0
+        /// Whether all later operations fail as well.
+        var isSticky = false
+        /// SQLite's code of the failure; `nil` to kill the process.
+        var code: Int32? = SQLITE_IOERR
+        /// Whether reads count.
+        var countsReads = false
+        /// A sabotage: claims success for what it does not do.
+        var lies = false
+
+        /// Kills the process.
+        static func killing(at point: Int) -> Plan { Plan(point: point, code: nil) }
+    }
+
+    private struct State {
+        var plan = Plan()
+        var count = 0
+        var hits = 0
+    }
+
+    private static let state = Mutex(State())
+    // nonisolated(unsafe): written once, in `install`, before any file is opened, and constant afterwards.
+    nonisolated(unsafe) private static var base: UnsafeMutablePointer<sqlite3_vfs>?
+    nonisolated(unsafe) private static var methods = sqlite3_io_methods()
+    nonisolated(unsafe) private static var system = sqlite3_vfs()
+    private static let isInstalled = Mutex(false)
+    /// Where the system's own file begins, after ours.
+    private static let offset = 16
+
+    /// Puts the file system in front of the system's, and makes a plan for it.
+    static func install(_ plan: Plan) {
+        isInstalled.withLock { isInstalled in
+            if !isInstalled { register() }
+            isInstalled = true
+        }
+        arm(plan)
+    }
+
+    /// Makes another plan, and counts from 1 again.
+    static func arm(_ plan: Plan) { state.withLock { $0 = State(plan: plan) } }
+
+    /// How many operations there were, and how many of them failed.
+    static var counts: (operations: Int, failures: Int) { state.withLock { ($0.count, $0.hits) } }
+
+    /// Sets the counts back to what they were, after operations that are not to count.
+    static func restore(_ counts: (operations: Int, failures: Int)) {
+        state.withLock { ($0.count, $0.hits) = (counts.operations, counts.failures) }
+    }
+
+    /// The code with which the next operation fails, 0 if it does not, -1 if it is to be left out silently.
+    private static func next(isRead: Bool = false) -> Int32 {
+        let (fails, plan) = state.withLock { state in
+            guard !isRead || state.plan.countsReads else { return (false, state.plan) }
+            state.count += 1
+            let plan = state.plan
+            let fails = plan.point > 0 && (plan.isSticky ? state.count >= plan.point : state.count == plan.point)
+            if fails { state.hits += 1 }
+            return (fails, plan)
+        }
+        guard fails else { return SQLITE_OK }
+        guard let code = plan.code else {
+            kill(getpid(), SIGKILL)
+            pause()
+            return SQLITE_IOERR
+        }
+        return plan.lies ? -1 : code
+    }
+
+    /// The code of a failure that fits an operation: SQLite tells full disks and failing ones apart by it.
+    private static func extended(_ code: Int32, _ operation: Int32) -> Int32 {
+        code == SQLITE_IOERR ? SQLITE_IOERR | (operation << 8) : code
+    }
+
+    private static func real(_ file: UnsafeMutablePointer<sqlite3_file>?) -> UnsafeMutablePointer<sqlite3_file> {
+        // SQLite hands over files that `open` below has set up, never nil.
+        UnsafeMutableRawPointer(file!).advanced(by: offset).assumingMemoryBound(to: sqlite3_file.self)
+    }
+
+    private static func calls(_ file: UnsafeMutablePointer<sqlite3_file>?) -> sqlite3_io_methods {
+        real(file).pointee.pMethods.pointee
+    }
+
+    // MARK: - Registering
+
+    private static func register() {
+        guard let found = sqlite3_vfs_find(nil) else { return }
+        base = found
+        prepareMethods()
+        system = found.pointee
+        system.szOsFile = found.pointee.szOsFile + Int32(offset)
+        system.pNext = nil
+        system.zName = UnsafePointer(strdup("strata-fault"))
+        system.xOpen = { _, name, file, flags, outFlags in
+            guard let file, let base = FaultFileSystem.base else { return SQLITE_CANTOPEN }
+            file.pointee.pMethods = nil
+            let code = base.pointee.xOpen(base, name, FaultFileSystem.real(file), flags, outFlags)
+            if FaultFileSystem.real(file).pointee.pMethods != nil {
+                withUnsafePointer(to: &FaultFileSystem.methods) { file.pointee.pMethods = $0 }
+            }
+            return code
+        }
+        system.xDelete = { _, name, syncs in
+            guard let base = FaultFileSystem.base else { return SQLITE_IOERR }
+            switch FaultFileSystem.next() {
+            case SQLITE_OK: return base.pointee.xDelete(base, name, syncs)
+            case -1: return SQLITE_OK
+            case let code: return FaultFileSystem.extended(code, 10)
+            }
+        }
+        // The rest of the system's functions are handed their own file system.
+        system.xAccess = { FaultFileSystem.base?.pointee.xAccess(FaultFileSystem.base, $1, $2, $3) ?? SQLITE_IOERR }
+        system.xFullPathname = {
+            FaultFileSystem.base?.pointee.xFullPathname(FaultFileSystem.base, $1, $2, $3) ?? SQLITE_IOERR
+        }
+        withUnsafeMutablePointer(to: &system) { _ = sqlite3_vfs_register($0, 1) }
+    }
+
+    private static func prepareMethods() {
+        methods.iVersion = 2
+        methods.xClose = { FaultFileSystem.calls($0).xClose(FaultFileSystem.real($0)) }
+        methods.xRead = { file, buffer, count, at in
+            let code = FaultFileSystem.next(isRead: true)
+            guard code == SQLITE_OK else { return FaultFileSystem.extended(code, 1) }
+            return FaultFileSystem.calls(file).xRead(FaultFileSystem.real(file), buffer, count, at)
+        }
+        methods.xWrite = { file, buffer, count, at in
+            switch FaultFileSystem.next() {
+            case SQLITE_OK: return FaultFileSystem.calls(file).xWrite(FaultFileSystem.real(file), buffer, count, at)
+            case -1: return SQLITE_OK
+            case let code:
+                // Half of it arrives, as when a disk fills up.
+                _ = FaultFileSystem.calls(file).xWrite(FaultFileSystem.real(file), buffer, count / 2, at)
+                return FaultFileSystem.extended(code, 3)
+            }
+        }
+        methods.xTruncate = { file, size in
+            let code = FaultFileSystem.next()
+            guard code == SQLITE_OK else { return code == -1 ? SQLITE_OK : FaultFileSystem.extended(code, 6) }
+            return FaultFileSystem.calls(file).xTruncate(FaultFileSystem.real(file), size)
+        }
+        methods.xSync = { file, flags in
+            let code = FaultFileSystem.next()
+            guard code == SQLITE_OK else { return code == -1 ? SQLITE_OK : FaultFileSystem.extended(code, 4) }
+            return FaultFileSystem.calls(file).xSync(FaultFileSystem.real(file), flags)
+        }
+        methods.xFileSize = { FaultFileSystem.calls($0).xFileSize(FaultFileSystem.real($0), $1) }
+        methods.xLock = { FaultFileSystem.calls($0).xLock(FaultFileSystem.real($0), $1) }
+        methods.xUnlock = { FaultFileSystem.calls($0).xUnlock(FaultFileSystem.real($0), $1) }
+        methods.xCheckReservedLock = { FaultFileSystem.calls($0).xCheckReservedLock(FaultFileSystem.real($0), $1) }
+        methods.xFileControl = { FaultFileSystem.calls($0).xFileControl(FaultFileSystem.real($0), $1, $2) }
+        methods.xSectorSize = { FaultFileSystem.calls($0).xSectorSize(FaultFileSystem.real($0)) }
+        methods.xDeviceCharacteristics = {
+            FaultFileSystem.calls($0).xDeviceCharacteristics(FaultFileSystem.real($0))
+        }
+        methods.xShmMap = { FaultFileSystem.calls($0).xShmMap(FaultFileSystem.real($0), $1, $2, $3, $4) }
+        methods.xShmLock = { FaultFileSystem.calls($0).xShmLock(FaultFileSystem.real($0), $1, $2, $3) }
+        methods.xShmBarrier = { FaultFileSystem.calls($0).xShmBarrier(FaultFileSystem.real($0)) }
+        methods.xShmUnmap = { FaultFileSystem.calls($0).xShmUnmap(FaultFileSystem.real($0), $1) }
+    }
+}

@@ -1,0 +1,216 @@
+import CoreData
+import Synchronization
+
+/// Children of a tree of contexts come, edit, save or die while the levels above save as well.
+enum Nested: Scenario {
+    static let name = "nested"
+    static let summary = "trees of contexts: what was saved upwards arrives, what was dropped leaves no trace"
+    static let work = (figure: "child-saves", floor: 100)
+    static let width = Knob("width", 3, "contexts below the root")
+    static let counters = Knob("counters", 4, "objects that the children of one context all change")
+    static let knobs = [width, counters]
+    static let sabotages = [Sabotage("last-wins", "counter"), Sabotage("unsaved", "is missing")]
+
+    /// What the children have got acknowledged.
+    private struct Ledger {
+        var inserted: [Int64: NSManagedObjectID] = [:]
+        var discarded: Set<Int64> = []
+        /// By serial number of the counter.
+        var counted: [Int64: Int64] = [:]
+    }
+
+    private static let firstSerial: Int64 = 1_000
+
+    static func run(_ run: Run) throws {
+        let stack = try run.open()
+        let middleCount = max(run.knob(width), 1)
+        let each = max(run.knob(counters), 1)
+        let shared = try forge(stack, middleCount * each)
+        let root = stack.context()
+        let middles = (0..<middleCount).map { _ in child(of: root) }
+        let ledger = Mutex(Ledger())
+        let children = run.options.contexts
+        // Besides the children: who saves the levels above, and who looks at the store meanwhile.
+        run.race(children + 2) { worker in
+            switch worker.number {
+            case 0..<children: try churn(worker, middles, shared, each, ledger)
+            case children: try saveUp(worker, middles, root)
+            default: try look(worker, stack, ledger)
+            }
+        }
+        for context in middles + [root] { try context.performAndWait { try context.save() } }
+        settle(run, stack, ledger.withLock { $0 }, [root] + middles)
+        try run.close(stack)
+        try run.audit()
+    }
+
+    private static func forge(_ stack: NSPersistentStoreCoordinator, _ count: Int) throws -> [NSManagedObjectID] {
+        let context = stack.context()
+        return try context.performAndWait {
+            let nodes = (0..<count).map { serial in
+                let node = Node(context: context)
+                node.serial = Int64(serial)
+                return node
+            }
+            try context.save()
+            return nodes.map(\.objectID)
+        }
+    }
+
+    private static func child(of parent: NSManagedObjectContext) -> NSManagedObjectContext {
+        let child = NSManagedObjectContext(.privateQueue)
+        child.parent = parent
+        child.parentConflictPolicy = .error
+        return child
+    }
+
+    // MARK: - Workers
+
+    /// Makes children, one after the other, that edit and then save or die.
+    private static func churn(
+        _ worker: Worker,
+        _ middles: [NSManagedObjectContext],
+        _ shared: [NSManagedObjectID],
+        _ each: Int,
+        _ ledger: borrowing Mutex<Ledger>
+    ) throws {
+        var serial = firstSerial + Int64(worker.number)
+        while !worker.isOver {
+            worker.beat("a child's life")
+            let place = worker.stream.below(middles.count)
+            let child = child(of: middles[place])
+            if worker.run.isSabotaged("last-wins") { child.parentConflictPolicy = nil }
+            // Some save through a level of their own.
+            let leaf = worker.stream.chance(0.3) ? self.child(of: child) : child
+            serial += 100
+            // Counters belong to one context of the middle, so that two of those never disagree.
+            let counter = place * each + worker.stream.below(each)
+            do {
+                let made: NSManagedObjectID = try leaf.performAndWait {
+                    let node = Node(context: leaf)
+                    node.serial = serial
+                    guard let counted = try leaf.existingObject(with: shared[counter]) as? Node else {
+                        throw StressError("a counter is of another class")
+                    }
+                    counted.first += 1
+                    node.parent = counted
+                    return node.objectID
+                }
+                if worker.stream.chance(0.2) {
+                    let dropped = serial
+                    ledger.withLock { _ = $0.discarded.insert(dropped) }
+                    worker.tally.count("discarded")
+                    continue
+                }
+                if !worker.run.isSabotaged("unsaved") || worker.stream.chance(0.98) {
+                    try worker.time("save") {
+                        try leaf.performAndWait { try leaf.save() }
+                        if child !== leaf { try child.performAndWait { try child.save() } }
+                    }
+                }
+                let (saved, key) = (serial, Int64(counter))
+                ledger.withLock {
+                    $0.inserted[saved] = made
+                    $0.counted[key, default: 0] += 1
+                }
+                worker.tally.count("child-saves")
+                try check(saved, in: middles[place], worker)
+            } catch let error as CocoaError where error.code == .managedObjectMerge {
+                let dropped = serial
+                ledger.withLock { _ = $0.discarded.insert(dropped) }
+                worker.tally.count("conflicts")
+            }
+        }
+    }
+
+    /// What a child has saved is in its parent.
+    private static func check(_ serial: Int64, in parent: NSManagedObjectContext, _ worker: Worker) throws {
+        let request = NSFetchRequest<Node>(entityName: "Node")
+        request.predicate = NSPredicate(format: "serial == %@", serial)
+        let found = try worker.time("fetch") { try parent.performAndWait { try parent.count(for: request) } }
+        if found != 1, !worker.run.isSabotaged("unsaved") {
+            worker.tally.find("\(serial), saved by a child, is \(found) times in its parent")
+        }
+    }
+
+    private static func saveUp(
+        _ worker: Worker,
+        _ middles: [NSManagedObjectContext],
+        _ root: NSManagedObjectContext
+    ) throws {
+        while !worker.isOver {
+            worker.beat("saving the levels above")
+            let context = worker.stream.chance(0.3) ? root : worker.stream.pick(middles)
+            try worker.time("parent-save") { try context.performAndWait { try context.save() } }
+            worker.tally.count("parent-saves")
+        }
+    }
+
+    /// Nothing of a child that died ever shows in the store.
+    private static func look(
+        _ worker: Worker,
+        _ stack: NSPersistentStoreCoordinator,
+        _ ledger: borrowing Mutex<Ledger>
+    ) throws {
+        let context = stack.context()
+        let request = NSFetchRequest<NSDictionary>(entityName: "Node")
+        request.resultType = .dictionaryResultType
+        request.propertiesToFetch = ["serial"]
+        while !worker.isOver {
+            worker.beat("looking at the store")
+            let rows = try context.performAndWait { try context.fetch(request) }
+            let serials = rows.compactMap { $0["serial"] as? Int64 }
+            let discarded = ledger.withLock { $0.discarded }
+            for serial in serials where discarded.contains(serial) {
+                worker.tally.find("\(serial), which was dropped, is in the store")
+            }
+            worker.tally.count("looks")
+            usleep(20_000)
+        }
+    }
+
+    // MARK: - The end
+
+    private static func settle(
+        _ run: Run,
+        _ stack: NSPersistentStoreCoordinator,
+        _ ledger: Ledger,
+        _ tree: [NSManagedObjectContext]
+    ) {
+        let context = stack.context()
+        context.performAndWait {
+            guard let all = try? context.fetch(NSFetchRequest<Node>(entityName: "Node")) else {
+                return run.find("the nodes cannot be fetched")
+            }
+            let stored = Dictionary(grouping: all, by: \.serial)
+            for (serial, nodes) in stored where nodes.count > 1 { run.find("\(serial) is there \(nodes.count) times") }
+            for serial in ledger.discarded where stored[serial] != nil {
+                run.find("\(serial) was dropped and is there")
+            }
+            for (serial, id) in ledger.inserted {
+                guard let node = stored[serial]?.first else {
+                    run.find("\(serial), saved by a child, is missing")
+                    continue
+                }
+                if id.isTemporaryID { run.find("the ID of \(serial) is still temporary") }
+                if node.objectID != id { run.find("\(serial) has two IDs, \(id) and \(node.objectID)") }
+            }
+            for (serial, count) in ledger.counted {
+                let shown = stored[serial]?.first?.first ?? -1
+                if shown != count { run.find("counter \(serial) shows \(shown), acknowledged were \(count)") }
+            }
+            let members = all.filter { $0.serial < firstSerial }.reduce(0) { $0 + $1.children.count }
+            if members != ledger.inserted.count {
+                run.find("the counters have \(members) children, acknowledged were \(ledger.inserted.count)")
+            }
+        }
+        for context in tree {
+            context.performAndWait {
+                for (serial, id) in ledger.inserted.prefix(500) where !run.isSabotaged("unsaved") {
+                    let node = try? context.existingObject(with: id) as? Node
+                    if node?.serial != serial { run.find("the ID of \(serial) does not find it in the tree") }
+                }
+            }
+        }
+    }
+}

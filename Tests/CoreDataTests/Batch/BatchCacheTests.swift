@@ -1,0 +1,41 @@
+import TestSupport
+import Testing
+
+@testable import CoreData
+
+@Suite("The row cache and batches")
+struct BatchCacheTests {
+    @Test
+    func `what a read brings that began before a hierarchy was forgotten is not kept`() throws {
+        let coordinator = NSPersistentStoreCoordinator(managedObjectModel: GuideModel.make())
+        let layout = try #require(coordinator.managedObjectModel.entitiesByName["City"]).layout
+        let root = layout.rootNumber
+        func rows() -> [Row] {
+            let row = layout.defaults.copy()
+            row.setKey(1)
+            row.setVersion(1)
+            return [row]
+        }
+        let cache = RowCache()
+        let first = cache.beginRead()
+        var old = rows()
+        cache.offer(&old, root: root, read: first)
+        #expect(cache.row(1, root: root) != nil && cache.count == 1)
+        let commits = cache.commits
+        cache.invalidateAll(root: root)
+        #expect(cache.row(1, root: root) == nil && cache.count == 0 && cache.commits > commits)
+        var late = rows()
+        cache.offer(&late, root: root, read: first)
+        #expect(cache.row(1, root: root) == nil)
+        #expect(!cache.renew(&late, root: root, read: first))
+        // Other hierarchies are not concerned, nor is what was read afterwards.
+        #expect(cache.renew(&late, root: root + 1, read: first))
+        cache.endRead(first)
+        let second = cache.beginRead()
+        var new = rows()
+        cache.offer(&new, root: root, read: second)
+        #expect(cache.row(1, root: root) != nil)
+        #expect(cache.renew(&new, root: root, read: second))
+        cache.endRead(second)
+    }
+}
