@@ -129,6 +129,29 @@ struct JobQueueTests {
         #expect(try await folder.audit().faults == [])
     }
 
+    @Test func `a job that shows another claim when it is to be claimed is left alone`() async throws {
+        let folder = try QueueFolder()
+        try await folder.enqueue(4)
+        let worker = try folder.worker("worker")
+        let (first, second) = (folder.container.newBackgroundContext(), folder.container.newBackgroundContext())
+        first.name = "worker.1"
+        second.name = "worker.2"
+        let early = try await first.perform { try worker.claim(in: first).count }
+        #expect(early == 4)
+
+        // As a fetch gives them that began before the claim.
+        let claimed = try await second.perform {
+            let request = NSFetchRequest<Job>(entityName: "Job")
+            return try worker.take(try second.fetch(request), in: second).count
+        }
+
+        #expect(claimed == 0 && worker.countsSoFar.missed == 4)
+        let attempts = try await first.perform {
+            try first.fetch(NSFetchRequest<Job>(entityName: "Job")).map(\.attempts)
+        }
+        #expect(attempts == [1, 1, 1, 1])
+    }
+
     @Test func `a claim that comes second is dropped, and the rest of it holds`() async throws {
         let folder = try QueueFolder()
         try await folder.enqueue(8)

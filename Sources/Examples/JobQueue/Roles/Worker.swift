@@ -115,10 +115,14 @@ package final class Worker: Sendable {
 
     /// Claims jobs; those that somebody else has claimed since they were fetched are not among the answer.
     func take(_ jobs: [Job], in context: NSManagedObjectContext) throws -> [Claim] {
-        guard !jobs.isEmpty else { return [] }
+        let now = Date()
+        // A fetch finds what the store holds, but shows the newest rows: with another context's claim that came in between.
+        let free = jobs.filter { $0.state != .done && $0.availableAt <= now }
+        counts.withLock { $0.missed += jobs.count - free.count }
+        guard !free.isEmpty else { return [] }
         let claimant = context.name ?? name
-        let end = Date(timeIntervalSinceNow: lease)
-        for job in jobs {
+        let end = now.addingTimeInterval(lease)
+        for job in free {
             job.state = .claimed
             job.claimant = claimant
             job.attempts += 1
@@ -127,8 +131,8 @@ package final class Worker: Sendable {
         // Where somebody else was faster the job becomes what it is in the store.
         context.mergePolicy = NSMergePolicy.rollback
         try context.save()
-        let mine = jobs.filter { !$0.isDeleted && $0.state == .claimed && $0.claimant == claimant }
-        counts.withLock { $0.missed += jobs.count - mine.count }
+        let mine = free.filter { !$0.isDeleted && $0.state == .claimed && $0.claimant == claimant }
+        counts.withLock { $0.missed += free.count - mine.count }
         return mine.map { Claim(id: $0.objectID, payload: $0.payload, attempt: $0.attempts) }
     }
 
