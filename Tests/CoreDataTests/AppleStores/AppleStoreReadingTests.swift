@@ -73,6 +73,7 @@ struct AppleStoreReadingTests {
 /// A copy of an Apple-made store that may be written to, and what its tables hold.
 private final class AppleStoreCopy {
     let url: URL
+    private let options: [AnyHashable: Any]
     let mapping: SQLMapping
     private let folder: URL
     private let pair: AppleStores.Pair
@@ -90,6 +91,7 @@ private final class AppleStoreCopy {
         if FileManager.default.fileExists(atPath: wal) {
             try FileManager.default.copyItem(atPath: wal, toPath: url.path + "-wal")
         }
+        options = pair.options
         model = try AppleStores.model(pair)
         // Whatever classes the models name are not here.
         for entity in model.entities { entity.managedObjectClassName = "NSManagedObject" }
@@ -110,8 +112,6 @@ private final class AppleStoreCopy {
 
     func open() throws -> NSManagedObjectContext {
         let coordinator = NSPersistentStoreCoordinator(managedObjectModel: model)
-        // Without it a store that has a history is read-only; to one that has none it gives one.
-        let options = url.lastPathComponent.hasPrefix("SampleModel2") ? [NSPersistentHistoryTrackingKey: true] : [:]
         try coordinator.addPersistentStore(type: .sqlite, at: url, options: options)
         self.coordinator = coordinator
         let context = NSManagedObjectContext(.privateQueue)

@@ -20,6 +20,8 @@ enum AppleStores {
         let store: String
         let model: String
         var testDescription: String { store }
+        /// How to open it for writing: what has a history is read-only to those who do not keep it.
+        var options: [AnyHashable: Any] { store.contains("history") ? [NSPersistentHistoryTrackingKey: true] : [:] }
 
         init(_ folder: String, _ store: String, _ model: String) {
             self.store = "\(folder)/\(store).sqlite"

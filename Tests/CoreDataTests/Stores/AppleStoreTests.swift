@@ -120,7 +120,7 @@ struct AppleStoreTests {
 
     private func harness(_ pair: AppleStores.Pair) throws -> StoreHarness {
         let folder = try StoreFolder()
-        return try StoreHarness(AppleStores.model(pair), at: folder.copy(pair), in: folder)
+        return try StoreHarness(AppleStores.model(pair), at: folder.copy(pair), in: folder, options: pair.options)
     }
 
     /// A slot's value in a form that tells it from every other.
