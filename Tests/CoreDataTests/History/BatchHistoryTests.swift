@@ -51,10 +51,9 @@ struct BatchHistoryTests {
     }
 
     @Test
-    func `CS-176 a batch delete tells the rows that went, with what is kept of them, and those it has set free`() throws
-    {
+    func `CS-176 a batch delete tells the rows that went, and what is kept of them`() throws {
         let stack = try Stack.recording()
-        let city = try stack.write { context in
+        try stack.write { context in
             let city = City(context: context)
             city.name = "Porto"
             for index in 0..<3 {
@@ -74,9 +73,7 @@ struct BatchHistoryTests {
         let venues = deleted.filter { $0.changedObjectID.entity.name != "Photo" }
         #expect(Set(venues.compactMap { $0.tombstone?["name"] as? String }) == ["venue 0", "venue 1"])
         #expect(deleted.count == 4 && venues.count == 2)
-        let updated = changes.filter { $0.changeType == .update }
-        #expect(updated.map(\.changedObjectID) == [city])
-        #expect(updated.first?.updatedProperties?.map(\.name) == ["venues"])
+        #expect(changes.count == deleted.count)
         #expect(try stack.verificationProblems() == [])
     }
 

@@ -167,6 +167,7 @@ struct HistoryFetchTests {
         )
         try stack.write { context in
             let city = City(context: context)
+            city.name = "there"
             context.assign(city, to: second)
             return city
         }

@@ -123,6 +123,9 @@ struct HistoryMergingTests {
         let stack = try Stack.recording()
         let second = try stack.secondStack()
         let context = context(on: second)
+        // Without a delegate a controller follows nothing.
+        let delegate = SilentDelegate()
+        defer { withExtendedLifetime(delegate) {} }
         let controller = try context.performAndWait {
             let request = NSFetchRequest<City>(entityName: "City")
             request.predicate = NSPredicate(format: "population > 5")
@@ -133,6 +136,7 @@ struct HistoryMergingTests {
                 sectionNameKeyPath: nil,
                 cacheName: nil
             )
+            controller.delegate = delegate
             try controller.performFetch()
             return UncheckedController(controller)
         }
@@ -166,3 +170,6 @@ private struct UncheckedController: @unchecked Sendable {
     let value: NSFetchedResultsController<City>
     init(_ value: NSFetchedResultsController<City>) { self.value = value }
 }
+
+/// Wants to hear of changes, and makes nothing of it.
+private final class SilentDelegate: NSObject, NSFetchedResultsControllerDelegate {}
