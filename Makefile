@@ -44,8 +44,12 @@ demo: system-packages
 demo-jobs: system-packages
 	$(SWIFT) run -c $(DEMO_CONFIGURATION) JobQueue demo --folder $(JOBS_FOLDER) $(JOBS_ARGS)
 
+# What scripts several processes runs one by one, and first: among thousands of tests at once a step would wait for minutes.
+PROCESS_SUITES = CoreDataTests\.(ProcessLocking|LogBound|RemoteChange|CommitWatcher|JobQueue|Follower)Tests
+
 test: system-packages
-	$(SWIFT) test $(TEST_ARGS)
+	$(SWIFT) test --no-parallel --filter '$(PROCESS_SUITES)'
+	$(SWIFT) test --skip '$(PROCESS_SUITES)' $(TEST_ARGS)
 
 # Stops at the first run that fails, with its output and its seed: that repeats the random numbers, not the threads' timing.
 test-repeat: system-packages
@@ -91,10 +95,13 @@ soak: system-packages
 	$(SWIFT) build -c release --product stress
 	.build/release/stress soak --seed random --seconds $$(( $(HOURS) * 3600 )) $(STRESS_ARGS)
 
+TSAN = --sanitize=thread --scratch-path .build/tsan -Xswiftc -DSTRATA_TSAN
+
 # A build of its own: every module has to be compiled for the sanitizer, with mutexes that it knows (see StrataLocks).
 # Random tests that stay on one thread run one of their ten seeds here: they take long under it, and it has nothing to see.
 tsan: system-packages
-	STRATA_SEEDS=1-1 $(SWIFT) test --sanitize=thread --scratch-path .build/tsan -Xswiftc -DSTRATA_TSAN $(TEST_ARGS)
+	$(SWIFT) test $(TSAN) --no-parallel --filter '$(PROCESS_SUITES)'
+	STRATA_SEEDS=1-1 $(SWIFT) test $(TSAN) --skip '$(PROCESS_SUITES)' $(TEST_ARGS)
 
 lint:
 	$(SWIFT) format lint --strict --recursive $(SOURCES)
