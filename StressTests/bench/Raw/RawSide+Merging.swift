@@ -2,7 +2,7 @@ extension RawSide {
     /// W15: changed rows are copied into other lists of the same rows.
     static func mergeSave(_ database: RawDatabase, scale: Scale) throws -> Sample {
         func load() throws -> [Venue] {
-            let select = try database.prepare("SELECT \(columns) FROM venue LIMIT \(scale.changes)")
+            let select = try database.prepare("SELECT \(columns) FROM venue ORDER BY id LIMIT \(scale.changes)")
             var venues: [Venue] = []
             while try select.step() { venues.append(venue(from: select)) }
             return venues
@@ -11,7 +11,7 @@ extension RawSide {
         try database.execute(
             """
             UPDATE venue SET price = (price & 16383) + 1, version = version + 1
-            WHERE id IN (SELECT id FROM venue LIMIT \(scale.changes))
+            WHERE id IN (SELECT id FROM venue ORDER BY id LIMIT \(scale.changes))
             """
         )
         let changed = try load()
