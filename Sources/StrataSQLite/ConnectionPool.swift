@@ -44,6 +44,7 @@ package final class ConnectionPool: Sendable {
     nonisolated(unsafe) let sign: WaitSign?
     let opening: DatabaseOpening
     let readers: ReaderShelf
+    let sharing = SnapshotSharing()
     let traceGeneration = Atomic<Int>(0)
     let state: Mutex<State>
 
@@ -102,6 +103,7 @@ package final class ConnectionPool: Sendable {
         // Leases and snapshots keep the pool alive, so everything is idle now.
         // The writer goes last, so that it is the one to empty the log.
         readers.close()
+        sharing.close()
         closeWriter()
         opening.removeTemporaryFolder()
     }
@@ -115,6 +117,7 @@ package final class ConnectionPool: Sendable {
     package func close(timeout: Double? = nil) throws(SQLiteError) {
         state.withLock { $0.isClosed = true }
         readers.close()
+        try sharing.turn(timeout: timeout ?? options.timeout) { sharing.close() }
         guard !isReadOnly else { return }
         _ = try turn.take(timeout: timeout ?? options.timeout, cancellation: nil)
         defer { turn.giveBack() }

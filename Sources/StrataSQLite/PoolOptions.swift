@@ -1,3 +1,5 @@
+import Foundation
+
 /// How a ``ConnectionPool`` opens its database and shares it.
 package struct PoolOptions: Sendable {
     package var access: Connection.Access = .readWriteCreate
@@ -11,6 +13,8 @@ package struct PoolOptions: Sendable {
     ///
     /// Each has a connection of its own.
     package var maximumSnapshots = 16
+    /// How many of these one version of the database may have, before those who pin it share them.
+    package var connectionsPerVersion = max(1, min(ProcessInfo.processInfo.activeProcessorCount, 8))
 
     /// How long a call may wait for a connection and for locks in all, in seconds.
     ///

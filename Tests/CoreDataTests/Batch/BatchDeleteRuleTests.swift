@@ -79,7 +79,9 @@ struct BatchDeleteRuleTests {
     }
 
     @Test(arguments: StoreKind.allCases, [1, 2, 3] as [UInt64])
-    func `a batch delete leaves what the deletion of the objects leaves`(_ kind: StoreKind, _ seed: UInt64) throws {
+    func `CS-171 a batch delete leaves what the deletion of the objects leaves`(_ kind: StoreKind, _ seed: UInt64)
+        throws
+    {
         let deletions: [(String, String)] = [
             ("Venue", "price < 4"), ("Bar", "price < 7"), ("City", "name ENDSWITH '1'"),
             ("Photo", "title ENDSWITH '0'"),

@@ -1,4 +1,5 @@
 import CoreData
+import StrataSQLite
 import Testing
 
 @testable import StrataInspector
@@ -23,6 +24,21 @@ struct InspectorStoreTests {
             #expect(result.code == .success)
         }
         #expect(try copy.isUntouched)
+    }
+
+    @Test(arguments: [
+        ("UPDATE ACHANGE SET ZENTITYPK = ZENTITYPK + 1000 WHERE Z_PK = (SELECT MIN(Z_PK) FROM ACHANGE)", "missing"),
+        ("UPDATE ACHANGE SET ZCHANGETYPE = 2 WHERE Z_PK = (SELECT MIN(Z_PK) FROM ACHANGE)", "deleted"),
+        ("DELETE FROM ATRANSACTION", "of no transaction"),
+    ])
+    func `verify names what a damaged history does not lead to`(damage: String, problem: String) throws {
+        let copy = try StoreCopy(try #require(AppleStores.pairs.first { $0.store.contains("history") }))
+        try Connection(path: copy.store.path, access: .readWrite).execute(damage)
+
+        let result = copy.run("verify")
+
+        #expect(result.code == .problemsFound)
+        #expect(result.lines.contains { $0.contains(problem) }, "\(result.lines)")
     }
 
     @Test(arguments: AppleStores.pairs)

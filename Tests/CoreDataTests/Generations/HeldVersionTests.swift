@@ -45,7 +45,11 @@ struct HeldVersionTests {
     @Test func `too many versions are an error of the first read, which ends when one is let go of`() throws {
         let stack = try Stack(.sqlite)
         let limit = try stack.pool.options.maximumSnapshots
-        var contexts = try (1...limit).map { try stack.pinnedContext("\($0)") }
+        var contexts = try (1...limit).map { number in
+            let context = try stack.pinnedContext("\(number)")
+            _ = try stack.storeCity("new")
+            return context
+        }
         let late = stack.context("late")
         let reported = Mutex(0)
         stack.coordinator.unreportableErrorHandler = { _, _ in reported.withLock { $0 += 1 } }
@@ -60,17 +64,98 @@ struct HeldVersionTests {
         }
         #expect(reported.withLock { $0 } > 0)
         contexts.removeLast()
-        try late.inside { () throws in #expect(try late.storedCityNames() == ["A"]) }
+        let names = ["A"] + Array(repeating: "new", count: limit)
+        try late.inside { () throws in #expect(try late.storedCityNames() == names) }
         // One version serves any number of contexts.
         let token = late.performAndWait { late.queryGenerationToken }
         for number in 1...2 * limit {
             let context = stack.context("sharing \(number)")
             try context.inside { () throws in
                 try context.setQueryGenerationFrom(token)
-                #expect(try context.storedCityNames() == ["A"])
+                #expect(try context.storedCityNames() == names)
             }
             contexts.append(context)
         }
+        // So it does for contexts that have no token of it, even where no connection is left.
+        for number in 1...2 * limit { contexts.append(try stack.pinnedContext("newest \(number)")) }
+        for context in contexts.suffix(2 * limit) {
+            try context.inside { () throws in #expect(try context.storedCityNames() == names) }
+        }
+    }
+
+    @Test func `contexts that are pinned to the newest share connections as long as nobody commits`() throws {
+        let stack = try Stack(.sqlite)
+        _ = try stack.storeCity("A")
+        let pool = try stack.pool
+        var count: Int { pool.state.withLock { $0.snapshotCount } }
+        let limit = pool.options.connectionsPerVersion
+        var contexts = try (1...limit + 20).map { try stack.pinnedContext("\($0)") }
+        #expect(count == limit)
+        // A commit of this process, and one of another coordinator, as another process has one.
+        _ = try stack.storeCity("B")
+        contexts.append(try stack.pinnedContext("after B"))
+        #expect(count == limit + 1)
+        let other = NSManagedObjectContext(.privateQueue)
+        other.persistentStoreCoordinator = try stack.secondCoordinator()
+        try other.inside { () throws in
+            other.makeCity("C")
+            try other.save()
+        }
+        contexts.append(try stack.pinnedContext("after C"))
+        #expect(count == limit + 2)
+        let seen = try contexts.map { context in try context.inside { () throws in try context.storedCityNames() } }
+        #expect(seen.dropLast(2).allSatisfy { $0 == ["A"] })
+        #expect(seen.suffix(2).map { $0 } == [["A", "B"], ["A", "B", "C"]])
+        contexts.removeFirst(limit + 19)
+        #expect(count == 3)
+        contexts = []
+        #expect(count == 0)
+    }
+
+    @Test func `data in a file that another process has removed is an error for who is pinned, and never nil`()
+        async throws
+    {
+        func model() throws -> NSManagedObjectModel {
+            let model = GuideModel.make()
+            let map = try #require(model.entitiesByName["Venue"]?.attributesByName["map"])
+            map.allowsExternalBinaryDataStorage = true
+            return model
+        }
+        let stack = try Stack(.sqlite, model: model())
+        let id = try stack.store(Venue.self) { venue, _ in venue.map = Data(repeating: 1, count: 200_000) }
+        _ = try stack.store(Venue.self) { venue, _ in venue.map = Data(repeating: 1, count: 200_000) }
+        let pinned = try stack.pinnedContext()
+        var loop = stack.context().rows(for: NSFetchRequest<Venue>(entityName: "Venue"), batchSize: 1)
+            .makeAsyncIterator()
+        #expect(try await loop.next()?.count == 1)
+        // Another coordinator knows as little of the versions that are held here as another process does.
+        let new = Data(repeating: 2, count: 200_000)
+        let other = NSManagedObjectContext(.privateQueue)
+        other.persistentStoreCoordinator = try stack.secondCoordinator(model: try model())
+        try other.inside { () throws in
+            for venue in try other.fetch(NSFetchRequest<Venue>(entityName: "Venue")) { venue.map = new }
+            try other.save()
+        }
+        let reported = Mutex<[CocoaError]>([])
+        stack.coordinator.unreportableErrorHandler = { error, _ in
+            reported.withLock { $0 += [error as? CocoaError].compactMap { $0 } }
+        }
+        try pinned.inside { () throws in
+            let error = #expect(throws: CocoaError.self) {
+                try pinned.fetch(NSFetchRequest<Venue>(entityName: "Venue"))
+            }
+            #expect(error?.code == .persistentStoreOperation)
+            #expect(error?.localizedDescription.contains("external data file") == true)
+            // A fault cannot throw, and stays one.
+            let venue: Venue = try typed(pinned.object(with: id))
+            _ = venue.map
+            #expect(venue.isFault && reported.withLock { $0.last?.code } == .persistentStoreOperation)
+            #expect(try pinned.count(for: NSFetchRequest<Venue>(entityName: "Venue")) == 2)
+            try pinned.setQueryGenerationFrom(.current)
+            #expect(venue.map == new)
+        }
+        await #expect(throws: CocoaError.self) { try await loop.next() }
+        #expect(try stack.read(id, Venue.self) { $0.map } == new)
     }
 
     @Test func `CS-183: a store that was added later is not seen, and a fetch from a removed one throws`() throws {

@@ -73,8 +73,78 @@ struct BatchHistoryTests {
         let venues = deleted.filter { $0.changedObjectID.entity.name != "Photo" }
         #expect(Set(venues.compactMap { $0.tombstone?["name"] as? String }) == ["venue 0", "venue 1"])
         #expect(deleted.count == 4 && venues.count == 2)
-        #expect(changes.count == deleted.count)
+        // The city has lost venues, though its row is as it was.
+        let others = changes.filter { $0.changeType != .delete }
+        #expect(others.map { $0.changedObjectID.entity.name } == ["City"])
+        #expect(others.first?.updatedProperties?.map(\.name) == ["venues"])
         #expect(try stack.verificationProblems() == [])
+    }
+
+    /// A guide with relationships of every kind.
+    private func guide() throws -> Stack {
+        let stack = try Stack.recording()
+        let context = stack.context()
+        try context.performAndWait {
+            let cities = (0..<3).map { number in
+                let city = City(context: context)
+                city.name = "city \(number)"
+                return city
+            }
+            let tags = (0..<2).map { _ in Tag(context: context) }
+            let users = (0..<3).map { number in
+                let user = User(context: context)
+                user.email = "user \(number)"
+                return user
+            }
+            users[1].boss = users[0]
+            var venues: [Venue] = []
+            for number in 0..<9 {
+                let venue = number % 3 == 0 ? Bar(context: context) : Venue(context: context)
+                (venue.name, venue.price) = ("venue \(number)", Int16(number))
+                venue.city = number == 8 ? nil : cities[number % 3]
+                venue.tags = number % 2 == 0 ? Set(tags) : [tags[0]]
+                venue.photos = (0..<number % 3).map { _ in Photo(context: context) }
+                if number % 4 == 0 { venue.licence = Licence(context: context) }
+                users[number % 2].favourites.append(venue)
+                venues.append(venue)
+            }
+            try context.save()
+        }
+        return stack
+    }
+
+    @Test(arguments: [
+        ("Venue", "price > 6"), ("Venue", "price < 3"), ("Bar", "TRUEPREDICATE"), ("City", "name != 'city 2'"),
+        ("Tag", "TRUEPREDICATE"), ("Photo", "venue.price > 4"), ("Licence", "TRUEPREDICATE"),
+        ("User", "email == 'user 1'"),
+    ])
+    func `CS-176 a batch delete tells what the deletion of the objects tells`(_ entity: String, _ predicate: String)
+        throws
+    {
+        func told(_ delete: (Stack, NSFetchRequest<any NSFetchRequestResult>) throws -> Void) throws -> [String] {
+            let stack = try guide()
+            let token = try stack.currentToken
+            let fetch = NSFetchRequest<any NSFetchRequestResult>(entityName: entity)
+            fetch.predicate = NSPredicate(format: predicate)
+            try delete(stack, fetch)
+            #expect(try stack.transactions(after: token).count == 1)
+            #expect(try stack.verificationProblems() == [])
+            return try stack.changes(after: token).map { change in
+                let names = change.updatedProperties?.map(\.name).sorted().joined(separator: ",") ?? ""
+                let kept = change.tombstone?["name"].map { " \($0)" } ?? ""
+                let id = change.changedObjectID.uriRepresentation()
+                return "\(change.changeType) \(id.pathComponents.suffix(2).joined()) \(names)\(kept)"
+            }.sorted()
+        }
+        let byObjects = try told { stack, fetch in
+            let context = stack.context()
+            try context.performAndWait {
+                for object in try context.fetch(fetch) { (object as? NSManagedObject).map(context.delete) }
+                try context.save()
+            }
+        }
+        let byBatch = try told { try execute(NSBatchDeleteRequest(fetchRequest: $1), on: $0) }
+        #expect(!byObjects.isEmpty && byBatch == byObjects)
     }
 
     @Test

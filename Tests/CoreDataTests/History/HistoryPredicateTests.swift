@@ -116,6 +116,15 @@ struct HistoryPredicateTests {
     }
 
     @Test
+    func `CS-200 before that there is no entity without a context, and no fetch request`() async {
+        await #expect(processExitsWith: .success) {
+            let (transaction, change) = (NSPersistentHistoryTransaction.self, NSPersistentHistoryChange.self)
+            precondition(transaction.entityDescription == nil && change.entityDescription == nil)
+            precondition(transaction.fetchRequest == nil && change.fetchRequest == nil)
+        }
+    }
+
+    @Test
     func `CS-201 sort descriptors, offsets, other entities and unknown properties are refused`() throws {
         func refusal(_ change: (NSFetchRequest<any NSFetchRequestResult>) -> Void) throws -> CocoaError? {
             let fetch = try #require(NSPersistentHistoryTransaction.fetchRequest)

@@ -263,7 +263,7 @@ struct FollowerTests {
         #expect(seen == 2)
     }
 
-    @Test func `remote changes carry the token of the newest transaction`() async throws {
+    @Test func `CS-196: remote changes carry the token of the newest transaction`() async throws {
         let (stack, context) = try stackWithCity()
         let tokens = Mutex<NSPersistentHistoryToken?>(nil)
         let arrival = DispatchSemaphore(value: 0)

@@ -12,11 +12,7 @@ struct ProcessLockingTests {
     {
         let folder = try SharedFolder(signals: "holds", "release")
         let store = folder.store
-        let context = try store.context("import", options: [NSPersistentStoreTimeoutOption: 0.1])
-        try await context.perform {
-            context.makeCity("Bonn")
-            try context.save()
-        }
+        let context = try await store.contextWithCity("import", options: [NSPersistentStoreTimeoutOption: 0.1])
         async let holder = #expect(processExitsWith: .success) { [store = store as SharedStore] in
             let connection = try Connection(path: store.url.path, access: .readWrite)
             try connection.execute("BEGIN IMMEDIATE")
@@ -58,11 +54,7 @@ struct ProcessLockingTests {
     {
         let folder = try SharedFolder()
         let store = folder.store
-        let context = try store.context(options: [NSPersistentStoreTimeoutOption: 5])
-        try await context.perform {
-            context.makeCity("Bonn", population: 1)
-            try context.save()
-        }
+        let context = try await store.contextWithCity(population: 1, options: [NSPersistentStoreTimeoutOption: 5])
 
         await #expect(processExitsWith: .signal(SIGKILL)) { [store = store as SharedStore] in
             let connection = try Connection(path: store.url.path, access: .readWrite)
@@ -75,8 +67,7 @@ struct ProcessLockingTests {
         }
 
         try await context.perform {
-            let city = try context.city()
-            context.refresh(city, mergeChanges: false)
+            let city = try context.storedCity()
             #expect(city.population == 1)
             city.population = 2
             try context.save()
@@ -175,11 +166,7 @@ struct ProcessLockingTests {
     @Test func `of two processes that change one object the later save conflicts, and loses nothing`() async throws {
         let folder = try SharedFolder(signals: "read", "saved")
         let store = folder.store
-        let context = try store.context()
-        try await context.perform {
-            context.makeCity("Bonn", population: 10)
-            try context.save()
-        }
+        let context = try await store.contextWithCity(population: 10)
         async let other = #expect(processExitsWith: .success) { [store = store as SharedStore] in
             let context = try store.context()
             try await context.perform {
@@ -209,8 +196,7 @@ struct ProcessLockingTests {
         _ = await other
 
         try await context.perform {
-            let city = try context.city()
-            context.refresh(city, mergeChanges: false)
+            let city = try context.storedCity()
             #expect(city.population == 16)
         }
     }
@@ -218,11 +204,7 @@ struct ProcessLockingTests {
     @Test func `a deletion in one process and a change in another conflict`() async throws {
         let folder = try SharedFolder(signals: "read", "deleted")
         let store = folder.store
-        let context = try store.context()
-        try await context.perform {
-            context.makeCity("Bonn", population: 10)
-            try context.save()
-        }
+        let context = try await store.contextWithCity(population: 10)
         async let other = #expect(processExitsWith: .success) { [store = store as SharedStore] in
             let context = try store.context()
             try await context.perform {
@@ -251,11 +233,7 @@ struct ProcessLockingTests {
     @Test func `no update is lost between processes with several contexts each`() async throws {
         let folder = try SharedFolder()
         let store = folder.store
-        let context = try store.context()
-        try await context.perform {
-            context.makeCity("Bonn")
-            try context.save()
-        }
+        let context = try await store.contextWithCity()
 
         await withTaskGroup(of: Void.self) { group in
             for _ in 0..<3 {
@@ -276,8 +254,7 @@ struct ProcessLockingTests {
         }
 
         try await context.perform {
-            let city = try context.city()
-            context.refresh(city, mergeChanges: false)
+            let city = try context.storedCity()
             #expect(city.population == 3 * 2 * 40)
         }
     }
@@ -286,8 +263,7 @@ struct ProcessLockingTests {
     private static func increment(_ context: NSManagedObjectContext, times: Int) async throws {
         for _ in 0..<times {
             try await context.perform {
-                let city = try context.city()
-                context.refresh(city, mergeChanges: false)
+                let city = try context.storedCity()
                 while true {
                     city.population += 1
                     do {

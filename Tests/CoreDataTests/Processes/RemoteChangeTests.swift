@@ -10,6 +10,7 @@ import Testing
 private final class RemoteChangeRecorder: @unchecked Sendable {
     // @unchecked Sendable: `token` is set in the initialiser and read in the deinitialiser.
     private let posted = Mutex<[UncheckedBox<Notification>]>([])
+    private let threads = Mutex<Set<UInt>>([])
     private let arrival = DispatchSemaphore(value: 0)
     private var token: (any NSObjectProtocol)?
 
@@ -21,6 +22,7 @@ private final class RemoteChangeRecorder: @unchecked Sendable {
         ) { [weak self] notification in
             let box = UncheckedBox(notification)
             self?.posted.withLock { $0.append(box) }
+            self?.threads.withLock { _ = $0.insert(UInt(pthread_self())) }
             self?.arrival.signal()
         }
     }
@@ -28,6 +30,9 @@ private final class RemoteChangeRecorder: @unchecked Sendable {
     deinit {
         if let token { NotificationCenter.default.removeObserver(token) }
     }
+
+    /// Whether any was posted on the current thread.
+    var wasCalledHere: Bool { threads.withLock { $0.contains(UInt(pthread_self())) } }
 
     var count: Int { posted.withLock { $0.count } }
 
@@ -62,7 +67,7 @@ struct RemoteChangeTests {
         return try context.performAndWait { try context.count(for: NSFetchRequest<City>(entityName: "City")) }
     }
 
-    @Test func `a save is posted with the store's UUID and URL, off the thread that saves`() throws {
+    @Test func `CS-196, 197: a save is posted with the store's UUID and URL, off the thread that saves`() throws {
         let stack = try stack()
         let recorder = RemoteChangeRecorder(stack.coordinator)
 
@@ -73,9 +78,11 @@ struct RemoteChangeTests {
         #expect(posted.object as? NSPersistentStoreCoordinator === stack.coordinator)
         #expect(posted.userInfo?[NSStoreUUIDKey] as? String == store.identifier)
         #expect(posted.userInfo?[NSPersistentStoreURLKey] as? URL == stack.storeURL)
+        // `performAndWait` has saved on this one.
+        #expect(!recorder.wasCalledHere)
     }
 
-    @Test func `a write of another process is posted when it can be read`() async throws {
+    @Test func `CS-196, 197: a write of another process is posted when it can be read`() async throws {
         let folder = try SharedFolder()
         let store = folder.store
         let coordinator = try store.coordinator(options: Self.option)

@@ -26,6 +26,20 @@ struct SharedStore: Codable, Sendable {
         return context
     }
 
+    /// As ``context(_:options:)``, and saves a city with it.
+    func contextWithCity(
+        _ name: String? = nil,
+        population: Int64 = 0,
+        options: [AnyHashable: Any] = [:]
+    ) async throws -> NSManagedObjectContext {
+        let context = try context(name, options: options)
+        try await context.perform {
+            context.makeCity("Bonn", population: population)
+            try context.save()
+        }
+        return context
+    }
+
     func size(_ suffix: String) -> Int {
         (try? FileManager.default.attributesOfItem(atPath: url.path + suffix)[.size] as? Int) ?? 0
     }
@@ -101,6 +115,13 @@ extension NSManagedObjectContext {
         request.sortDescriptors = [NSSortDescriptor(key: "name", ascending: true)]
         request.fetchLimit = 1
         return try #require(try fetch(request).first)
+    }
+
+    /// The first city, which shows what is stored.
+    func storedCity() throws -> City {
+        let city = try city()
+        refresh(city, mergeChanges: false)
+        return city
     }
 
     func makeCity(_ name: String, population: Int64 = 0) {

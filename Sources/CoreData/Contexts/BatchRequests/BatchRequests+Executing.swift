@@ -45,11 +45,16 @@ extension NSBatchDeleteRequest: ExecutableRequest {
 
 extension NSBatchInsertRequest: ExecutableRequest {
     func execute(in context: NSManagedObjectContext) throws -> NSPersistentStoreResult {
-        try execute(in: context, nil)
+        try execute(in: context, nil, nil)
     }
 
-    /// Carries the request out, inside the context's scope, in a way that `control` can stop.
-    func execute(in context: NSManagedObjectContext, _ control: FetchControl?) throws -> NSBatchInsertResult {
+    /// Carries the request out, inside the context's scope, in a way that `control` can stop and follow, and `making` follow
+    /// until the rows are made.
+    func execute(
+        in context: NSManagedObjectContext,
+        _ control: FetchControl?,
+        _ making: FetchControl?
+    ) throws -> NSBatchInsertResult {
         if let control, control.isCancelled { throw CancellationError() }
         guard let coordinator = context.coordinator else { throw context.noCoordinator(self) }
         let layout = try BatchPlanner(planner: FetchPlanner(model: coordinator.frozenModel)).layout(of: self)
@@ -61,7 +66,8 @@ extension NSBatchInsertRequest: ExecutableRequest {
                     layout: layout,
                     rows: try source(layout, store),
                     policy: context.policy.mergeType,
-                    control: control
+                    control: control,
+                    making: making
                 )
             ),
             listsRows: resultType == .objectIDs || context.batchesAreFollowed,

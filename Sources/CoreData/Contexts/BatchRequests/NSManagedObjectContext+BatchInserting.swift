@@ -2,9 +2,11 @@ import Foundation
 
 /// How far a batch insert is.
 public struct BatchInsertProgress: Sendable, Hashable {
+    /// The rows that were made so far, by a handler or of dictionaries; none is written before all are.
+    public let preparedRows: Int
     /// The rows that were written so far, in the transaction that is open.
     public let completedRows: Int
-    /// How many rows there are in all; `nil` if a handler makes them.
+    /// How many rows there are in all; `nil` as long as a handler makes them.
     public let expectedRows: Int?
 }
 
@@ -13,28 +15,31 @@ extension NSManagedObjectContext {
     ///
     ///     let result = try await context.execute(request) { progress in report(progress.completedRows) }
     ///
-    /// Cancelling the task stops the insertion at the next row, or interrupts its wait for other writers, and leaves
-    /// nothing in the store.
+    /// All rows are made before the first one is written. Cancelling the task stops the insertion at the next row, or
+    /// interrupts its wait for other writers, and leaves nothing in the store.
     ///
     /// May be called anywhere but inside the context's own scope, where ``execute(_:)`` does.
     ///
     /// - Parameters:
     ///   - request: The rows. Its handler runs on the context's queue.
-    ///   - progress: Told now and then, on the context's queue, how many rows were written.
+    ///   - progress: Told now and then, on the context's queue, how many rows were made and written.
     /// - Returns: As the request's result type says.
     /// - Throws: `CancellationError` when the task was cancelled; else as ``execute(_:)``.
     nonisolated(nonsending) public func execute(
         _ request: sending NSBatchInsertRequest,
         progress: (@Sendable (BatchInsertProgress) -> Void)?
     ) async throws -> sending NSBatchInsertResult {
+        let making = progress.map { progress in
+            FetchControl { progress(BatchInsertProgress(preparedRows: $0, completedRows: 0, expectedRows: $1)) }
+        }
         let report = progress.map { progress -> FetchControl.Report in
-            { progress(BatchInsertProgress(completedRows: $0, expectedRows: $1)) }
+            { progress(BatchInsertProgress(preparedRows: $1 ?? $0, completedRows: $0, expectedRows: $1)) }
         }
         let control = FetchControl(report: report)
         // The caller has given the request away.
         let request = UncheckedBox(request)
         let result = try await withTaskCancellationHandler {
-            try await perform { UncheckedBox(try request.value.execute(in: self, control)) }
+            try await perform { UncheckedBox(try request.value.execute(in: self, control, making)) }
         } onCancel: {
             control.cancel()
         }

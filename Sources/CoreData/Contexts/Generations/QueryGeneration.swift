@@ -23,11 +23,11 @@ final class QueryGeneration: Sendable {
         if let known = pinned.withLock({ $0 }) { return known }
         // Outside the lock, as transactions begin here. Of several calls that come first one counts.
         let made = Result { try PinnedStores(coordinator) }
-        let known = pinned.withLock { pinned in
-            if pinned == nil { pinned = try? made.get() }
-            return pinned
+        return try pinned.withLock { pinned in
+            let stores = try pinned ?? made.get()
+            pinned = stores
+            return stores
         }
-        return try known ?? made.get()
     }
 }
 

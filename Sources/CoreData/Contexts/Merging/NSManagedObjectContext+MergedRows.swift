@@ -18,6 +18,7 @@ extension NSManagedObjectContext {
                 ), !object.isFault
             else { continue }
             let root = change.layout.rootNumber
+            // A version that cannot be had now has cached nothing; the object that is merged tells why.
             let isCached = (try? seen(change.store))?.cache.row(change.key, root: root) != nil
             if isFirst, isCached { return }
             isFirst = false
@@ -28,6 +29,7 @@ extension NSManagedObjectContext {
         }
         for (hierarchy, keys) in missing where keys.count > 1 {
             guard let (layout, store) = layouts[hierarchy] else { continue }
+            // Nothing is lost by an error: each object reads what is not in the cache, and reports its own.
             _ = try? storedRows(forKeys: keys, in: layout, store)
         }
     }

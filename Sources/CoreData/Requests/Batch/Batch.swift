@@ -51,10 +51,12 @@ struct Batch {
 /// New rows, and what becomes of those that break a uniqueness constraint.
 struct BatchInsertion {
     let layout: EntityLayout
-    let rows: any BatchRowSource
+    var rows: any BatchRowSource
     let policy: NSMergePolicyType
-    /// Stops and follows the insertion; `nil` if nobody can.
+    /// Stops the insertion, and follows its writing; `nil` if nobody can.
     var control: FetchControl?
+    /// Follows how rows are made, before they are written; `nil` if nobody does.
+    var making: FetchControl?
 
     /// What becomes of a row whose unique values another row has already.
     enum Upsert {

@@ -11,9 +11,9 @@ import StrataPredicates
 ///     }
 ///     try context.execute(request)
 ///
-/// Rows are written one by one as they come, in one transaction, so memory does not grow with their number. A handler runs on
-/// the thread that executes the request, while the store's writer is taken: it must not save to the same store, nor
-/// wait for somebody who does.
+/// All rows are made first, and then written in one transaction; memory does not grow with their number, as more than a
+/// megabyte of them waits in a temporary file. A handler runs on the thread that executes the request, with no lock held,
+/// and may take its time.
 ///
 /// Attributes that are not given have the model's defaults. A to-one relationship takes an `NSManagedObjectID`, or an object,
 /// unless its inverse is to-one as well; to-many relationships cannot be set. Nothing is validated, and no hook is
@@ -22,8 +22,7 @@ import StrataPredicates
 ///
 /// A request belongs to whoever made it; nothing in it is tied to a queue.
 open class NSBatchInsertRequest: NSPersistentStoreRequest {
-    private var knownEntity: NSEntityDescription?
-    private var name = ""
+    private var target = NamedEntity("")
 
     /// Creates a request for rows that are there already.
     ///
@@ -31,7 +30,7 @@ open class NSBatchInsertRequest: NSPersistentStoreRequest {
     ///   - entityName: The entity, looked up when the request is executed.
     ///   - dictionaries: The values of each row, by property.
     public init(entityName: String, objects dictionaries: [[String: Any]]) {
-        name = entityName
+        target = NamedEntity(entityName)
         objectsToInsert = dictionaries
         super.init()
     }
@@ -42,7 +41,7 @@ open class NSBatchInsertRequest: NSPersistentStoreRequest {
     ///   - entity: The entity.
     ///   - dictionaries: The values of each row, by property.
     public init(entity: NSEntityDescription, objects dictionaries: [[String: Any]]) {
-        knownEntity = entity
+        target = NamedEntity(entity)
         objectsToInsert = dictionaries
         super.init()
     }
@@ -54,7 +53,7 @@ open class NSBatchInsertRequest: NSPersistentStoreRequest {
     ///   - handler: Puts the values of one row into an empty dictionary, by property, and returns `false`; or returns
     ///     `true` when there are no more rows, and what it has put in then does not count.
     public init(entityName: String, dictionaryHandler handler: @escaping (NSMutableDictionary) -> Bool) {
-        name = entityName
+        target = NamedEntity(entityName)
         dictionaryHandler = handler
         super.init()
     }
@@ -65,7 +64,7 @@ open class NSBatchInsertRequest: NSPersistentStoreRequest {
     ///   - entity: The entity.
     ///   - handler: As in ``init(entityName:dictionaryHandler:)``.
     public init(entity: NSEntityDescription, dictionaryHandler handler: @escaping (NSMutableDictionary) -> Bool) {
-        knownEntity = entity
+        target = NamedEntity(entity)
         dictionaryHandler = handler
         super.init()
     }
@@ -80,7 +79,7 @@ open class NSBatchInsertRequest: NSPersistentStoreRequest {
     ///     there are no more rows, and that object does not count. The object belongs to no context, and to the handler for
     ///     the time of the call only.
     public init(entityName: String, managedObjectHandler handler: @escaping (NSManagedObject) -> Bool) {
-        name = entityName
+        target = NamedEntity(entityName)
         managedObjectHandler = handler
         super.init()
     }
@@ -91,7 +90,7 @@ open class NSBatchInsertRequest: NSPersistentStoreRequest {
     ///   - entity: The entity.
     ///   - handler: As in ``init(entityName:managedObjectHandler:)``.
     public init(entity: NSEntityDescription, managedObjectHandler handler: @escaping (NSManagedObject) -> Bool) {
-        knownEntity = entity
+        target = NamedEntity(entity)
         managedObjectHandler = handler
         super.init()
     }
@@ -104,10 +103,10 @@ open class NSBatchInsertRequest: NSPersistentStoreRequest {
     open override var requestType: NSPersistentStoreRequestType { .batchInsertRequestType }
 
     /// The entity of the rows; `nil` while a request that was made with a name has not been executed.
-    open var entity: NSEntityDescription? { knownEntity }
+    open var entity: NSEntityDescription? { target.entity }
 
     /// The name of the entity.
-    open var entityName: String { knownEntity?.name ?? name }
+    open var entityName: String { target.name }
 
     /// The values of each row, by property.
     ///
@@ -129,8 +128,7 @@ open class NSBatchInsertRequest: NSPersistentStoreRequest {
     package override func adopt(_ other: NSPersistentStoreRequest) {
         super.adopt(other)
         guard let other = other as? NSBatchInsertRequest else { return }
-        knownEntity = other.knownEntity
-        name = other.name
+        target = other.target
         objectsToInsert = other.objectsToInsert
         dictionaryHandler = other.dictionaryHandler
         managedObjectHandler = other.managedObjectHandler
@@ -138,15 +136,10 @@ open class NSBatchInsertRequest: NSPersistentStoreRequest {
     }
 
     /// Notes the entity that the name has turned out to mean.
-    func note(_ entity: NSEntityDescription) { knownEntity = knownEntity ?? entity }
+    func note(_ entity: NSEntityDescription) { target.note(entity) }
 
     /// Which entity is meant, as a fetch says it.
-    var specification: FetchSpecification {
-        var specification = FetchSpecification()
-        specification.entity = knownEntity
-        specification.entityName = name.isEmpty ? nil : name
-        return specification
-    }
+    var specification: FetchSpecification { target.specification }
 
     /// The entity and the number of rows, where it is known.
     open override var description: String {

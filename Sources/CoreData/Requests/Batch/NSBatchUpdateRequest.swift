@@ -14,18 +14,17 @@ import StrataPredicates
 ///
 /// A request belongs to whoever made it; nothing in it is tied to a queue.
 open class NSBatchUpdateRequest: NSPersistentStoreRequest {
-    private var knownEntity: NSEntityDescription?
-    private var name = ""
+    private var target = NamedEntity("")
 
     /// Creates a request for the entity with a name, which is looked up when the request is executed.
     public init(entityName: String) {
-        name = entityName
+        target = NamedEntity(entityName)
         super.init()
     }
 
     /// Creates a request for an entity.
     public init(entity: NSEntityDescription) {
-        knownEntity = entity
+        target = NamedEntity(entity)
         super.init()
     }
 
@@ -40,16 +39,16 @@ open class NSBatchUpdateRequest: NSPersistentStoreRequest {
     ///
     /// Stops the program for a request that was made with a name and has not been executed.
     open var entity: NSEntityDescription {
-        guard let knownEntity else {
+        guard let entity = target.entity else {
             fatalError(
-                "CoreData: the entity \"\(name)\" of a batch update is not known before the request is executed; use entityName."
+                "CoreData: the entity \"\(entityName)\" of a batch update is not known before the request is executed; use entityName."
             )
         }
-        return knownEntity
+        return entity
     }
 
     /// The name of the entity.
-    open var entityName: String { knownEntity?.name ?? name }
+    open var entityName: String { target.name }
 
     /// Which rows are changed.
     ///
@@ -77,8 +76,7 @@ open class NSBatchUpdateRequest: NSPersistentStoreRequest {
     package override func adopt(_ other: NSPersistentStoreRequest) {
         super.adopt(other)
         guard let other = other as? NSBatchUpdateRequest else { return }
-        knownEntity = other.knownEntity
-        name = other.name
+        target = other.target
         predicate = other.predicate
         includesSubentities = other.includesSubentities
         propertiesToUpdate = other.propertiesToUpdate
@@ -86,13 +84,11 @@ open class NSBatchUpdateRequest: NSPersistentStoreRequest {
     }
 
     /// Notes the entity that the name has turned out to mean.
-    func note(_ entity: NSEntityDescription) { knownEntity = knownEntity ?? entity }
+    func note(_ entity: NSEntityDescription) { target.note(entity) }
 
     /// Which rows are meant, as a fetch says it.
     var specification: FetchSpecification {
-        var specification = FetchSpecification()
-        specification.entity = knownEntity
-        specification.entityName = name.isEmpty ? nil : name
+        var specification = target.specification
         specification.predicate = predicate
         specification.includesSubentities = includesSubentities
         return specification

@@ -68,6 +68,7 @@ final class InMemoryStore: NSPersistentStore, InMemoryRows, @unchecked Sendable 
             didCommit(work.changes)
             contents = work.contents
         }
+        batch.control?.add(given.count)
     }
 
     func saveMetadata() throws {}

@@ -19,6 +19,11 @@ final class OpenSQLiteFile: Sendable {
 
     var pool: ConnectionPool { database.pool }
 
+    /// The folder of the file; that for temporary files if it is in memory.
+    var folder: URL {
+        external.folder == nil ? FileManager.default.temporaryDirectory : url.deletingLastPathComponent()
+    }
+
     private init(
         _ url: URL,
         _ database: SQLiteDatabase,
@@ -38,6 +43,27 @@ final class OpenSQLiteFile: Sendable {
         retired = RetiredFiles(external)
         queries = RowQueries(mapping, external, path == nil ? nil : url)
         writing = WriteShapes(mapping)
+    }
+
+    /// Holds on to a version of the file.
+    ///
+    /// - Throws: `persistentStoreOperation` (134070) with the `advice` if too many are held; errors of SQLite.
+    func pinning(
+        _ advice: String,
+        _ pin: (ConnectionPool) throws(SQLiteError) -> PinnedSnapshot
+    ) throws -> PinnedSnapshot {
+        do {
+            return try pin(pool)
+        } catch {
+            guard error.code == .full else { throw error }
+            throw CocoaError(
+                .persistentStoreOperation,
+                userInfo: [
+                    NSLocalizedDescriptionKey:
+                        "The store \(url.path) cannot keep another version: \(error.message). \(advice)"
+                ]
+            )
+        }
     }
 
     // MARK: - Opening

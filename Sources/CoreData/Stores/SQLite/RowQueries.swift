@@ -48,9 +48,25 @@ final class RowQueries: Sendable {
         case .inline(let data): return data
         case .file(let name):
             if let data = external.read(name) { return data }
+            MissedFiles.note(name)
             missedFiles.add(1, ordering: .relaxed)
             return nil
         case .malformed: return nil
+        }
+    }
+
+    /// Runs a read, and tells which external files it has looked for in vain.
+    @inline(__always)
+    func notingMissedFiles<R>(_ read: () throws -> R) rethrows -> (result: R, missed: Set<String>) {
+        let before = missedFiles.load(ordering: .relaxed)
+        // The count is that of all threads; the names are those of this one.
+        var missed: Set<String> { missedFiles.load(ordering: .relaxed) == before ? [] : MissedFiles.take() }
+        do {
+            let result = try read()
+            return (result, missed)
+        } catch {
+            _ = missed
+            throw error
         }
     }
 

@@ -5,7 +5,7 @@ import StrataSQLite
 ///
 /// Letting go of the cursor ends statement and transaction.
 final class SQLiteCursor: RowCursor {
-    private let url: URL
+    private let file: OpenSQLiteFile
     private let control: FetchControl?
     private let cancellation: Cancellation
     private var isAtEnd = false
@@ -18,14 +18,14 @@ final class SQLiteCursor: RowCursor {
         _ statement: consuming RowStatement,
         _ lease: consuming SnapshotLease,
         _ files: RetiredFiles.Hold,
-        _ url: URL,
+        _ file: OpenSQLiteFile,
         _ control: FetchControl?,
         _ cancellation: Cancellation
     ) {
         self.statement = statement
         self.lease = lease
         self.files = files
-        self.url = url
+        self.file = file
         self.control = control
         self.cancellation = cancellation
     }
@@ -34,24 +34,13 @@ final class SQLiteCursor: RowCursor {
     static func open(_ plan: FetchPlan, _ entity: EntityMapping, _ file: OpenSQLiteFile) throws -> SQLiteCursor {
         let cancellation = Cancellation()
         let files = file.retired.hold()
-        let lease = try pin(file).reader(cancellation: cancellation)
-        let statement = try file.queries.rowStatement(plan, entity, lease.connection)
-        return SQLiteCursor(statement, lease, files, file.url, plan.control, cancellation)
-    }
-
-    private static func pin(_ file: OpenSQLiteFile) throws -> PinnedSnapshot {
-        do {
-            return try file.pool.pinSnapshot()
-        } catch {
-            guard error.code == .full else { throw error }
-            throw CocoaError(
-                .persistentStoreOperation,
-                userInfo: [
-                    NSLocalizedDescriptionKey:
-                        "The store \(file.url.path) is read by too many sequences at once: \(error.message). End a loop over one of them first."
-                ]
-            )
+        // A connection of its own, as the statement stays on it.
+        let snapshot = try file.pinning("End a loop over rows(for:), or unpin a context.") {
+            pool throws(SQLiteError) in try pool.pinSnapshot()
         }
+        let lease = try snapshot.reader(cancellation: cancellation)
+        let statement = try file.queries.rowStatement(plan, entity, lease.connection)
+        return SQLiteCursor(statement, lease, files, file, plan.control, cancellation)
     }
 
     func next(_ count: Int) throws -> [Row] {
@@ -60,17 +49,21 @@ final class SQLiteCursor: RowCursor {
     }
 
     private func piece(_ count: Int) throws -> [Row] {
-        try SQLiteBoundary.run(.reading, url) {
-            var rows: [Row] = []
-            // A statement that is stepped beyond its end would begin anew.
-            while rows.count < count, !isAtEnd {
-                guard let row = try statement.next() else {
-                    isAtEnd = true
-                    break
+        let (rows, missed) = try file.queries.notingMissedFiles {
+            try SQLiteBoundary.run(.reading, file.url) {
+                var rows: [Row] = []
+                // A statement that is stepped beyond its end would begin anew.
+                while rows.count < count, !isAtEnd {
+                    guard let row = try statement.next() else {
+                        isAtEnd = true
+                        break
+                    }
+                    rows.append(row)
                 }
-                rows.append(row)
+                return rows
             }
-            return rows
         }
+        guard missed.isEmpty else { throw MissedFiles.error(missed, file.url) }
+        return rows
     }
 }

@@ -138,15 +138,17 @@ struct SQLiteReading {
         _ cancellation: Cancellation?,
         _ body: (RowQueries, EntityMapping, Connection) throws -> R
     ) throws -> R {
-        let missed = file.queries.missedFiles.load(ordering: .relaxed)
-        let result = try onConnection(isSnapshot, cancellation) {
-            try body(file.queries, entity, $0)
-        }
-        // A save may have replaced an external file between row and file; the row of now names the new one. The files of
-        // a version that is held stay.
-        guard snapshot == nil, file.queries.missedFiles.load(ordering: .relaxed) != missed else { return result }
-        return try onConnection(isSnapshot, cancellation) {
-            try body(file.queries, entity, $0)
+        var known: Set<String> = []
+        while true {
+            let (result, missed) = try file.queries.notingMissedFiles {
+                try onConnection(isSnapshot, cancellation) { try body(file.queries, entity, $0) }
+            }
+            guard !missed.isEmpty else { return result }
+            guard snapshot == nil else { throw MissedFiles.error(missed, file.url) }
+            // A save may have replaced an external file between row and file; the row of now names the new one. A file
+            // that is missing again is lost, and reads as nil.
+            if missed.isSubset(of: known) { return result }
+            known.formUnion(missed)
         }
     }
 

@@ -26,23 +26,12 @@ final class SQLiteVersion: RowSource, Sendable {
     static func pin(_ file: OpenSQLiteFile) throws -> SQLiteVersion {
         // Before the transaction begins, so that no file of the version is removed in between.
         let files = file.retired.hold()
-        let snapshot = try SQLiteBoundary.run(.reading, file.url) { try pinSnapshot(of: file) }
-        return SQLiteVersion(file, Held(snapshot: snapshot, files: files))
-    }
-
-    private static func pinSnapshot(of file: OpenSQLiteFile) throws -> PinnedSnapshot {
-        do {
-            return try file.pool.pinSnapshot()
-        } catch {
-            guard error.code == .full else { throw error }
-            throw CocoaError(
-                .persistentStoreOperation,
-                userInfo: [
-                    NSLocalizedDescriptionKey:
-                        "The store \(file.url.path) cannot keep another version for a context: \(error.message). Unpin contexts, let go of their query generation tokens, or pin several contexts by one token."
-                ]
-            )
+        let snapshot = try SQLiteBoundary.run(.reading, file.url) {
+            try file.pinning("Unpin contexts, or let go of their query generation tokens.") {
+                pool throws(SQLiteError) in try pool.sharedSnapshot()
+            }
         }
+        return SQLiteVersion(file, Held(snapshot: snapshot, files: files))
     }
 
     /// Lets go of the version, which cannot be read any more.

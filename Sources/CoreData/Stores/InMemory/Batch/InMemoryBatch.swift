@@ -24,15 +24,16 @@ struct InMemoryBatch {
     /// The new rows of an insertion, all of them: this store keeps them in memory anyway.
     static func givenRows(of batch: Batch) throws -> [GivenRow] {
         guard case .insert(let insertion) = batch.work else { return [] }
-        if let count = insertion.rows.count { insertion.control?.expect(count) }
+        if let count = insertion.rows.count { insertion.making?.expect(count) }
         var rows: [GivenRow] = []
-        var counter = RowCounter(insertion.control)
+        var counter = RowCounter(insertion.making)
         while let given = try insertion.rows.next() {
             if let control = insertion.control, control.isCancelled { throw CancellationError() }
             rows.append(given)
             counter.count()
         }
         counter.finish()
+        insertion.control?.expect(rows.count)
         return rows
     }
 

@@ -5,7 +5,9 @@ extension BatchTransaction {
     /// Deletes the rows of a batch: with one statement where nothing hangs on them, else by way of tables of what is doomed.
     func delete(_ deletion: BatchDeletion, _ entity: EntityMapping) throws {
         let rows = try RowSelection(deletion.rows, entity, file.queries)
-        if DoomedRows.areNeeded(for: entity, mapping) || history?.keepsValues(of: entity) == true {
+        if DoomedRows.areNeeded(for: entity, mapping, isRecorded: history != nil)
+            || history?.keepsValues(of: entity) == true
+        {
             try delete(rows, entity)
         } else {
             changes.count += try change(
@@ -90,16 +92,25 @@ extension BatchTransaction {
         switch link.place {
         case .column(let column):
             // The rows take their own column with them; what the other side has besides is its order.
-            guard inverse?.isToMany == true, column.order != nil, let name = column.name else { break }
-            try change(
-                """
-                UPDATE \(link.destination.table) SET Z_OPT = Z_OPT + 1 WHERE Z_PK IN (SELECT \(name) FROM \
-                \(link.owner.table) WHERE Z_PK IN (\(owners))) AND \(doomed.othersOnly("Z_PK", of: link))
-                """,
-                \.followed,
-                root,
-                inverse
-            )
+            guard let inverse, inverse.isToMany, let name = column.name else { break }
+            let others =
+                "Z_PK IN (SELECT \(name) FROM \(link.owner.table) WHERE Z_PK IN (\(owners))) AND \(doomed.othersOnly("Z_PK", of: link))"
+            if column.order != nil {
+                try change(
+                    "UPDATE \(link.destination.table) SET Z_OPT = Z_OPT + 1 WHERE \(others)",
+                    \.followed,
+                    root,
+                    inverse
+                )
+            } else if history != nil {
+                // Contexts need not be told: they take what is deleted out of their relationships.
+                try list(
+                    "SELECT Z_PK, Z_ENT FROM \(link.destination.table) WHERE \(others)",
+                    [],
+                    \.related,
+                    [inverse.name]
+                )
+            }
         case .toMany(.join(let side)): try release(side, link, doomed)
         case .toMany(.key(let key)) where key.isWithoutInverse:
             let order = key.order.map { ", \($0) = NULL" } ?? ""

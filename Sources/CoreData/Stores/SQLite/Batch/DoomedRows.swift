@@ -66,10 +66,10 @@ struct DoomedRows {
     }
 
     /// Whether the deletion of rows of an entity takes more than one statement.
-    static func areNeeded(for entity: EntityMapping, _ mapping: SQLMapping) -> Bool {
+    static func areNeeded(for entity: EntityMapping, _ mapping: SQLMapping, isRecorded: Bool) -> Bool {
         let entities = mapping.table(of: entity)?.entities ?? []
         return entities.contains { $0.columns.contains(where: \.isTagged) }
-            || entity.layout.deleteLinks.contains { StoredLink($0, mapping)?.needsWork == true }
+            || entity.layout.deleteLinks.contains { StoredLink($0, mapping)?.needsWork(isRecorded: isRecorded) == true }
             || looseLinks(of: mapping).contains { $0.destinationRoot == entity.rootNumber }
     }
 

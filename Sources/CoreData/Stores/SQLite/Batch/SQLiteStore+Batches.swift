@@ -4,6 +4,8 @@ import StrataSQLite
 extension SQLiteStore {
     func execute(_ batch: Batch, didCommit: (BatchChanges) -> Void) throws {
         let file = try openFile()
+        // What makes the rows is the user's code, which must not keep others from writing.
+        let batch = try batch.withRowsMade(in: file.folder)
         let start = OperationTally.startTiming()
         defer { OperationTally.stopTiming(start) }
         guard let control = batch.control else { return try execute(batch, file, nil, didCommit) }

@@ -37,15 +37,15 @@ struct StoredLink {
         self.destination = destination
     }
 
-    /// Whether a row's deletion is not all there is to do.
-    var needsWork: Bool {
+    /// Whether a row's deletion is not all there is to do; a history is told of the owners of the relationship too.
+    func needsWork(isRecorded: Bool) -> Bool {
         switch link.relationship.deleteRule {
         case .cascadeDeleteRule, .denyDeleteRule: return true
         case .nullifyDeleteRule where inverseColumn != nil: return true
         default: break
         }
         switch place {
-        case .column(let column): return column.order != nil
+        case .column(let column): return column.order != nil || (isRecorded && link.inverse?.isToMany == true)
         case .toMany(.join): return true
         case .toMany(.key(let key)): return key.isWithoutInverse
         case .toMany(.absent): return false
