@@ -3,7 +3,7 @@ import Synchronization
 /// Knows which snapshots of a pool hold the version that is the newest, so that they can be shared.
 final class SnapshotSharing: Sendable {
     private struct State {
-        /// Tells whether somebody has committed; reads nothing else. `nil` until something is pinned.
+        /// Tells whether somebody has committed; `nil` until something is pinned.
         var detector: Connection?
         /// What ``detector`` has said when ``newest`` were pinned.
         var version: Int64 = 0

@@ -148,11 +148,18 @@ enum HistoryStores {
     static func keeping(_ stores: [OpenStore]) throws -> [(store: any HistoryStore, entry: OpenStore)] {
         let found = ofAll(stores)
         guard found.isEmpty else { return found }
+        let reasons = stores.map { entry in
+            let reason =
+                entry.store is any HistoryStore
+                ? "was added without NSPersistentHistoryTrackingKey"
+                : "is of type \(entry.store.type), and only SQLite stores keep one"
+            return "\(entry.store.url?.path ?? entry.store.identifier ?? "") \(reason)"
+        }
         throw CocoaError(
             .persistentStoreUnsupportedRequestType,
             userInfo: [
                 NSLocalizedDescriptionKey:
-                    "None of the stores keeps a history: add a SQLite store with NSPersistentHistoryTrackingKey.",
+                    "None of the stores keeps a history: \(reasons.isEmpty ? "there is none" : reasons.joined(separator: "; ")). Add a SQLite store with NSPersistentHistoryTrackingKey.",
                 NSAffectedStoresErrorKey: stores.map { $0.store },
             ]
         )

@@ -25,7 +25,7 @@ struct BatchNeighbourTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `CS-165, 172, 176 no increment of a batch or of a save is lost, contexts follow, and the history leads to the rows`(
+    func `CS-165, 172, 176 beside saves no increment is lost, contexts follow, and the history leads to the rows`(
         _ kind: StoreKind
     ) throws {
         let stack = kind == .sqlite ? try Stack.recording() : try Stack(kind)

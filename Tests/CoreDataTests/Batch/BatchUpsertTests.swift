@@ -95,6 +95,21 @@ struct BatchUpsertTests {
     }
 
     @Test(arguments: StoreKind.allCases)
+    func `CS-177 a policy of one's own counts by its type, and is not asked`(_ kind: StoreKind) throws {
+        final class Asked: NSMergePolicy, @unchecked Sendable {
+            // @unchecked Sendable: there is nothing in it.
+            override func resolve(constraintConflicts list: [NSConstraintConflict]) throws {
+                Issue.record("A batch has no objects to ask about.")
+                try super.resolve(constraintConflicts: list)
+            }
+        }
+        let (stack, _) = try stackWithUser(kind)
+        let request = NSBatchInsertRequest(entityName: "User", objects: rows)
+        try stack.execute(request, Asked(merge: .overwriteMergePolicyType))
+        #expect(try users(stack) == ["a new 0", "b second 0"])
+    }
+
+    @Test(arguments: StoreKind.allCases)
     func `a changed row is merged as changed, and conflicts with those who had the old one`(_ kind: StoreKind) throws {
         let (stack, id) = try stackWithUser(kind)
         let (following, still) = (stack.context("following"), stack.context("still"))

@@ -22,6 +22,8 @@ struct HistoryRecordingTests {
         #expect(stack.coordinator.currentPersistentHistoryToken(fromStores: nil) == nil)
         let error = historyError { _ = try stack.transactions() }
         #expect(error?.code.rawValue == NSPersistentStoreUnsupportedRequestTypeError)
+        let text = error?.localizedDescription ?? ""
+        #expect(text.contains(NSInMemoryStoreType) && text.contains(stack.storeURL.path), "\(text)")
     }
 
     @Test(arguments: [true as Any, NSNumber(value: true), [String: Any](), NSDictionary()].map(UncheckedOption.init))
