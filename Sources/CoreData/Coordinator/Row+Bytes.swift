@@ -1,52 +1,72 @@
 import Foundation
 
 extension Row {
-    /// Appends the values, as ``init(layout:bytes:at:)`` reads them.
-    func append(to bytes: inout [UInt8]) {
+    /// How many bytes ``write(to:)`` fills.
+    var byteCount: Int {
         let layout = layout
         let source = unsafe
-        withExtendedLifetime(buffer) {
-            withUnsafeBytes(of: source.header.pointee.nulls) { bytes.append(contentsOf: $0) }
-            bytes.append(contentsOf: UnsafeRawBufferPointer(start: source.words, count: layout.wordCount * 8))
+        var count = 4 + layout.wordCount * 8
+        for place in layout.countedPlaces where !source.isNull(place.slot) {
+            count += 8 + (place.isString ? string(place.word).utf8.count : data(place.word).count)
+        }
+        return count
+    }
+
+    /// Writes the values, as ``read(from:)`` reads them, and gives the place behind them.
+    ///
+    /// There must be room for ``byteCount`` bytes.
+    func write(to bytes: UnsafeMutableRawPointer) -> UnsafeMutableRawPointer {
+        let layout = layout
+        let source = unsafe
+        return withExtendedLifetime(buffer) {
+            var bytes = bytes
+            bytes.storeBytes(of: source.header.pointee.nulls, as: UInt32.self)
+            let size = layout.wordCount * 8
+            (bytes + 4).copyMemory(from: source.words, byteCount: size)
+            bytes += 4 + size
             // The words of a counted value mean nothing outside the row.
             for place in layout.countedPlaces where !source.isNull(place.slot) {
                 if place.isString {
                     var text = string(place.word)
-                    text.withUTF8 { bytes.append(counted: UnsafeRawBufferPointer($0)) }
+                    text.withUTF8 { bytes = Self.write(UnsafeRawBufferPointer($0), to: bytes) }
                 } else {
-                    data(place.word).withUnsafeBytes { bytes.append(counted: $0) }
+                    data(place.word).withUnsafeBytes { bytes = Self.write($0, to: bytes) }
                 }
             }
+            return bytes
         }
     }
 
-    /// Makes a new row of values that ``append(to:)`` has written at `place`, which moves behind them.
-    init(layout: EntityLayout, bytes: UnsafeRawBufferPointer, at place: inout Int) {
-        self.init(layout: layout, key: 0)
+    private static func write(_ value: UnsafeRawBufferPointer, to bytes: UnsafeMutableRawPointer)
+        -> UnsafeMutableRawPointer
+    {
+        bytes.storeBytes(of: value.count, as: Int.self)
+        UnsafeMutableRawBufferPointer(start: bytes + 8, count: value.count).copyMemory(from: value)
+        return bytes + 8 + value.count
+    }
+
+    /// Takes the values that ``write(to:)`` has written, and gives the place behind them.
+    ///
+    /// By the owner alone, as all that writes.
+    func read(from bytes: UnsafeRawPointer) -> UnsafeRawPointer {
+        let layout = layout
         let target = unsafe
-        withExtendedLifetime(buffer) {
-            target.header.pointee.nulls = bytes.loadUnaligned(fromByteOffset: place, as: UInt32.self)
-            place += 4
-            let words = UnsafeMutableRawBufferPointer(start: target.words, count: layout.wordCount * 8)
-            words.copyMemory(from: UnsafeRawBufferPointer(rebasing: bytes[place..<place + words.count]))
-            place += words.count
-            for counted in layout.countedPlaces where !target.isNull(counted.slot) {
-                let count = bytes.loadUnaligned(fromByteOffset: place, as: Int.self)
-                let value = UnsafeRawBufferPointer(rebasing: bytes[place + 8..<place + 8 + count])
-                place += 8 + count
-                if counted.isString {
-                    target.pointer(String.self, counted.word).initialize(to: String(decoding: value, as: UTF8.self))
+        return withExtendedLifetime(buffer) {
+            for place in layout.countedPlaces where !target.isNull(place.slot) { target.release(place) }
+            target.header.pointee.nulls = bytes.loadUnaligned(as: UInt32.self)
+            let size = layout.wordCount * 8
+            UnsafeMutableRawPointer(target.words).copyMemory(from: bytes + 4, byteCount: size)
+            var bytes = bytes + 4 + size
+            for place in layout.countedPlaces where !target.isNull(place.slot) {
+                let value = UnsafeRawBufferPointer(start: bytes + 8, count: bytes.loadUnaligned(as: Int.self))
+                bytes += 8 + value.count
+                if place.isString {
+                    target.pointer(String.self, place.word).initialize(to: String(decoding: value, as: UTF8.self))
                 } else {
-                    target.pointer(Data.self, counted.word).initialize(to: Data(value))
+                    target.pointer(Data.self, place.word).initialize(to: Data(value))
                 }
             }
+            return bytes
         }
-    }
-}
-
-extension [UInt8] {
-    fileprivate mutating func append(counted bytes: UnsafeRawBufferPointer) {
-        Swift.withUnsafeBytes(of: bytes.count) { append(contentsOf: $0) }
-        append(contentsOf: bytes)
     }
 }

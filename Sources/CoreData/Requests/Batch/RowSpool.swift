@@ -12,13 +12,16 @@ final class RowSpool: BatchRowSource {
     private let layout: EntityLayout
     private let folder: URL
     private var rowCount = 0
-    /// The rows that are in memory: the last ones that were made, then those that are read.
-    private var piece: [UInt8] = []
+    /// The rows that are in memory, up to `end`: the last ones that were made, then those that are read.
+    private var piece = UnsafeMutableRawBufferPointer.allocate(byteCount: pieceSize / 16, alignment: 8)
+    private var end = 0
     private var place = 0
     private var file: FileHandle?
     /// How long the pieces in the file are, and how many of them were read.
     private var lengths: [Int] = []
     private var readCount = 0
+    /// The row that was given out last, which serves again unless somebody has kept it.
+    private var row: Row?
 
     var count: Int? { rowCount }
 
@@ -37,35 +40,55 @@ final class RowSpool: BatchRowSource {
         while let given = try source.next() {
             if let control = insertion.control, control.isCancelled { throw CancellationError() }
             append(given)
-            if piece.count >= Self.pieceSize { try flush() }
+            if end >= Self.pieceSize { try flush() }
             counter.count()
         }
         counter.finish()
         guard let file else { return }
-        try flush()
+        if end > 0 { try flush() }
         try file.seek(toOffset: 0)
+    }
+
+    deinit {
+        piece.deallocate()
     }
 
     // MARK: - Writing
 
+    /// How many bytes tell which slots were given.
+    private var slotBytes: Int { (layout.slots.count + 7) / 8 }
+
     private func append(_ given: GivenRow) {
         rowCount += 1
-        given.row.append(to: &piece)
-        guard let slots = given.given else { return piece.append(0) }
-        piece.append(1)
+        makeRoom(end + given.row.byteCount + 1 + slotBytes)
+        guard let start = piece.baseAddress else { return }
+        end = start.distance(to: given.row.write(to: start + end))
+        piece[end] = given.given == nil ? 0 : 1
+        end += 1
+        guard let slots = given.given else { return }
         for first in stride(from: 0, to: layout.slots.count, by: 8) {
             var bits: UInt8 = 0
             for bit in 0..<8 where slots.contains(first + bit) { bits |= 1 << UInt8(bit) }
-            piece.append(bits)
+            piece[end] = bits
+            end += 1
         }
+    }
+
+    private func makeRoom(_ size: Int) {
+        guard size > piece.count else { return }
+        let larger = UnsafeMutableRawBufferPointer.allocate(byteCount: max(size, piece.count * 2), alignment: 8)
+        larger.copyMemory(from: UnsafeRawBufferPointer(rebasing: piece[..<end]))
+        piece.deallocate()
+        piece = larger
     }
 
     private func flush() throws {
         let file = try file ?? makeFile()
         self.file = file
-        try file.write(contentsOf: Data(piece))
-        lengths.append(piece.count)
-        piece.removeAll(keepingCapacity: true)
+        guard let start = piece.baseAddress else { return }
+        try file.write(contentsOf: Data(bytesNoCopy: start, count: end, deallocator: .none))
+        lengths.append(end)
+        end = 0
     }
 
     private func makeFile() throws -> FileHandle {
@@ -87,18 +110,31 @@ final class RowSpool: BatchRowSource {
     // MARK: - Reading
 
     func next() throws -> GivenRow? {
-        if place == piece.count, try !readPiece() { return nil }
-        return piece.withUnsafeBytes { bytes in
-            let row = Row(layout: layout, bytes: bytes, at: &place)
-            defer { place += 1 }
-            guard bytes[place] == 1 else { return GivenRow(row: row, given: nil) }
-            var slots = SlotSet()
-            for first in stride(from: 0, to: layout.slots.count, by: 8) {
-                place += 1
-                for bit in 0..<8 where bytes[place] & (1 << UInt8(bit)) != 0 { slots.insert(first + bit) }
-            }
-            return GivenRow(row: row, given: slots)
+        if place == end, try !readPiece() { return nil }
+        guard let start = UnsafeRawPointer(piece.baseAddress) else { return nil }
+        let row = blankRow()
+        place = start.distance(to: row.read(from: start + place))
+        defer { place += 1 }
+        guard piece[place] == 1 else { return GivenRow(row: row, given: nil) }
+        var slots = SlotSet()
+        for first in stride(from: 0, to: layout.slots.count, by: 8) {
+            place += 1
+            for bit in 0..<8 where piece[place] & (1 << UInt8(bit)) != 0 { slots.insert(first + bit) }
         }
+        return GivenRow(row: row, given: slots)
+    }
+
+    private func blankRow() -> Row {
+        if var last = row?.buffer {
+            row = nil
+            if isKnownUniquelyReferenced(&last) {
+                row = Row(shared: last)
+                return Row(shared: last)
+            }
+        }
+        let made = Row(layout: layout, key: 0)
+        row = made
+        return made
     }
 
     /// Reads the next piece of the file; false at the end.
@@ -108,10 +144,11 @@ final class RowSpool: BatchRowSource {
         guard let data = try file.read(upToCount: length), data.count == length else {
             throw CocoaError(.fileReadCorruptFile)
         }
-        piece = [UInt8](data)
-        place = 0
+        makeRoom(length)
+        data.copyBytes(to: piece)
+        (place, end) = (0, length)
         readCount += 1
-        return !piece.isEmpty
+        return end > 0
     }
 }
 
