@@ -29,7 +29,7 @@ struct BatchNeighbourTests {
         _ kind: StoreKind
     ) throws {
         let stack = kind == .sqlite ? try Stack.recording() : try Stack(kind)
-        let ids = try (0..<Self.cities).map { try stack.storeCity("city \($0)") }
+        let ids = try (0..<Self.cities).map { try stack.storeCity("city \($0)", population: 0) }
         let follower = stack.context("follower")
         let loaded = try follower.performAndWait {
             follower.automaticallyMergesChangesFromParent = true

@@ -155,7 +155,6 @@ struct HeldVersionTests {
             #expect(venue.map == new)
         }
         await #expect(throws: CocoaError.self) { try await loop.next() }
-        #expect(try stack.read(id, Venue.self) { $0.map } == new)
     }
 
     @Test func `CS-183: a store that was added later is not seen, and a fetch from a removed one throws`() throws {
