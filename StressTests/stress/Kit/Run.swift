@@ -95,15 +95,17 @@ final class Run: Sendable {
     }
 
     /// Checks a closed store's file as `strata verify` does.
-    func audit() throws {
+    ///
+    /// - Parameter moment: Which closing it was, if there were several.
+    func audit(_ moment: String = "audit") throws {
         guard kind == .sqlite else { return }
-        // First, as looking at a file makes these anew.
+        // First, as the verifier, which only reads, makes these anew and leaves them there.
         let rest = try FileManager.default.contentsOfDirectory(atPath: folder.path)
         for name in rest where name.hasSuffix("-wal") || name.hasSuffix("-journal") {
-            find("audit: \(name) is left behind by a store that was closed")
+            find("\(moment): \(name) is left behind by a store that was closed")
         }
         for problem in try StoreVerifier(storeURL: storeURL, model: StressModel.shared).problems() {
-            find("audit: \(problem)")
+            find("\(moment): \(problem)")
         }
     }
 

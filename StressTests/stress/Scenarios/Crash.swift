@@ -36,7 +36,6 @@ enum Crash: Scenario {
             try check(run, ledger, life)
         }
         run.watchdog.leave(0)
-        try run.audit()
     }
 
     /// Opens what a life has left, and compares it with its ledger.
@@ -73,9 +72,7 @@ enum Crash: Scenario {
         }
         if count != Int64(groups.count) { tally.find("life \(life): \(count) saves counted, \(groups.count) there") }
         try run.close(stack)
-        for problem in try StoreVerifier(storeURL: run.storeURL, model: StressModel.shared).problems() {
-            tally.find("life \(life): \(problem)")
-        }
+        try run.audit("life \(life)")
         // The figures of all lives are those of the ledger, which goes on.
         let before = run.figure("saves")
         tally["saves"] = log.acknowledged.count - before

@@ -94,6 +94,8 @@ final class InterleaveProgram {
         let context = contexts[place]
         return context.performAndWait {
             let trouble = take(call, place, context, &stream)
+            // What the oracle has forgotten, rolled back insertions and deleted objects among it, is no longer the context's.
+            held[place] = held[place].filter { oracle.entries[place][$0.key] != nil }
             return trouble ?? check(place, context)
         }
     }
@@ -154,7 +156,6 @@ final class InterleaveProgram {
                 oracle.entries[place] = [:]
             }
         }
-        held[place] = held[place].filter { oracle.entries[place][$0.key] != nil }
         return nil
     }
 
