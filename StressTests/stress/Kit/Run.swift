@@ -97,6 +97,7 @@ final class Run: Sendable {
     /// Checks a closed store's file as `strata verify` does.
     ///
     /// - Parameter moment: Which closing it was, if there were several.
+    /// - Throws: If the folder or the file cannot be read.
     func audit(_ moment: String = "audit") throws {
         guard kind == .sqlite else { return }
         // First, as the verifier, which only reads, makes these anew and leaves them there.

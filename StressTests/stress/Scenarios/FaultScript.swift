@@ -183,7 +183,8 @@ final class FaultScript {
             for node in group {
                 if node.second != (isCut && node.first == 1 ? 1 : 0) { find("a change of save \(save) is torn") }
                 if node.marks.first?.serial != Int64(save) { find("the mark of a node of save \(save) is missing") }
-                if node.parent?.serial != (save > 0 ? Int64(save - 1) : nil) { find("a parent of save \(save) is wrong") }
+                let parent = save > 0 ? Int64(save - 1) : nil
+                if node.parent?.serial != parent { find("the parent of a node of save \(save) is wrong") }
             }
         }
     }
