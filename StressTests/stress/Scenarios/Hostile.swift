@@ -91,6 +91,10 @@ enum Hostile: Scenario {
         try bytes.write(to: url)
         defer { for suffix in ["", "-wal", "-shm"] { unlink(url.path + suffix) } }
         let coordinator = NSPersistentStoreCoordinator(managedObjectModel: StressModel.shared)
+        coordinator.unreportableErrorHandler = { error, doing in
+            if !(error is CocoaError) { run.find("input \(number): \(doing) gave \(describe(error))") }
+            run.count("values-refused")
+        }
         do {
             try coordinator.addPersistentStore(type: .sqlite, at: url)
             defer { try? run.close(coordinator) }

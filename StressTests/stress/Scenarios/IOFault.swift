@@ -10,7 +10,8 @@ enum IOFault: Scenario {
     static let seconds = 20.0
     static let work = (figure: "points", floor: 20)
     static let stride = Knob("stride", 0, "operations from one failing point to the next; 0 to fit the time")
-    static let knobs = [stride]
+    static let point = Knob("point", 0, "the only operation to fail; 0 for all")
+    static let knobs = [stride, point]
     static let sabotages = [Sabotage("lying-disk", "point")]
 
     /// Codes of errors that an I/O fault may end in, as documented.
@@ -48,11 +49,13 @@ enum IOFault: Scenario {
             if script.failures > 0 { run.find("without faults \(script.failures) calls fail") }
         }
         run.count("operations", lengths[true] ?? 0)
+        let only = run.knob(point)
         // Every point if asked for; else as many as fit, in an order that the seed draws.
         let step = run.knob(stride)
         var work = kinds.flatMap { kind in
             Swift.stride(from: 1, through: lengths[kind.plan.countsReads] ?? 0, by: max(step, 1)).map { (kind, $0) }
         }
+        if only > 0 { work = work.filter { $0.1 == only } }
         var stream = run.stream(0)
         if step == 0 { work.shuffle(using: &stream) }
         for (kind, point) in work where step > 0 || !run.isOver {
