@@ -69,7 +69,7 @@ let package = Package(
         ),
         .executableTarget(
             name: "stress",
-            dependencies: ["CoreData", "CStrataSQLite"],
+            dependencies: ["CoreData", "CStrataSQLite", "StrataLocks"],
             path: "StressTests/stress"
         ),
 

@@ -38,7 +38,8 @@ extension Connection {
         let name = try Self.checkedPragmaName(name)
         let isPlain = value.utf8.allSatisfy { Self.isNamePart($0) || $0 == 0x2D || $0 == 0x2E }
         let literal = isPlain && !value.isEmpty ? value : "'" + value.replacing("'", with: "''") + "'"
-        return try firstString(SQL("PRAGMA \(name) = \(literal)"))
+        // To its end: SQLite answers with the new journal mode, and then commits it, which may fail.
+        return try strings(SQL("PRAGMA \(name) = \(literal)")).first
     }
 
     private static func checkedPragmaName(_ name: String) throws(SQLiteError) -> String {

@@ -112,7 +112,11 @@ extension ConnectionPool {
             if let writer = state.withLock({ $0.writer }) { return writer }
             var opening = opening
             let writer = try opening.openWriter()
-            state.withLock { $0.writer = writer }
+            let broken = state.withLock { state in
+                defer { (state.writer, state.brokenWriter) = (writer, nil) }
+                return state.brokenWriter
+            }
+            broken?.close()
             return writer
         } catch {
             turn.giveBack()
@@ -142,7 +146,7 @@ extension ConnectionPool {
         // A database in memory exists in its connection alone.
         if (connection.isBroken || connection.isInTransaction) && !isMemory {
             connection.leaveLogOnClose()
-            closeWriter()
+            if connection.isInTransaction { closeWriter() } else { replaceWriter() }
         }
         if state.withLock({ $0.isClosed }) { closeWriter() }
         turn.giveBack()

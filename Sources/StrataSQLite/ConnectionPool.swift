@@ -52,6 +52,11 @@ package final class ConnectionPool: Sendable {
         var isClosed = false
         /// The writer, or `nil` until it is opened again after an I/O error; used by the holder of the turn only.
         var writer: Connection?
+        /// A writer that an I/O error has ended, kept until another connection is open on the log; used by the holder of the turn only.
+        ///
+        /// The log may hold the whole of what it could not commit. Who opens a log alone takes all that is in there for committed;
+        /// beside a connection that knows better it is overwritten.
+        var brokenWriter: Connection?
         /// Holds the write lock while the writer checkpoints; used by the holder of the turn only.
         var logGuardian: Connection?
         var snapshotCount = 0
@@ -129,11 +134,28 @@ package final class ConnectionPool: Sendable {
     /// By the holder of the turn.
     func closeWriter() {
         closeLogGuardian()
-        let writer = state.withLock { state in
-            defer { state.writer = nil }
-            return state.writer
+        let (writer, broken) = state.withLock { state in
+            defer { (state.writer, state.brokenWriter) = (nil, nil) }
+            return (state.writer, state.brokenWriter)
         }
+        // In its place one that can empty the log, if the disk lets it.
+        var opening = opening
+        let successor = broken == nil ? nil : try? opening.openWriter()
+        broken?.close()
+        successor?.close()
         writer?.close()
+    }
+
+    /// Lets another connection take the writer's place for the next write.
+    ///
+    /// By the holder of the turn.
+    func replaceWriter() {
+        closeLogGuardian()
+        let old = state.withLock { state in
+            defer { (state.brokenWriter, state.writer) = (state.writer, nil) }
+            return state.brokenWriter
+        }
+        old?.close()
     }
 
     func checkOpen(_ operation: SQLiteError.Operation) throws(SQLiteError) {

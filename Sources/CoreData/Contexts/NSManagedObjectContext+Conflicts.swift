@@ -54,7 +54,8 @@ extension NSManagedObjectContext {
                 object.flags.insert(.ownsRow)
             }
             object.unshareRow()
-            object.current?.setVersion(object.extras?.base?.version ?? object.current?.version ?? 0)
+            let known = object.extras?.base?.version ?? object.current?.version ?? 0
+            object.current?.setVersion(Self.revivedVersion(after: known))
             object.extras?.base = nil
             object.flags.remove([.updated, .conflictDetection])
             object.flags.insert(.inserted)
@@ -63,6 +64,14 @@ extension NSManagedObjectContext {
                 changedList.append(object)
             }
         }
+    }
+
+    /// The version upon which a row comes back.
+    ///
+    /// Higher than any that it has had: others may still hold the row as it was after `known`, and a version that came again would
+    /// pass for theirs. As nobody knows any more how many there were, they go on from the clock, in microseconds.
+    private static func revivedVersion(after known: Int64) -> Int64 {
+        max(known, Int64(Date().timeIntervalSince1970 * 1_000_000))
     }
 
     // MARK: - Relationships

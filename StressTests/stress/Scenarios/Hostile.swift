@@ -32,6 +32,8 @@ enum Hostile: Scenario {
             case 0: try openDamaged(file, run, number, &stream)
             case 1, 2: readModel(run, number, &stream)
             case 3, 4: ask(stack, run, number, &stream)
+            case 5, 6, 7, 8: try pair.compareArgument(number, &stream)
+            case 9, 10: pair.compareOrder(number, &stream)
             default: try pair.compare(number, &stream)
             }
         }
@@ -89,6 +91,10 @@ enum Hostile: Scenario {
         try bytes.write(to: url)
         defer { for suffix in ["", "-wal", "-shm"] { unlink(url.path + suffix) } }
         let coordinator = NSPersistentStoreCoordinator(managedObjectModel: StressModel.shared)
+        coordinator.unreportableErrorHandler = { error, doing in
+            if !(error is CocoaError) { run.find("input \(number): \(doing) gave \(describe(error))") }
+            run.count("values-refused")
+        }
         do {
             try coordinator.addPersistentStore(type: .sqlite, at: url)
             defer { try? run.close(coordinator) }

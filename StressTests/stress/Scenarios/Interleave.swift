@@ -21,7 +21,9 @@ enum Interleave: Scenario {
             let program = InterleaveProgram(stack, &stream, run.isSabotaged("wrong-policy"))
             for call in 0..<run.knob(length) {
                 guard let trouble = program.step(&stream) else { continue }
-                if trouble != InterleaveProgram.undefined { run.find("program \(number), call \(call): \(trouble)") }
+                if trouble != InterleaveProgram.undefined {
+                    run.find("program \(number), call \(call): \(trouble); the calls: \(program.trail)")
+                }
                 break
             }
             run.count("calls", program.calls)
@@ -49,8 +51,15 @@ final class InterleaveProgram {
     private var lastSerial: Int64 = 0
     private var lastValue: Int64 = 0
     private(set) var calls = 0
+    private var steps: [(place: Int, what: StaticString, serial: Int64)] = []
+    /// The calls so far, each as the number of its context, what it was and the object.
+    var trail: String {
+        "policies \(oracle.policies); " + steps.map { "\($0.place) \($0.what) \($0.serial)" }.joined(separator: ", ")
+    }
     private(set) var branches: [String: Int] = [:]
     private let weights: [Int]
+    /// What was wrong with an object that a call was to use.
+    private var mishap: String?
 
     init(_ stack: NSPersistentStoreCoordinator, _ stream: inout SeededStream, _ isSabotaged: Bool) {
         let policies = (0..<(2 + stream.below(3))).map { _ in stream.pick(InterleaveOracle.Policy.allCases) }
@@ -94,9 +103,13 @@ final class InterleaveProgram {
         let context = contexts[place]
         return context.performAndWait {
             let trouble = take(call, place, context, &stream)
-            return trouble ?? check(place, context)
+            // What the oracle has forgotten, rolled back insertions and deleted objects among it, is no longer the context's.
+            held[place] = held[place].filter { oracle.entries[place][$0.key] != nil }
+            return trouble ?? mishap ?? check(place, context)
         }
     }
+
+    private func note(_ place: Int, _ what: StaticString, _ serial: Int64) { steps.append((place, what, serial)) }
 
     private func value() -> Int64 {
         lastValue += 1
@@ -109,9 +122,14 @@ final class InterleaveProgram {
         let serial = 1 + Int64(stream.below(Int(lastSerial)))
         guard oracle.realise(serial, in: place) else { return nil }
         if let node = held[place][serial], !node.isFault { return (serial, node) }
-        guard let id = ids[serial], let node = try? context.existingObject(with: id) as? Node else { return nil }
-        held[place][serial] = node
-        return (serial, node)
+        do {
+            guard let id = ids[serial], let node = try context.existingObject(with: id) as? Node else { return nil }
+            held[place][serial] = node
+            return (serial, node)
+        } catch {
+            mishap = "object \(serial), which is stored, gave \(describe(error))"
+            return nil
+        }
     }
 
     private func take(
@@ -129,17 +147,20 @@ final class InterleaveProgram {
             ids[lastSerial] = node.objectID
             held[place][lastSerial] = node
             oracle.insert(lastSerial, [node.first, node.second], in: place)
+            note(place, "insert", lastSerial)
         case 1, 2:
             guard let (serial, node) = node(place, context, &stream) else { return nil }
             let slot = stream.below(2)
             let new = value()
             if slot == 0 { node.first = new } else { node.second = new }
             oracle.entries[place][serial]?.changes[slot] = new
-        case 3: _ = node(place, context, &stream)
+            note(place, slot == 0 ? "set first" : "set second", serial)
+        case 3: if let (serial, _) = node(place, context, &stream) { note(place, "read", serial) }
         case 4:
             guard stream.chance(0.5), let (serial, node) = node(place, context, &stream) else { return nil }
             context.delete(node)
             oracle.delete(serial, in: place)
+            note(place, "delete", serial)
         case 5: return refresh(place, context, &stream)
         case 6: return fetch(place, context, &stream)
         case 7, 8: return save(place, context)
@@ -149,12 +170,13 @@ final class InterleaveProgram {
                 context.rollback()
                 oracle.rollback(place)
                 adoptFaults(place)
+                note(place, "rollback", 0)
             } else {
                 context.reset()
                 oracle.entries[place] = [:]
+                note(place, "reset", 0)
             }
         }
-        held[place] = held[place].filter { oracle.entries[place][$0.key] != nil }
         return nil
     }
 
@@ -171,6 +193,7 @@ final class InterleaveProgram {
             !entry.isInserted, let row = oracle.stored[serial]
         else { return nil }
         let merges = stream.chance(0.5)
+        note(place, merges ? "refresh, merging" : "refresh", serial)
         context.refresh(node, mergeChanges: merges)
         if merges {
             oracle.entries[place][serial]?.base = row
@@ -188,6 +211,7 @@ final class InterleaveProgram {
         let request = NSFetchRequest<Node>(entityName: "Node")
         request.predicate = NSPredicate(format: "first >= %@", limit)
         let (certain, open) = oracle.matching(limit, in: place)
+        note(place, "fetch first >=", limit)
         branches["fetches", default: 0] += 1
         do {
             let byID = Dictionary(uniqueKeysWithValues: ids.map { ($1, $0) })
@@ -199,6 +223,7 @@ final class InterleaveProgram {
 
     private func save(_ place: Int, _ context: NSManagedObjectContext) -> String? {
         let outcome = oracle.save(place)
+        note(place, "save", 0)
         if outcome == .undefined { return Self.undefined }
         let box = NotificationBox()
         let token = NotificationCenter.default.addObserver(
@@ -206,14 +231,14 @@ final class InterleaveProgram {
             object: context,
             queue: nil
         ) { box.notification = $0 }
-        defer {
-            NotificationCenter.default.removeObserver(token)
-            notifications[place] = box.notification ?? notifications[place]
-        }
+        defer { NotificationCenter.default.removeObserver(token) }
         do {
             try context.save()
-            guard outcome == .saved else { return "a save succeeds, expected was \(outcome)" }
+            guard case .saved(let isChange) = outcome else { return "a save succeeds, expected was \(outcome)" }
             branches["saves", default: 0] += 1
+            guard isChange else { return nil }
+            if box.notification == nil { return "a save that changes the store posts no notification" }
+            notifications[place] = box.notification
         } catch let error as CocoaError where error.code == .managedObjectMerge {
             let conflicts = error.userInfo[NSPersistentStoreSaveConflictsErrorKey] as? [NSMergeConflict] ?? []
             let told = Set(conflicts.compactMap { ($0.sourceObject as? Node)?.serial })
@@ -227,6 +252,7 @@ final class InterleaveProgram {
         let source = stream.below(contexts.count)
         guard source != place, let notification = notifications[source] else { return nil }
         guard oracle.merge(from: source, into: place) else { return Self.undefined }
+        note(place, "merge from", Int64(source))
         context.mergeChanges(fromContextDidSave: notification)
         adoptFaults(place)
         branches["merges", default: 0] += 1

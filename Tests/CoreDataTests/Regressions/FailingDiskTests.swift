@@ -1,0 +1,92 @@
+import CoreData
+import TestSupport
+import Testing
+
+/// What an error of the disk must not do; each was found by `stress iofault`.
+@Suite("Stores on a disk that fails", .serialized)
+struct FailingDiskTests {
+    /// A folder of its own, and the URL of a store in it that may fail.
+    private func withStore(_ body: (URL) throws -> Void) throws {
+        let folder = FileManager.default.temporaryDirectory.appendingPathComponent("strata-" + UUID().uuidString)
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        defer {
+            FailingDisk.fail("", at: 0)
+            try? FileManager.default.removeItem(at: folder)
+        }
+        try body(folder.appendingPathComponent("store.sqlite"))
+    }
+
+    private func open(_ url: URL) throws -> NSPersistentStoreCoordinator {
+        let coordinator = NSPersistentStoreCoordinator(managedObjectModel: GuideModel.make())
+        coordinator.unreportableErrorHandler = { _, _ in }
+        let pragmas = ["synchronous": "FULL"]
+        let options: [AnyHashable: Any] = [NSSQLitePragmasOption: pragmas]
+        try coordinator.addPersistentStore(type: .sqlite, configuration: nil, at: url, options: options)
+        return coordinator
+    }
+
+    private func close(_ coordinator: NSPersistentStoreCoordinator) throws {
+        for store in coordinator.persistentStores { try coordinator.remove(store) }
+    }
+
+    @Test
+    func `a store opens with its write-ahead log or not at all, whichever operation fails`() throws {
+        var point = 0
+        var operations = 0
+        repeat {
+            point += 1
+            try withStore { url in
+                FailingDisk.fail(url.path, at: point)
+                let coordinator = try? open(url)
+                operations = FailingDisk.operations
+                FailingDisk.fail(url.path, at: 0)
+                guard let coordinator else { return }
+                // The file says so itself, in its 19th byte: 2 stands for a log.
+                let header = try #require(try FileHandle(forReadingFrom: url).read(upToCount: 20))
+                #expect(header[18] == 2, "operation \(point) failed")
+                try close(coordinator)
+            }
+        } while point < operations
+        #expect(point > 10)
+    }
+
+    @Test
+    func `a save that failed does not come back when the disk works again`() throws {
+        // From each operation of a save on. Nobody reads before, so that the writer's connection is the only one of the file.
+        var point = 0
+        var operations = 0
+        repeat {
+            point += 1
+            try withStore { url in
+                FailingDisk.fail(url.path, at: 0)
+                let coordinator = try open(url)
+                let context = NSManagedObjectContext(.privateQueue)
+                context.persistentStoreCoordinator = coordinator
+                try context.performAndWait {
+                    let venue = Venue(context: context)
+                    venue.name = "one"
+                    try context.save()
+                    context.delete(venue)
+                    Venue(context: context).name = "two"
+                    FailingDisk.fail(url.path, at: point, forGood: true)
+                    let hasSaved = (try? context.save()) != nil
+                    operations = FailingDisk.operations
+                    FailingDisk.fail(url.path, at: 0)
+                    if !hasSaved {
+                        let stored = NSManagedObjectContext(.privateQueue)
+                        stored.persistentStoreCoordinator = coordinator
+                        let names = try stored.performAndWait {
+                            try stored.fetch(NSFetchRequest<Venue>(entityName: "Venue")).map(\.name)
+                        }
+                        #expect(names == ["one"], "from operation \(point) on")
+                        try context.save()
+                    }
+                    let request = NSFetchRequest<Venue>(entityName: "Venue")
+                    #expect(try context.fetch(request).map(\.name) == ["two"], "from operation \(point) on")
+                }
+                try close(coordinator)
+            }
+        } while point < operations
+        #expect(point > 3)
+    }
+}
