@@ -17,6 +17,9 @@ struct StressOptions {
     var sabotage: String?
     /// Where to write what transactions have done, as lines of JSON.
     var history: String?
+    /// The one program of stepped scenarios to run, and the calls of it; `nil` for all.
+    var program: Int?
+    var script: [Int]?
     var showsHelp = false
     private var knobs: [String: Int] = [:]
 
@@ -50,6 +53,8 @@ struct StressOptions {
               --dir PATH         where stores are made (the temporary folder)
               --keep             leave the stores there
               --history FILE     write what transactions did, as lines of JSON (append)
+              --program N        run this one of the random programs only (batch)
+              --script A,B,…     of that program these calls only, as a failure that was cut down says
               --json             each report as one JSON object a line
 
             Exit codes: 0 clean, 1 anomaly, 2 stalled, 3 the harness failed, 4 below the floor.
@@ -123,6 +128,14 @@ struct StressOptions {
         case "--dir": folder = try value()
         case "--keep": keepsFolder = true
         case "--history": history = try value()
+        case "--program": program = try number(from: 1)
+        case "--script":
+            let text = try value()
+            let calls = text.split(separator: ",").map { Int($0) }
+            guard !calls.contains(where: { ($0 ?? -1) < 0 }) else {
+                throw StressError("--script needs numbers of calls such as 3,7,12, not \(text)")
+            }
+            script = calls.compactMap { $0 }
         case "--json": json = true
         default:
             let name = String(word.drop { $0 == "-" })
