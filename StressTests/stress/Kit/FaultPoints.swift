@@ -22,7 +22,11 @@ enum FaultPoints {
     static func fail(at name: String, hit: Int = 1, with error: CocoaError = CocoaError(.fileWriteOutOfSpace)) {
         let count = Mutex(0)
         FaultPoint.handle { point in
-            guard point.rawValue == name, count.withLock({ $0 += 1; return $0 }) == hit else { return }
+            guard point.rawValue == name,
+                count.withLock({
+                    $0 += 1; return $0
+                }) == hit
+            else { return }
             throw error
         }
     }
@@ -31,7 +35,11 @@ enum FaultPoints {
     static func kill(at name: String, hit: Int = 1) {
         let count = Mutex(0)
         FaultPoint.handle { point in
-            guard point.rawValue == name, count.withLock({ $0 += 1; return $0 }) == hit else { return }
+            guard point.rawValue == name,
+                count.withLock({
+                    $0 += 1; return $0
+                }) == hit
+            else { return }
             _ = Foundation.kill(getpid(), SIGKILL)
             pause()
         }
@@ -42,7 +50,11 @@ enum FaultPoints {
         let held = Held()
         let count = Mutex(0)
         FaultPoint.handle { point in
-            guard point.rawValue == name, count.withLock({ $0 += 1; return $0 }) == 1 else { return }
+            guard point.rawValue == name,
+                count.withLock({
+                    $0 += 1; return $0
+                }) == 1
+            else { return }
             held.arrived.signal()
             _ = held.released.wait(timeout: .now() + 30)
         }

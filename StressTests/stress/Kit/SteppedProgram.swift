@@ -11,6 +11,8 @@ protocol SteppedProgram: AnyObject {
     var script: [String] { get }
     /// How often what happened.
     var branches: [String: Int] { get }
+    /// By call, the number of the context that it was made on.
+    var places: [Int] { get }
     /// Whether nothing is promised for what comes next.
     var isOver: Bool { get }
 }
@@ -36,6 +38,7 @@ struct SteppedPrograms {
     func run(_ limit: Int, until end: ContinuousClock.Instant) throws {
         if let number = run.options.program {
             let kept = run.options.script ?? Array(0..<length)
+            if run.options.allOrders { return try runAllOrders(number, kept) }
             return try judge(number, kept, isReplay: run.options.script != nil)
         }
         var number = 0
@@ -71,6 +74,31 @@ struct SteppedPrograms {
             "program \(number), \(least.count) calls after \(shrinker.attempts) attempts: \(sign)\n"
                 + listing(least, short) + "\n    \(replay)"
         )
+    }
+
+    /// Runs a short script in all orders of its calls that keep those of each context.
+    private func runAllOrders(_ number: Int, _ calls: [Int]) throws {
+        let (_, program) = try play(number, calls)
+        guard program.places.count == calls.count else {
+            throw StressError("the script fails before its end; cut it there")
+        }
+        let scripts = Dictionary(grouping: zip(program.places, calls)) { $0.0 }.sorted { $0.key < $1.key }
+            .map { $1.map(\.1) }
+        let orders = Interleavings(scripts.map(\.count))
+        guard orders.count <= 20_000 else {
+            throw StressError("there are \(orders.count) orders; name fewer calls with --script")
+        }
+        for order in orders.all {
+            run.watchdog.beat(0, "an order of a script")
+            var next = scripts.map { _ in 0 }
+            let script = order.map { turn in
+                defer { next[turn] += 1 }
+                return scripts[turn][next[turn]]
+            }
+            run.count("orders")
+            guard let trouble = try play(number, script).trouble else { continue }
+            run.find("program \(number), calls \(script.map(String.init).joined(separator: ",")): \(trouble)")
+        }
     }
 
     /// Runs some calls of a program; each draws from a stream of its own, so that leaving one out changes no other.

@@ -18,7 +18,10 @@ final class BatchProgram: SteppedProgram {
     var crateIDs: [Int64: NSManagedObjectID] = [:]
     /// What the last batch that told IDs has told.
     var lastResult: (key: String, ids: [NSManagedObjectID], keys: Set<Int64>)?
+    /// The fault point at which the next batch fails at first; `nil` for none.
+    var fault: String?
     private(set) var script: [String] = []
+    private(set) var places: [Int] = []
     private(set) var branches: [String: Int] = [:]
     let isOver = false
 
@@ -55,13 +58,34 @@ final class BatchProgram: SteppedProgram {
         }
     }
 
+    /// Carries a batch out, perhaps after it has failed in the midst of it once: nothing may come of that.
+    func execute<R: NSPersistentStoreResult>(_ request: NSPersistentStoreRequest, _ place: Int) throws -> R? {
+        let context = contexts[place]
+        guard let fault, FaultPoints.areBuiltIn else {
+            return try context.performAndWait { try context.execute(request) as? R }
+        }
+        self.fault = nil
+        FaultPoints.fail(at: fault, with: CocoaError(.fileWriteVolumeReadOnly))
+        defer { FaultPoints.clear() }
+        do {
+            // The point may not be on the way, as that of rows that an insert without rows has not.
+            return try context.performAndWait { try context.execute(request) as? R }
+        } catch let error as CocoaError where error.code == .fileWriteVolumeReadOnly {
+            count("failed-at-point")
+            return try context.performAndWait { try context.execute(request) as? R }
+        }
+    }
+
     func note(_ line: String) { script.append(line) }
 
     func count(_ name: String, _ number: Int = 1) { branches[name, default: 0] += number }
 
     func call(_ stream: inout SeededStream) throws -> String? {
         let place = stream.below(contexts.count)
+        places.append(place)
         let started = script.count
+        let faults = ["batch.began", "batch.row", "batch.written"]
+        fault = stream.chance(0.2) ? stream.pick(faults) : nil
         let trouble = try take(stream.below(12), place, &stream)
         if script.count == started { note("nothing") }
         script[started] = "context \(place): " + script[started]
