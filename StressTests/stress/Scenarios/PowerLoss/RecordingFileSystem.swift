@@ -16,8 +16,10 @@ enum RecordingFileSystem {
     private static let recording = Mutex(Recording())
     // nonisolated(unsafe): written once, in `register`, before any file is opened, and constant afterwards.
     nonisolated(unsafe) private static var base: UnsafeMutablePointer<sqlite3_vfs>?
-    nonisolated(unsafe) private static var methods = sqlite3_io_methods()
-    nonisolated(unsafe) private static var system = sqlite3_vfs()
+    // nonisolated(unsafe): as `base`. Allocated, since SQLite keeps the addresses, and since the compiler gives a static
+    // variable of such a C structure too little room: it leaves out the padding after the first members.
+    nonisolated(unsafe) private static let methods = UnsafeMutablePointer<sqlite3_io_methods>.allocate(capacity: 1)
+    nonisolated(unsafe) private static let system = UnsafeMutablePointer<sqlite3_vfs>.allocate(capacity: 1)
     private static let isRegistered = Mutex(false)
     /// Where the number of a file's name is, and where the system's own file begins.
     private static let numberOffset = 8
@@ -38,7 +40,7 @@ enum RecordingFileSystem {
             isRegistered = true
         }
         recording.withLock { $0 = Recording(log: log, folder: folder.path, ignoresSyncs: ignoresSyncs) }
-        withUnsafeMutablePointer(to: &system) { _ = sqlite3_vfs_register($0, 1) }
+        sqlite3_vfs_register(system, 1)
         defer {
             recording.withLock { $0.log = nil }
             sqlite3_vfs_register(base, 1)
@@ -92,8 +94,8 @@ enum RecordingFileSystem {
     private static func register() {
         guard let found = sqlite3_vfs_find(nil) else { return }
         base = found
-        prepareMethods()
-        system = found.pointee
+        methods.initialize(to: makeMethods())
+        var system = found.pointee
         system.szOsFile = found.pointee.szOsFile + Int32(offset)
         system.pNext = nil
         system.zName = UnsafePointer(strdup("strata-recording"))
@@ -104,7 +106,7 @@ enum RecordingFileSystem {
             let isNew = path.map { access($0, F_OK) != 0 } ?? false
             let code = base.pointee.xOpen(base, path, RecordingFileSystem.real(file), flags, outFlags)
             if RecordingFileSystem.real(file).pointee.pMethods != nil {
-                withUnsafePointer(to: &RecordingFileSystem.methods) { file.pointee.pMethods = $0 }
+                file.pointee.pMethods = UnsafePointer(RecordingFileSystem.methods)
             }
             guard code == SQLITE_OK, let name = RecordingFileSystem.name(path) else { return code }
             RecordingFileSystem.number(file).pointee = RecordingFileSystem.recording.withLock { recording in
@@ -129,9 +131,11 @@ enum RecordingFileSystem {
         system.xFullPathname = {
             RecordingFileSystem.base?.pointee.xFullPathname(RecordingFileSystem.base, $1, $2, $3) ?? SQLITE_IOERR
         }
+        self.system.initialize(to: system)
     }
 
-    private static func prepareMethods() {
+    private static func makeMethods() -> sqlite3_io_methods {
+        var methods = sqlite3_io_methods()
         methods.iVersion = 2
         methods.xClose = { RecordingFileSystem.calls($0).xClose(RecordingFileSystem.real($0)) }
         methods.xRead = { RecordingFileSystem.calls($0).xRead(RecordingFileSystem.real($0), $1, $2, $3) }
@@ -164,5 +168,6 @@ enum RecordingFileSystem {
         methods.xShmLock = { RecordingFileSystem.calls($0).xShmLock(RecordingFileSystem.real($0), $1, $2, $3) }
         methods.xShmBarrier = { RecordingFileSystem.calls($0).xShmBarrier(RecordingFileSystem.real($0)) }
         methods.xShmUnmap = { RecordingFileSystem.calls($0).xShmUnmap(RecordingFileSystem.real($0), $1) }
+        return methods
     }
 }
