@@ -22,6 +22,7 @@ enum Batch: Scenario {
         try programs.run(0, until: middle)
         run.watchdog.leave(0)
         if run.options.program == nil {
+            try BatchPoints.run(run, stack)
             try BatchProgram.clear(stack)
             try BatchRace.run(run, stack)
         }
