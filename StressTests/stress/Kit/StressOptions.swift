@@ -22,6 +22,8 @@ struct StressOptions {
     var script: [Int]?
     /// Whether the script is to be run in all orders that keep that of each context.
     var allOrders = false
+    /// How long threads pause at some of the library's fault points at most, in microseconds.
+    var jitter = 0
     /// The one anomaly to try; `nil` for all.
     var anomaly: String?
     var showsHelp = false
@@ -61,6 +63,7 @@ struct StressOptions {
               --script A,B,…     of that program these calls only, as a failure that was cut down says
               --all-orders       the script in all orders that keep that of each context (batch)
               --case NAME        try this anomaly only, and show an order in which it happens (anomalies)
+              --jitter U         let threads pause for up to U microseconds at some of the library's fault points
               --json             each report as one JSON object a line
 
             Exit codes: 0 clean, 1 anomaly, 2 stalled, 3 the harness failed, 4 below the floor.
@@ -144,6 +147,11 @@ struct StressOptions {
                 throw StressError("--script needs numbers of calls such as 3,7,12, not \(text)")
             }
             script = calls.compactMap { $0 }
+        case "--jitter":
+            jitter = try number(from: 0)
+            guard FaultPoints.areBuiltIn else {
+                throw StressError("--jitter needs fault points: swift build --traits FaultPoints")
+            }
         case "--all-orders": allOrders = true
         case "--case":
             let name = try value()

@@ -18,7 +18,7 @@ enum BatchRace {
         let followers = (0..<2).map { _ in BatchFollower(stack, run.isSabotaged("unmerged")) }
         for follower in followers { try follower.load(ids) }
         // Where the library has points, threads are held up there, so that they meet more often.
-        FaultPoints.jitter(run.options.seed, most: 3_000)
+        FaultPoints.jitter(run.options.seed, most: max(run.options.jitter, 3_000))
         defer { FaultPoints.clear() }
         run.race(workers + 3) { worker in
             switch worker.number {
