@@ -15,7 +15,7 @@ extension BatchProgram {
                 given[index].code = victims.remove(at: stream.below(victims.count))
             }
         }
-        let request = request(for: given, &stream)
+        let request = request(for: given, contexts[place], &stream)
         request.resultType = stream.pick([.statusOnly, .objectIDs, .count])
         note("inserts \(given.count) rows with codes \(given.map(\.code)) under \(policy)")
         let context = contexts[place]
@@ -55,7 +55,11 @@ extension BatchProgram {
     }
 
     /// One of the forms that an insert may have.
-    private func request(for given: [BatchOracle.Given], _ stream: inout SeededStream) -> NSBatchInsertRequest {
+    private func request(
+        for given: [BatchOracle.Given],
+        _ context: NSManagedObjectContext,
+        _ stream: inout SeededStream
+    ) -> NSBatchInsertRequest {
         let crateIDs = crateIDs
         func dictionary(_ row: BatchOracle.Given) -> [String: Any] {
             var values: [String: Any] = ["code": row.code, "value": row.value, "zone": row.zone]
@@ -75,9 +79,10 @@ extension BatchProgram {
         default:
             return NSBatchInsertRequest(entityName: "Parcel") { (object: NSManagedObject) in
                 guard let row = rest.popFirst() else { return true }
-                for (name, value) in dictionary(row) {
-                    object.setValue(value, forKey: name)
-                }
+                guard let parcel = object as? Parcel else { return true }
+                (parcel.code, parcel.value, parcel.zone) = (row.code, row.value, row.zone)
+                // An object here, where dictionaries have an ID.
+                parcel.crate = row.crate.flatMap { crateIDs[$0] }.flatMap { context.object(with: $0) as? Crate }
                 return false
             }
         }
