@@ -211,11 +211,11 @@ extension NSPersistentStoreCoordinator {
     ///
     /// - Parameters:
     ///   - destinationURL: What is replaced, or made. It must not be open in this coordinator.
-    ///   - destinationOptions: Options for the destination.
+    ///   - destinationOptions: Options for the destination: how long to wait for it, and pragmas. Read-only is refused.
     ///   - sourceURL: What is copied.
     ///   - sourceOptions: Options for the source.
     ///   - sourceType: The type of both.
-    /// - Throws: `persistentStoreOperation` (134070) for a destination in use, and errors of either file.
+    /// - Throws: `persistentStoreOperation` (134070) for a destination in use or read-only, and errors of either file.
     public func replacePersistentStore(
         at destinationURL: URL,
         destinationOptions: [AnyHashable: Any]? = nil,
@@ -225,7 +225,7 @@ extension NSPersistentStoreCoordinator {
     ) throws {
         try requireClosed(destinationURL)
         guard sourceType == .sqlite else { throw unsupported("replaced", sourceType) }
-        try SQLiteStore.replace(at: destinationURL, with: sourceURL, options: sourceOptions)
+        try SQLiteStore.replace(at: destinationURL, destinationOptions, with: sourceURL, sourceOptions)
     }
 
     /// The older spelling of ``replacePersistentStore(at:destinationOptions:withPersistentStoreFrom:sourceOptions:type:)``.

@@ -1,3 +1,4 @@
+import Foundation
 import StrataSQLite
 import Testing
 
@@ -101,6 +102,35 @@ struct SQLiteFilesTests {
         #expect(try StoreVerifier(storeURL: target.url, model: model).problems() == [])
     }
 
+    @Test func `the destination's options count when a store is replaced`() throws {
+        let folder = try StoreFolder()
+        let source = try StoreHarness(StoreModels.pets(), at: folder.file("source.sqlite"), in: folder)
+        let target = try StoreHarness(StoreModels.pets(), at: folder.file("target.sqlite"), in: folder)
+        try source.insert(source.row("Cat", -1))
+        let coordinator = NSPersistentStoreCoordinator(managedObjectModel: StoreModels.pets())
+        func replace(_ options: [AnyHashable: Any]) throws {
+            try coordinator.replacePersistentStore(
+                at: target.url,
+                destinationOptions: options,
+                withPersistentStoreFrom: source.url,
+                type: .sqlite
+            )
+        }
+
+        let refused = #expect(throws: CocoaError.self) { try replace([NSReadOnlyPersistentStoreOption: true]) }
+        #expect(refused?.code == .persistentStoreOperation)
+
+        let other = try Connection(path: target.url.path, access: .readWrite)
+        try other.execute("BEGIN IMMEDIATE")
+        let timedOut = #expect(throws: CocoaError.self) { try replace([NSPersistentStoreTimeoutOption: 0.01]) }
+        #expect(timedOut?.code == .persistentStoreTimeout)
+        try other.execute("ROLLBACK")
+        #expect(try target.store.count(for: target.plan("Animal")) == 0)
+
+        try replace([NSPersistentStoreTimeoutOption: 5])
+        #expect(try target.store.count(for: target.plan("Animal")) == 1)
+    }
+
     @Test func `a store replaces nothing, or what is no database`() throws {
         let folder = try StoreFolder()
         let source = try StoreHarness(StoreModels.pets(), at: folder.file("source.sqlite"), in: folder)
@@ -108,12 +138,12 @@ struct SQLiteFilesTests {
         try Data(repeating: 65, count: 5000).write(to: folder.file("letter.sqlite"))
 
         for name in ["new.sqlite", "letter.sqlite"] {
-            try SQLiteStore.replace(at: folder.file(name), with: source.url, options: nil)
+            try SQLiteStore.replace(at: folder.file(name), nil, with: source.url, nil)
             let copy = try StoreHarness(StoreModels.pets(), at: folder.file(name), in: folder)
             #expect(try copy.store.count(for: copy.plan("Animal")) == 1)
         }
         let error = #expect(throws: CocoaError.self) {
-            try SQLiteStore.replace(at: source.url, with: folder.file("missing.sqlite"), options: nil)
+            try SQLiteStore.replace(at: source.url, nil, with: folder.file("missing.sqlite"), nil)
         }
         #expect(error?.code == .fileReadNoSuchFile)
         #expect(try source.store.count(for: source.plan("Animal")) == 1)
@@ -158,7 +188,7 @@ struct SQLiteFilesTests {
         let harness = try StoreHarness(StoreModels.pets(), in: folder)
         try harness.insert(harness.row("Cat", -1))
         let copy = folder.file("copy.sqlite")
-        try SQLiteStore.replace(at: copy, with: harness.url, options: nil)
+        try SQLiteStore.replace(at: copy, nil, with: harness.url, nil)
         let other = try StoreHarness(StoreModels.pets(), at: folder.file("other.sqlite"), in: folder)
 
         #expect(!harness.coordinator.setURL(other.url, for: harness.store))

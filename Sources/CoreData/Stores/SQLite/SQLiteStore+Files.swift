@@ -89,12 +89,27 @@ extension SQLiteStore {
     /// Copies a store over another, or to where there is none, with its external files.
     ///
     /// The destination is written under its locks: others that have it open see all of the new store or all of the old one.
-    static func replace(at destination: URL, with source: URL, options: [AnyHashable: Any]?) throws {
+    static func replace(
+        at destination: URL,
+        _ destinationOptions: [AnyHashable: Any]?,
+        with source: URL,
+        _ sourceOptions: [AnyHashable: Any]?
+    ) throws {
+        if SQLiteOptions.flag(destinationOptions?[NSReadOnlyPersistentStoreOption]) {
+            throw CocoaError(
+                .persistentStoreOperation,
+                userInfo: [
+                    NSLocalizedDescriptionKey:
+                        "The store \(destination.path) cannot be replaced: the destination's options make it read-only.",
+                    NSFilePathErrorKey: destination.path,
+                ]
+            )
+        }
         guard destination.standardizedFileURL != source.standardizedFileURL else { return }
         try SQLiteBoundary.run(.reading, source) {
-            try withFile(source, options, access: .readOnly) { from in
+            try withFile(source, sourceOptions, access: .readOnly) { from in
                 _ = try from.pool.read { try metadata($0, source) }
-                try SQLiteBoundary.run(.replacing, destination) { try overwrite(destination, with: from) }
+                try SQLiteBoundary.run(.replacing, destination) { try overwrite(destination, destinationOptions, with: from) }
             }
         }
         let files = FileManager.default
@@ -103,9 +118,13 @@ extension SQLiteStore {
         if files.fileExists(atPath: new.path) { try files.copyItem(at: new, to: old) }
     }
 
-    private static func overwrite(_ destination: URL, with source: SQLiteDatabase) throws {
+    private static func overwrite(
+        _ destination: URL,
+        _ options: [AnyHashable: Any]?,
+        with source: SQLiteDatabase
+    ) throws {
         removeUnlessDatabase(destination)
-        try withFile(destination, access: .readWriteCreate) { target in
+        try withFile(destination, options, access: .readWriteCreate) { target in
             try source.pool.read { reader in
                 try target.pool.writeWithoutTransaction { try $0.copyAll(from: reader) }
             }
