@@ -79,7 +79,7 @@ stress: system-packages
 # The scenarios that have been measured, for a minute, of a debug build, whose checks are all on.
 stress-quick: system-packages
 	$(SWIFT) build --product stress
-	@! grep -q 10StrataLocks10FaultPoint .build/debug/stress || { echo "The library has fault points." >&2; exit 1; }
+	@! grep -q 11StrataLocks10FaultPoint .build/debug/stress || { echo "The library has fault points." >&2; exit 1; }
 	.build/debug/stress bank ring append anomalies nested --seed random --seconds 2.5 --floor 1 $(STRESS_ARGS)
 
 # Breaks something on purpose, again and again: each has to be caught.

@@ -3,7 +3,7 @@ import CoreData
 /// The part of the model that batches work on: a unique value, a rule that cascades, and one that nullifies.
 enum ParcelModel {
     static func make() -> [NSEntityDescription] {
-        let parcel = entity("Parcel", Parcel.self, ["code", "value", "zone"])
+        let parcel = entity("Parcel", Parcel.self, ["code", "value", "region"])
         let crate = entity("Crate", Crate.self, ["number"])
         parcel.uniquenessConstraints = [["code"]]
         relate(parcel, "crate", crate, "parcels", .cascadeDeleteRule)
@@ -51,7 +51,7 @@ final class Parcel: NSManagedObject {
     /// Unique.
     @Managed var code: Int64
     @Managed var value: Int64
-    @Managed var zone: Int64
+    @Managed var region: Int64
     @Managed var crate: Crate?
     @Managed var friend: Parcel?
     @Managed var admirers: Set<Parcel>

@@ -108,7 +108,9 @@ struct SteppedPrograms {
         let program = try make(&stream)
         for call in calls where !program.isOver {
             var stream = SeededStream(seed: seed, stream: UInt64(call) + 1)
-            if let trouble = try program.call(&stream) { return (trouble, program) }
+            do {
+                if let trouble = try program.call(&stream) { return (trouble, program) }
+            } catch { return ("a call gave \(describe(error))", program) }
         }
         return (nil, program)
     }

@@ -6,7 +6,7 @@ struct BatchOracle {
         var version = 1
         var code: Int64
         var value: Int64
-        var zone: Int64
+        var region: Int64
         var crate: Int64?
         var friend: Int64?
     }
@@ -15,7 +15,7 @@ struct BatchOracle {
     struct Given {
         var code: Int64
         var value: Int64
-        var zone: Int64
+        var region: Int64
         var crate: Int64?
     }
 
@@ -32,7 +32,7 @@ struct BatchOracle {
     enum Condition {
         case all
         case none
-        case zone(Int64)
+        case region(Int64)
         case upTo(Int64)
         case ofFriendIn(Int64)
         case withoutCrate
@@ -41,7 +41,7 @@ struct BatchOracle {
     /// What a batch update does to each row.
     enum Change {
         case addToValue(Int64)
-        case set(value: Int64, zone: Int64)
+        case set(value: Int64, region: Int64)
         /// May meet a code that is taken.
         case addToCode(Int64)
         case crate(Int64?)
@@ -62,6 +62,7 @@ struct BatchOracle {
     var entries: [[Int64: Entry]]
     private var lastRow: Int64 = 0
     private var lastCode: Int64 = 0
+    private var lastValue: Int64 = 0
 
     init(contexts: Int) { entries = Array(repeating: [:], count: contexts) }
 
@@ -69,8 +70,15 @@ struct BatchOracle {
 
     /// A code that nobody has.
     mutating func freshCode() -> Int64 {
-        lastCode += 1
-        return lastCode * 10
+        let taken = codes
+        repeat { lastCode += 10 } while taken[lastCode] != nil
+        return lastCode
+    }
+
+    /// A value that nothing has been set to, and that no batch makes.
+    mutating func freshValue() -> Int64 {
+        lastValue += 1_000_000
+        return lastValue
     }
 
     var codes: [Int64: Int64] { Dictionary(uniqueKeysWithValues: rows.map { ($1.code, $0) }) }
@@ -81,9 +89,9 @@ struct BatchOracle {
                 switch condition {
                 case .all: true
                 case .none: false
-                case .zone(let zone): row.zone == zone
-                case .upTo(let zone): row.zone <= zone
-                case .ofFriendIn(let zone): row.friend.map { rows[$0]?.zone == zone } ?? false
+                case .region(let region): row.region == region
+                case .upTo(let region): row.region <= region
+                case .ofFriendIn(let region): row.friend.map { rows[$0]?.region == region } ?? false
                 case .withoutCrate: row.crate == nil
                 }
             }.keys
@@ -102,7 +110,7 @@ struct BatchOracle {
         for row in given {
             guard let holder = taken[row.code] else {
                 lastRow += 1
-                rows[lastRow] = Row(code: row.code, value: row.value, zone: row.zone, crate: row.crate)
+                rows[lastRow] = Row(code: row.code, value: row.value, region: row.region, crate: row.crate)
                 taken[row.code] = lastRow
                 new.append(lastRow)
                 continue
@@ -114,7 +122,7 @@ struct BatchOracle {
             case .storeTrump, .rollback: continue
             case .objectTrump, .overwrite:
                 guard var old = rows[holder] else { continue }
-                (old.value, old.zone) = (row.value, row.zone)
+                (old.value, old.region) = (row.value, row.region)
                 old.crate = policy == .overwrite ? row.crate : row.crate ?? old.crate
                 if policy == .overwrite { old.friend = nil }
                 old.version += 1
@@ -135,7 +143,7 @@ struct BatchOracle {
             guard var row = changed[key] else { continue }
             switch change {
             case .addToValue(let number): row.value += number
-            case .set(let value, let zone): (row.value, row.zone) = (value, zone)
+            case .set(let value, let region): (row.value, row.region) = (value, region)
             case .addToCode(let number): row.code += number
             case .crate(let number): row.crate = number
             case .friend(let key): row.friend = key

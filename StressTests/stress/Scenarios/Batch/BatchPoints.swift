@@ -44,7 +44,7 @@ struct BatchPoints {
         let context = stack.context()
         return try context.performAndWait {
             let parcel = Parcel(context: context)
-            (parcel.code, parcel.value, parcel.zone) = (1, 1, 1)
+            (parcel.code, parcel.value, parcel.region) = (1, 1, 1)
             try context.save()
             return parcel.objectID
         }

@@ -4,7 +4,7 @@ extension BatchProgram {
     private struct Shown: Equatable {
         var code: Int64
         var value: Int64
-        var zone: Int64
+        var region: Int64
         var crate: NSManagedObjectID?
         var friend: NSManagedObjectID?
     }
@@ -14,17 +14,17 @@ extension BatchProgram {
         let context = stack.context()
         let request = NSFetchRequest<NSDictionary>(entityName: "Parcel")
         request.resultType = .dictionaryResultType
-        request.propertiesToFetch = ["objectID", "code", "value", "zone", "crate", "friend"]
+        request.propertiesToFetch = ["objectID", "code", "value", "region", "crate", "friend"]
         return try context.performAndWait {
             var found: [NSManagedObjectID: Shown] = [:]
             for row in try context.fetch(request) {
                 guard let id = row["objectID"] as? NSManagedObjectID, let code = row["code"] as? Int64,
-                    let value = row["value"] as? Int64, let zone = row["zone"] as? Int64
+                    let value = row["value"] as? Int64, let region = row["region"] as? Int64
                 else { throw StressError("a row is incomplete: \(row)") }
                 found[id] = Shown(
                     code: code,
                     value: value,
-                    zone: zone,
+                    region: region,
                     crate: row["crate"] as? NSManagedObjectID,
                     friend: row["friend"] as? NSManagedObjectID
                 )
@@ -37,7 +37,7 @@ extension BatchProgram {
         Shown(
             code: row.code,
             value: row.value,
-            zone: row.zone,
+            region: row.region,
             crate: row.crate.flatMap { crateIDs[$0] },
             friend: row.friend.flatMap { ids[$0] }
         )
@@ -78,8 +78,8 @@ extension BatchProgram {
             let trouble: String? = context.performAndWait {
                 for (key, entry) in oracle.entries[place] {
                     guard let parcel = held[place][key] else { continue }
-                    let shown = [parcel.code, parcel.value, parcel.zone]
-                    let wanted = [entry.base.code, entry.value, entry.base.zone]
+                    let shown = [parcel.code, parcel.value, parcel.region]
+                    let wanted = [entry.base.code, entry.value, entry.base.region]
                     if shown != wanted { return "context \(place) shows \(shown) for row \(key), expected \(wanted)" }
                 }
                 return nil
@@ -104,7 +104,7 @@ extension BatchProgram {
                 let shown = Shown(
                     code: parcel.code,
                     value: parcel.value,
-                    zone: parcel.zone,
+                    region: parcel.region,
                     crate: parcel.crate?.objectID,
                     friend: parcel.friend?.objectID
                 )

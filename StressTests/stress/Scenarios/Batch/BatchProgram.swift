@@ -139,11 +139,9 @@ final class BatchProgram: SteppedProgram {
         var chosen: [Int64] = []
         contexts[place].performAndWait {
             for key in oracle.entries[place].keys.sorted() where stream.chance(0.3) {
-                let value = Int64(1_000 + stream.below(1_000))
+                let value = oracle.freshValue()
                 held[place][key]?.value = value
-                // What is set to what it was is no change.
-                let isChange = oracle.entries[place][key]?.base.value != value
-                oracle.entries[place][key]?.change = isChange ? value : nil
+                oracle.entries[place][key]?.change = value
                 chosen.append(key)
             }
         }

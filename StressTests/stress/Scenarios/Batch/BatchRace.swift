@@ -6,9 +6,9 @@ enum BatchRace {
     /// What was acknowledged of a row, by its ID.
     private typealias Ledger = Mutex<[NSManagedObjectID: Int64]>
 
-    /// The zones of the rows that stay.
-    private static let zones: Int64 = 5
-    /// The zones of waves lie above.
+    /// The regions of the rows that stay.
+    private static let regions: Int64 = 5
+    /// The regions of waves lie above.
     private static let firstWave: Int64 = 1_000
 
     static func run(_ run: Run, _ stack: NSPersistentStoreCoordinator) throws {
@@ -37,7 +37,7 @@ enum BatchRace {
         return try context.performAndWait {
             let request = NSBatchInsertRequest(
                 entityName: "Parcel",
-                objects: (0..<count).map { ["code": -1 - Int64($0), "zone": 1 + Int64($0) % zones] }
+                objects: (0..<count).map { ["code": -1 - Int64($0), "region": 1 + Int64($0) % regions] }
             )
             request.resultType = .objectIDs
             return (try context.execute(request) as? NSBatchInsertResult)?.result as? [NSManagedObjectID] ?? []
@@ -46,7 +46,7 @@ enum BatchRace {
 
     // MARK: - Workers
 
-    /// Adds one to all rows of a zone, in the store.
+    /// Adds one to all rows of a region, in the store.
     private static func update(
         _ worker: Worker,
         _ stack: NSPersistentStoreCoordinator,
@@ -56,8 +56,8 @@ enum BatchRace {
         while !worker.isOver {
             worker.beat("a batch update")
             let request = NSBatchUpdateRequest(entityName: "Parcel")
-            let zone = Int64(1 + worker.stream.below(Int(zones)))
-            request.predicate = NSPredicate(format: "zone == %@", zone)
+            let region = Int64(1 + worker.stream.below(Int(regions)))
+            request.predicate = NSPredicate(format: "region == %@", region)
             request.propertiesToUpdate = ["value": NSExpression(format: "value + 1")]
             request.resultType = .updatedObjectIDsResultType
             let changed = try worker.time("batch") {
@@ -108,7 +108,7 @@ enum BatchRace {
         func insert(_ places: Range<Int>) throws {
             let request = NSBatchInsertRequest(
                 entityName: "Parcel",
-                objects: places.map { ["code": wave * 100 + Int64($0), "zone": wave] }
+                objects: places.map { ["code": wave * 100 + Int64($0), "region": wave] }
             )
             request.resultType = .count
             let count = (try context.execute(request) as? NSBatchInsertResult)?.result as? Int
@@ -131,7 +131,7 @@ enum BatchRace {
                 }
             }
             let fetch = NSFetchRequest<Parcel>(entityName: "Parcel")
-            fetch.predicate = NSPredicate(format: "zone == %@", wave)
+            fetch.predicate = NSPredicate(format: "region == %@", wave)
             let request = NSBatchDeleteRequest(fetchRequest: fetch)
             request.resultType = .resultTypeCount
             let count = try worker.time("batch") {
@@ -148,12 +148,12 @@ enum BatchRace {
         let context = stack.context()
         let request = NSFetchRequest<NSDictionary>(entityName: "Parcel")
         request.resultType = .dictionaryResultType
-        request.propertiesToFetch = ["zone"]
-        request.predicate = NSPredicate(format: "zone > %@", firstWave)
+        request.propertiesToFetch = ["region"]
+        request.predicate = NSPredicate(format: "region > %@", firstWave)
         while !worker.isOver {
             worker.beat("looking at waves")
             let rows = try worker.time("fetch") { try context.performAndWait { try context.fetch(request) } }
-            let waves = Dictionary(grouping: rows.compactMap { $0["zone"] as? Int64 }) { $0 }
+            let waves = Dictionary(grouping: rows.compactMap { $0["region"] as? Int64 }) { $0 }
             for (wave, members) in waves where members.count != size(of: wave) {
                 worker.tally.find("a fetch sees half of a batch: \(members.count) of \(size(of: wave)) rows")
             }
@@ -194,7 +194,7 @@ enum BatchRace {
         try context.performAndWait {
             for parcel in try context.fetch(NSFetchRequest<Parcel>(entityName: "Parcel")) {
                 stored[parcel.objectID] = parcel.value
-                if parcel.zone > firstWave { run.find("a row of wave \(parcel.zone), which was deleted, is there") }
+                if parcel.region > firstWave { run.find("a row of wave \(parcel.region), which was deleted, is there") }
             }
         }
         for (id, value) in stored where value != ledger[id] ?? 0 {

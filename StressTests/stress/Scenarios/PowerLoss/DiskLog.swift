@@ -9,7 +9,8 @@ final class DiskLog: Sendable {
         case write(String, at: Int, [UInt8])
         case truncate(String, to: Int)
         case sync(String)
-        case delete(String)
+        /// Durable only if the folder was synced with it.
+        case delete(String, isDurable: Bool)
         /// Something that whoever writes has been told.
         case mark(Int64)
     }
@@ -62,7 +63,7 @@ struct DiskState {
             files[path] = file
             // SQLite syncs the folder with a new file.
             files = files.filter { !$1.isDeleted }
-        case .delete(let path): files[path]?.isDeleted = true
+        case .delete(let path, let isDurable): if isDurable { files[path] = nil } else { files[path]?.isDeleted = true }
         case .mark: break
         }
     }

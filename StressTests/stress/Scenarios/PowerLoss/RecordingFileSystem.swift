@@ -120,7 +120,7 @@ enum RecordingFileSystem {
             guard let base = RecordingFileSystem.base else { return SQLITE_IOERR }
             let code = base.pointee.xDelete(base, path, syncs)
             if code == SQLITE_OK, let name = RecordingFileSystem.name(path) {
-                RecordingFileSystem.recording.withLock { $0.log?.add(.delete(name)) }
+                RecordingFileSystem.recording.withLock { $0.log?.add(.delete(name, isDurable: syncs != 0)) }
             }
             return code
         }
