@@ -67,29 +67,33 @@ test-repeat: system-packages
 bench: system-packages
 	$(SWIFT) run -c release bench $(BENCH_ARGS)
 
+# A build of its own: with the places in the library where errors, kills and pauses can be made to happen.
+FAULT_POINTS = --traits FaultPoints --scratch-path .build/stress
+
 # A fixed seed, and one that the report prints.
 stress: system-packages
-	$(SWIFT) build -c release --product stress
-	.build/release/stress all --seed 1 $(STRESS_ARGS)
-	.build/release/stress all --seed random $(STRESS_ARGS)
+	$(SWIFT) build -c release --product stress $(FAULT_POINTS)
+	.build/stress/release/stress all --seed 1 $(STRESS_ARGS)
+	.build/stress/release/stress all --seed random $(STRESS_ARGS)
 
 # The scenarios that have been measured, for a minute, of a debug build, whose checks are all on.
 stress-quick: system-packages
 	$(SWIFT) build --product stress
+	@! grep -q 11StrataLocks10FaultPoint .build/debug/stress || { echo "The library has fault points." >&2; exit 1; }
 	.build/debug/stress bank ring append anomalies nested --seed random --seconds 2.5 --floor 1 $(STRESS_ARGS)
 
 # Breaks something on purpose, again and again: each has to be caught.
 stress-red: system-packages
-	$(SWIFT) build --product stress
-	.build/debug/stress red
+	$(SWIFT) build --product stress $(FAULT_POINTS)
+	.build/stress/debug/stress red
 
 stress-tsan: system-packages
-	$(SWIFT) build --product stress --sanitize=thread --scratch-path .build/tsan -Xswiftc -DSTRATA_TSAN
-	.build/tsan/debug/stress bank ring append anomalies nested converge cancel deadlock --seed random --floor 1 $(STRESS_ARGS)
+	$(SWIFT) build --product stress --traits FaultPoints --sanitize=thread --scratch-path .build/tsan-stress -Xswiftc -DSTRATA_TSAN
+	.build/tsan-stress/debug/stress bank ring append anomalies nested converge cancel batch deadlock --seed random --floor 1 $(STRESS_ARGS)
 
 stress-asan: system-packages
-	$(SWIFT) build --product stress --sanitize=address --scratch-path .build/asan
-	.build/asan/debug/stress append nested cancel iofault hostile --seed random --floor 1 $(STRESS_ARGS)
+	$(SWIFT) build --product stress --traits FaultPoints --sanitize=address --scratch-path .build/asan
+	.build/asan/debug/stress append nested cancel batch powerloss iofault hostile --seed random --floor 1 $(STRESS_ARGS)
 
 soak: system-packages
 	$(SWIFT) build -c release --product stress

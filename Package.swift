@@ -15,6 +15,12 @@ let package = Package(
         .executable(name: "DebianIndex", targets: ["DebianIndexProgram"]),
         .executable(name: "JobQueue", targets: ["JobQueueProgram"]),
     ],
+    traits: [
+        .trait(
+            name: "FaultPoints",
+            description: "Named places in the library where tests make errors, kills and waits happen; see FaultPoint."
+        )
+    ],
     targets: [
         // MARK: - Library
 

@@ -1,5 +1,9 @@
 import CStrataSQLite
 
+#if FaultPoints
+import StrataLocks
+#endif
+
 // A checkpoint copies the write-ahead log into the file. SQLite 3.7.0 to 3.51.2 can damage the file if the log starts over while a
 // checkpoint begins, which takes two processes that checkpoint and one that commits. So here whoever copies holds SQLite's write
 // lock, on a connection of its own since a transaction cannot checkpoint: nobody commits meanwhile, in any process.
@@ -45,10 +49,13 @@ extension ConnectionPool {
     /// next commit tries again, after an I/O error on a new connection.
     func checkpointIfDue(_ connection: Connection) {
         let (pages, step) = (connection.log.pages, opening.checkpointPages)
-        guard isWriteAheadLogged, step > 0, connection.upkeep.isCopyDue(pages, step: step),
-            // Who is writing just now will checkpoint, or this connection will after its next commit.
-            (try? copyLog(connection, timeout: Self.copyPatience)) != nil
-        else { return }
+        guard isWriteAheadLogged, step > 0, connection.upkeep.isCopyDue(pages, step: step) else { return }
+        #if FaultPoints
+        FaultPoint.checkpointBegan.pass()
+        defer { FaultPoint.checkpointEnded.pass() }
+        #endif
+        // Who is writing just now will checkpoint, or this connection will after its next commit.
+        guard (try? copyLog(connection, timeout: Self.copyPatience)) != nil else { return }
         connection.upkeep.noteCopy(pages)
         let limit = options.restartPages
         let patience = connection.upkeep.restartPatience(pages, limit: limit, timeout: options.timeout)

@@ -28,6 +28,7 @@ enum Stress {
         var worst = StressExit.clean
         for scenario in options.scenarios {
             for kind in scenario.stores where options.store == nil || options.store == kind {
+                if options.jitter > 0 { FaultPoints.jitter(options.seed, most: options.jitter) }
                 let report = try Run(scenario, options, kind).report()
                 say(options.json ? report.json : report.line)
                 for finding in report.tally.findings.prefix(20) { say("  \(finding)") }

@@ -1,5 +1,9 @@
 import Foundation
 
+#if FaultPoints
+import StrataLocks
+#endif
+
 // How faults get their rows: from what a fetch brought in advance, from the row cache, or from the store.
 
 extension NSManagedObjectContext {
@@ -74,6 +78,9 @@ extension NSManagedObjectContext {
             return nil
         }
         var rows = [row]
+        #if FaultPoints
+        FaultPoint.faultRead.pass()
+        #endif
         store.cache.offer(&rows, root: layout.rootNumber, read: read)
         return rows[0]
     }

@@ -1,5 +1,9 @@
 import Foundation
 
+#if FaultPoints
+import StrataLocks
+#endif
+
 // A save, from top to bottom:
 //
 //     save → end the event → will-save → willSave() until quiet → validate → change sets → stores
@@ -39,6 +43,9 @@ extension NSManagedObjectContext {
         post(.NSManagedObjectContextWillSave)
         try sendWillSave()
         try validateChanges()
+        #if FaultPoints
+        try FaultPoint.saveValidated.reach()
+        #endif
         let saved = SavedChanges()
         let before = StateBeforeResolution(self)
         do {
@@ -216,6 +223,9 @@ extension NSManagedObjectContext {
 
     /// Tells the objects and everybody else what was saved.
     private func announce(_ saved: SavedChanges) {
+        #if FaultPoints
+        FaultPoint.saveAnnouncing.pass()
+        #endif
         advanceGeneration(now: true)
         for object in saved.objects { object.didSave() }
         // A handler may save again.

@@ -1,3 +1,7 @@
+#if FaultPoints
+import StrataLocks
+#endif
+
 extension NSPersistentStoreCoordinator {
     /// Carries out a batch in one store, and lets the row cache know.
     ///
@@ -5,6 +9,9 @@ extension NSPersistentStoreCoordinator {
     func execute(_ batch: Batch, in store: OpenStore) throws -> StoreBatch {
         var done = BatchChanges()
         try store.store.execute(batch.asked(of: store)) { changes in
+            #if FaultPoints
+            FaultPoint.batchCommitted.pass()
+            #endif
             store.cache.publish(changes)
             done = changes
         }

@@ -3,6 +3,10 @@ import StrataLocks
 import StrataPredicates
 import Synchronization
 
+#if FaultPoints
+import StrataLocks
+#endif
+
 /// Stands between contexts and stores: it knows the model, opens stores, routes requests to them, and keeps the rows that
 /// all contexts share.
 ///
@@ -112,7 +116,15 @@ open class NSPersistentStoreCoordinator: NSObject, @unchecked Sendable {
     /// - Throws: The store's error.
     func save(_ plan: SavePlan) throws -> [SavePlan.Conflict] {
         for (store, changes) in plan.stores {
-            let conflicts = try store.store.save(changes, of: plan.context) { plan.didCommit($0, to: store, changes) }
+            let conflicts = try store.store.save(changes, of: plan.context) { result in
+                #if FaultPoints
+                FaultPoint.saveCommitted.pass()
+                #endif
+                plan.didCommit(result, to: store, changes)
+                #if FaultPoints
+                FaultPoint.savePublished.pass()
+                #endif
+            }
             guard conflicts.isEmpty else { return conflicts.map { SavePlan.Conflict(kind: $0, store: store) } }
         }
         return []

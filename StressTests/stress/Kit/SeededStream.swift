@@ -8,6 +8,9 @@ struct SeededStream: RandomNumberGenerator {
         state = next() &+ stream
     }
 
+    /// A seed for streams that are to depend on this one.
+    var seed: UInt64 { state }
+
     /// SplitMix64, by Sebastiano Vigna.
     mutating func next() -> UInt64 {
         state &+= 0x9E37_79B9_7F4A_7C15

@@ -14,7 +14,7 @@ enum StressModel {
         relate(node, "parent", node, "children", inverseIsMany: true)
         relate(node, "marks", mark, "nodes", isMany: true, inverseIsMany: true)
         let model = NSManagedObjectModel()
-        model.entities = [account, register, node, mark]
+        model.entities = [account, register, node, mark] + ParcelModel.make()
         return model
     }
 

@@ -17,6 +17,15 @@ struct StressOptions {
     var sabotage: String?
     /// Where to write what transactions have done, as lines of JSON.
     var history: String?
+    /// The one program of stepped scenarios to run, and the calls of it; `nil` for all.
+    var program: Int?
+    var script: [Int]?
+    /// Whether the script is to be run in all orders that keep that of each context.
+    var allOrders = false
+    /// How long threads pause at some of the library's fault points at most, in microseconds.
+    var jitter = 0
+    /// The one anomaly to try; `nil` for all.
+    var anomaly: String?
     var showsHelp = false
     private var knobs: [String: Int] = [:]
 
@@ -50,6 +59,11 @@ struct StressOptions {
               --dir PATH         where stores are made (the temporary folder)
               --keep             leave the stores there
               --history FILE     write what transactions did, as lines of JSON (append)
+              --program N        run this one of the random programs only (batch)
+              --script A,B,…     of that program these calls only, as a failure that was cut down says
+              --all-orders       the script in all orders that keep that of each context (batch)
+              --case NAME        try this anomaly only, and show an order in which it happens (anomalies)
+              --jitter U         let threads pause for up to U microseconds at some of the library's fault points
               --json             each report as one JSON object a line
 
             Exit codes: 0 clean, 1 anomaly, 2 stalled, 3 the harness failed, 4 below the floor.
@@ -72,6 +86,8 @@ struct StressOptions {
         while let word = words.popFirst() {
             if word.hasPrefix("-") { try options.take(word, &words) } else { try options.name(word) }
         }
+        // What is looked at closely proves nothing by its amount.
+        if options.program != nil || options.anomaly != nil { options.floor = options.floor ?? 0 }
         guard options.showsHelp || !options.scenarios.isEmpty else { throw StressError("name a scenario") }
         return options
     }
@@ -123,6 +139,28 @@ struct StressOptions {
         case "--dir": folder = try value()
         case "--keep": keepsFolder = true
         case "--history": history = try value()
+        case "--program": program = try number(from: 1)
+        case "--script":
+            let text = try value()
+            let calls = text.split(separator: ",").map { Int($0) }
+            guard !calls.contains(where: { ($0 ?? -1) < 0 }) else {
+                throw StressError("--script needs numbers of calls such as 3,7,12, not \(text)")
+            }
+            script = calls.compactMap { $0 }
+        case "--jitter":
+            jitter = try number(from: 0)
+            guard FaultPoints.areBuiltIn else {
+                throw StressError("--jitter needs fault points: swift build --traits FaultPoints")
+            }
+        case "--all-orders": allOrders = true
+        case "--case":
+            let name = try value()
+            guard AnomalyCase.all.contains(where: { $0.name == name }) else {
+                throw StressError(
+                    "there is no anomaly \(name); there are \(AnomalyCase.all.map(\.name).joined(separator: ", "))"
+                )
+            }
+            anomaly = name
         case "--json": json = true
         default:
             let name = String(word.drop { $0 == "-" })

@@ -114,15 +114,14 @@ struct AnomalyCase: Sendable {
     static let all = [g0, g1a, g1b, g1c, otv, pmp, p4, gSingle, g2Item, g2]
 
     /// Every order of the steps that keeps that of each transaction, as the number of the transaction whose turn it is.
-    var orders: [[Int]] {
-        func orders(_ left: [Int]) -> [[Int]] {
-            guard left.contains(where: { $0 > 0 }) else { return [[]] }
-            return left.indices.filter { left[$0] > 0 }.flatMap { next in
-                var rest = left
-                rest[next] -= 1
-                return orders(rest).map { [next] + $0 }
-            }
-        }
-        return orders(scripts.map(\.count))
+    var orders: [[Int]] { Interleavings(scripts.map(\.count)).all }
+
+    /// One order, a step a line.
+    func listing(_ order: [Int]) -> String {
+        var done = scripts.map { _ in 0 }
+        return order.map { turn in
+            defer { done[turn] += 1 }
+            return "    transaction \(turn): \(scripts[turn][done[turn]])"
+        }.joined(separator: "\n")
     }
 }

@@ -1,5 +1,9 @@
 import Foundation
 
+#if FaultPoints
+import StrataLocks
+#endif
+
 // A batch request, from top to bottom:
 //
 //     execute → resolve → stores, one transaction each → row cache → the contexts that follow merge it, as one change → result
@@ -49,6 +53,9 @@ extension NSManagedObjectContext {
 
     /// Lets everybody know who follows, this context included.
     private func announce(_ done: [StoreBatch], _ coordinator: NSPersistentStoreCoordinator) {
+        #if FaultPoints
+        FaultPoint.batchAnnouncing.pass()
+        #endif
         let message = ChangeMessage(done)
         guard !message.isEmpty else { return }
         coordinator.announce(message, from: self)

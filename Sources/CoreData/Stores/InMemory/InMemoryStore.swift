@@ -1,6 +1,10 @@
 import Foundation
 import Synchronization
 
+#if FaultPoints
+import StrataLocks
+#endif
+
 /// A store that keeps its rows in memory, with the same behaviour as a SQLite store towards contexts: versions, unique
 /// constraints, all-or-nothing saves.
 ///
@@ -59,12 +63,18 @@ final class InMemoryStore: NSPersistentStore, InMemoryRows, @unchecked Sendable 
     }
 
     func execute(_ batch: Batch, didCommit: (BatchChanges) -> Void) throws {
+        #if FaultPoints
+        try FaultPoint.batchBegan.reach()
+        #endif
         // Handlers are called before the contents are locked.
         let given = try InMemoryBatch.givenRows(of: batch)
         try contents.withLock { contents in
             // As in a save: what is refused leaves nothing behind.
             var work = InMemoryBatch(batch, contents)
             try work.run(given)
+            #if FaultPoints
+            try FaultPoint.batchWritten.reach()
+            #endif
             didCommit(work.changes)
             contents = work.contents
         }

@@ -3,6 +3,10 @@ import StrataPredicates
 import StrataSQLite
 import Synchronization
 
+#if FaultPoints
+import StrataLocks
+#endif
+
 /// A store in a SQLite file, in the layout of Apple's framework.
 ///
 /// Any thread may use it. Reads run on connections of their own and wait for nobody; saves wait for one another, in the
@@ -265,6 +269,9 @@ class SQLiteStore: NSPersistentStore, RowStore, @unchecked Sendable {
             let transaction = SaveTransaction(changes, file, lease.connection)
             let writesMetadata = hasNewMetadata.load(ordering: .acquiring)
             do {
+                #if FaultPoints
+                try FaultPoint.saveBegan.reach()
+                #endif
                 let conflicts = try transaction.run()
                 guard conflicts.isEmpty else {
                     transaction.discardFiles()
@@ -273,6 +280,9 @@ class SQLiteStore: NSPersistentStore, RowStore, @unchecked Sendable {
                 try writeMetadata(lease.connection)
                 let result = transaction.result
                 let number = transaction.history?.number
+                #if FaultPoints
+                try FaultPoint.saveWritten.reach()
+                #endif
                 try lease.commit {
                     if let number { ownTransactions.withLock { $0.note(number) } }
                     didCommit(result)

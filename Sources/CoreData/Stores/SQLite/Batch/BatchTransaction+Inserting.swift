@@ -1,6 +1,10 @@
 import Foundation
 import StrataSQLite
 
+#if FaultPoints
+import StrataLocks
+#endif
+
 extension BatchTransaction {
     /// Inserts the rows of a batch one by one, through one statement.
     func insert(_ insertion: BatchInsertion, _ entity: EntityMapping) throws {
@@ -78,6 +82,9 @@ private final class BatchRowInsert {
         if let count = insertion.rows.count { control?.expect(count) }
         var counter = RowCounter(control)
         while let given = try insertion.rows.next() {
+            #if FaultPoints
+            try FaultPoint.batchRow.reach()
+            #endif
             if let control, control.isCancelled { throw CancellationError() }
             if hasReferences { try requireTargets(given.row) }
             do {

@@ -1,6 +1,10 @@
 import Foundation
 import StrataSQLite
 
+#if FaultPoints
+import StrataLocks
+#endif
+
 extension SQLiteStore {
     func execute(_ batch: Batch, didCommit: (BatchChanges) -> Void) throws {
         let file = try openFile()
@@ -29,7 +33,13 @@ extension SQLiteStore {
             let lease = try file.pool.writer(cancellation: cancellation)
             let transaction = BatchTransaction(batch, file, lease.connection)
             do {
+                #if FaultPoints
+                try FaultPoint.batchBegan.reach()
+                #endif
                 try transaction.run()
+                #if FaultPoints
+                try FaultPoint.batchWritten.reach()
+                #endif
                 // All that the batch changes is known here, and not committed yet.
                 let changes = transaction.changes
                 try lease.commit { didCommit(changes) }

@@ -1,0 +1,104 @@
+import CoreData
+import Synchronization
+
+#if FaultPoints
+import StrataLocks
+#endif
+
+/// The fault points of the library, by name, for scenarios that want an error, a kill or a wait in the midst of a save.
+///
+/// Only builds with the trait `FaultPoints` have them; in others nothing here has an effect.
+enum FaultPoints {
+    /// Whether the library has them.
+    static var areBuiltIn: Bool { !names.isEmpty }
+
+    #if FaultPoints
+    /// The names of all points.
+    static var names: [String] { FaultPoint.allCases.map(\.rawValue) }
+    /// The names of those where an error fails the operation.
+    static var failing: [String] { FaultPoint.allCases.filter(\.canFail).map(\.rawValue) }
+
+    /// Throws `error` when a point is reached for the `hit`-th time, counted from 1, and once only.
+    static func fail(at name: String, hit: Int = 1, with error: CocoaError = CocoaError(.fileWriteOutOfSpace)) {
+        let count = Mutex(0)
+        FaultPoint.handle { point in
+            guard point.rawValue == name,
+                count.withLock({
+                    $0 += 1; return $0
+                }) == hit
+            else { return }
+            throw error
+        }
+    }
+
+    /// Ends the process, as `SIGKILL` does, when a point is reached for the `hit`-th time, counted from 1.
+    static func kill(at name: String, hit: Int = 1) {
+        let count = Mutex(0)
+        FaultPoint.handle { point in
+            guard point.rawValue == name,
+                count.withLock({
+                    $0 += 1; return $0
+                }) == hit
+            else { return }
+            _ = Foundation.kill(getpid(), SIGKILL)
+            pause()
+        }
+    }
+
+    /// Has the first thread that reaches a point wait there until it is released, for 30 seconds at most.
+    static func hold(at name: String) -> Held {
+        let held = Held()
+        let count = Mutex(0)
+        FaultPoint.handle { point in
+            guard point.rawValue == name,
+                count.withLock({
+                    $0 += 1; return $0
+                }) == 1
+            else { return }
+            held.arrived.signal()
+            _ = held.released.wait(timeout: .now() + 30)
+        }
+        return held
+    }
+
+    /// Sleeps a little at some of the points, drawn from the seed, so that threads meet where they seldom would.
+    static func jitter(_ seed: UInt64, most microseconds: Int) {
+        let stream = Mutex(SeededStream(seed: seed, stream: 99))
+        FaultPoint.handle { _ in
+            let pause = stream.withLock { $0.chance(0.1) ? $0.below(microseconds) : 0 }
+            if pause > 0 { usleep(UInt32(pause)) }
+        }
+    }
+
+    /// Has nothing happen any more.
+    static func clear() { FaultPoint.handle(nil) }
+    #else
+    static var names: [String] { [] }
+    static var failing: [String] { [] }
+
+    static func fail(at name: String, hit: Int = 1, with error: CocoaError = CocoaError(.fileWriteOutOfSpace)) {}
+
+    static func kill(at name: String, hit: Int = 1) {}
+
+    static func hold(at name: String) -> Held { Held() }
+
+    static func jitter(_ seed: UInt64, most microseconds: Int) {}
+
+    static func clear() {}
+    #endif
+
+    /// A thread that waits at a point.
+    final class Held: Sendable {
+        fileprivate let arrived = DispatchSemaphore(value: 0)
+        fileprivate let released = DispatchSemaphore(value: 0)
+
+        /// Waits until a thread has come to the point.
+        ///
+        /// - Parameter seconds: How long, at most.
+        /// - Returns: Whether one has.
+        func waitForArrival(_ seconds: Double = 10) -> Bool { arrived.wait(timeout: .now() + seconds) == .success }
+
+        /// Lets it go on.
+        func release() { released.signal() }
+    }
+}

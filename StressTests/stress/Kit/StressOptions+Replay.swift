@@ -1,0 +1,16 @@
+extension StressOptions {
+    /// The command line that runs something again.
+    ///
+    /// - Parameters:
+    ///   - run: The run it was part of.
+    ///   - rest: What names it there.
+    /// - Returns: The line.
+    func replay(_ run: Run, _ rest: [String]) -> String {
+        var words = ["stress", run.scenario.name, "--seed", "\(seed)", "--store", run.kind.rawValue]
+        for knob in run.scenario.knobs where self.knob(knob) != knob.standard {
+            words += ["--\(knob.name)", "\(self.knob(knob))"]
+        }
+        if let sabotage { words += ["--sabotage", sabotage] }
+        return (words + rest).joined(separator: " ")
+    }
+}

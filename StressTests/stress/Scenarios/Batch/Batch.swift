@@ -1,0 +1,32 @@
+import CoreData
+
+/// Batches beside contexts that have the same rows: stepped programs against an oracle, then a race.
+enum Batch: Scenario {
+    static let name = "batch"
+    static let summary = "batch inserts, updates and deletions beside contexts with the same rows, against an oracle"
+    static let work = (figure: "rows", floor: 500)
+    static let length = Knob("batch-calls", 50, "calls of a stepped program")
+    static let parcels = Knob("parcels", 60, "the rows that batches and saves race for")
+    static let knobs = [length, parcels]
+    static let sabotages = [
+        Sabotage("overwrite", "acknowledged were"), Sabotage("halves", "half of a batch"),
+        Sabotage("unmerged", "a context that follows"), Sabotage("silent-version", "a save succeeds"),
+    ]
+
+    static func run(_ run: Run) throws {
+        let stack = try run.open()
+        let middle = run.start + (run.end - run.start) / 2
+        let programs = SteppedPrograms(run, length: run.knob(length)) { stream in
+            try BatchProgram(run, stack, &stream)
+        }
+        try programs.run(0, until: middle)
+        run.watchdog.leave(0)
+        if run.options.program == nil {
+            try BatchPoints.run(run, stack)
+            try BatchProgram.clear(stack)
+            try BatchRace.run(run, stack)
+        }
+        try run.close(stack)
+        try run.audit()
+    }
+}

@@ -1,0 +1,123 @@
+import CStrataSQLite
+import CoreData
+
+/// Small saves beside readers that never rest: how long each takes, and that none takes out of all proportion.
+enum Mixed: Scenario {
+    static let name = "mixed"
+    static let summary = "small saves beside readers: the slowest in a hundred takes less than 20 times the usual"
+    static let work = (figure: "saves", floor: 200)
+    static let readers = Knob("readers", 4, "readers beside the one that saves")
+    static let rows = Knob("mixed-rows", 2_000, "the rows that are read and written")
+    static let limit = Knob("cliff", 20, "how many times the usual time of a save the slowest in a hundred may take")
+    static let knobs = [readers, rows, limit]
+    static let sabotages = [Sabotage("stall", "a cliff")]
+
+    static func run(_ run: Run) throws {
+        let stack = try run.open()
+        let size = max(run.knob(rows), 100)
+        let maker = stack.context()
+        let ids = try maker.performAndWait {
+            let nodes = (0..<size).map { serial in
+                let node = Node(context: maker)
+                node.serial = Int64(serial)
+                node.label = "node \(serial)"
+                return node
+            }
+            try maker.save()
+            return nodes.map(\.objectID)
+        }
+        run.race(run.knob(readers) + (run.isSabotaged("stall") ? 2 : 1)) { worker in
+            switch worker.number {
+            case 0: try save(worker, stack, ids)
+            case run.knob(readers) + 1: try stall(worker)
+            default: try read(worker, stack, ids)
+            }
+        }
+        try run.close(stack)
+        try run.audit()
+    }
+
+    /// Loads a row, changes it and saves it, and compares the times of each second.
+    private static func save(
+        _ worker: Worker,
+        _ stack: NSPersistentStoreCoordinator,
+        _ ids: [NSManagedObjectID]
+    ) throws {
+        let context = stack.context()
+        var ratios: [Double] = []
+        while !worker.isOver {
+            // A second of its own, so that a pause of the machine spoils one and not all.
+            var times = Latencies()
+            let end = min(worker.run.end, .now + .seconds(1))
+            while .now < end {
+                worker.beat("a small save")
+                let id = worker.stream.pick(ids)
+                let start = ContinuousClock.now
+                try worker.time("save") {
+                    try context.performAndWait {
+                        (try context.existingObject(with: id) as? Node)?.first += 1
+                        try context.save()
+                    }
+                }
+                times.add(.now - start)
+                worker.tally.count("saves")
+            }
+            if times.count >= 50 { ratios.append(times.milliseconds(0.99) / times.milliseconds(0.5)) }
+        }
+        guard !ratios.isEmpty else { return }
+        ratios.sort()
+        let usual = ratios[ratios.count / 2]
+        worker.tally.count("p99-by-p50", Int(usual.rounded()))
+        let limit = worker.run.knob(limit)
+        if usual >= Double(limit) {
+            worker.tally.find(
+                "a cliff: the slowest of 100 small saves takes \(Int(usual)) times the usual, not \(limit)"
+            )
+        }
+    }
+
+    /// Fetches a page of rows, or one row, always from the store.
+    private static func read(
+        _ worker: Worker,
+        _ stack: NSPersistentStoreCoordinator,
+        _ ids: [NSManagedObjectID]
+    ) throws {
+        let context = stack.context()
+        context.stalenessInterval = 0
+        while !worker.isOver {
+            worker.beat("a fetch beside saves")
+            if worker.stream.chance(0.5) {
+                let first = Int64(worker.stream.below(ids.count - 20))
+                let request = NSFetchRequest<Node>(entityName: "Node")
+                request.predicate = NSPredicate(format: "serial >= %@ AND serial < %@", first, first + 20)
+                let count = try worker.time("fetch") {
+                    try context.performAndWait {
+                        try context.fetch(request).reduce(0) { $0 + ($1.label == nil ? 0 : 1) }
+                    }
+                }
+                if count != 20 { worker.tally.find("a fetch of 20 rows finds \(count)") }
+            } else {
+                let id = worker.stream.pick(ids)
+                try worker.time("read") {
+                    try context.performAndWait { _ = (try context.existingObject(with: id) as? Node)?.first }
+                }
+            }
+            worker.tally.count("reads")
+        }
+    }
+
+    /// Takes the lock of the file now and then, as another process might.
+    private static func stall(_ worker: Worker) throws {
+        var connection: OpaquePointer?
+        sqlite3_open(worker.run.storeURL.path, &connection)
+        defer { sqlite3_close_v2(connection) }
+        sqlite3_busy_timeout(connection, 5_000)
+        while !worker.isOver {
+            worker.beat("a stall")
+            sqlite3_exec(connection, "BEGIN IMMEDIATE", nil, nil, nil)
+            usleep(150_000)
+            sqlite3_exec(connection, "COMMIT", nil, nil, nil)
+            usleep(30_000)
+        }
+    }
+}

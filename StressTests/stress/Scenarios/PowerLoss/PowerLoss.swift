@@ -1,0 +1,95 @@
+import CoreData
+
+/// The power fails at any moment of a script of saves, batches and checkpoints: what was not synced is lost, kept or torn, write
+/// by write. What the file then holds is a beginning of the script, with all that was acknowledged if each save is synced.
+enum PowerLoss: Scenario {
+    static let name = "powerloss"
+    static let summary =
+        "drops and tears unsynced writes: acknowledged saves are there, or none from the middle missing"
+    static let stores = [StoreKind.sqlite]
+    static let seconds = 10.0
+    static let work = (figure: "losses", floor: 50)
+    static let steps = Knob("steps", 24, "saves and batches of a script")
+    static let knobs = [steps]
+    static let sabotages = [Sabotage("no-sync", "acknowledged"), Sabotage("normal", "acknowledged")]
+
+    static func run(_ run: Run) throws {
+        var stream = run.stream(0)
+        var number = 0
+        while !run.isOver {
+            number += 1
+            // With NORMAL the newest saves may be lost, one way or the other.
+            let isFull = number % 2 == 1
+            let script = PowerLossScript(
+                isFull: isFull,
+                synchronous: isFull && !run.isSabotaged("normal") ? "FULL" : "NORMAL",
+                checkpointPages: stream.pick([4, 20, 1_000]),
+                hasHistory: stream.chance(0.3),
+                seed: stream.next()
+            )
+            run.watchdog.beat(0, "a script that is recorded")
+            let folder = run.folder.appendingPathComponent("script-\(number)")
+            try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+            let log = try RecordingFileSystem.record(folder, ignoresSyncs: run.isSabotaged("no-sync")) { log in
+                try script.play(in: folder, run.knob(steps), log)
+            }
+            run.count("scripts")
+            run.count("disk-operations", log.entries.count)
+            try lose(run, script, log.entries, folder, &stream)
+            try FileManager.default.removeItem(at: folder)
+        }
+        run.watchdog.leave(0)
+    }
+
+    /// Cuts the power at moments that the seed draws, as far as the time of one script reaches.
+    private static func lose(
+        _ run: Run,
+        _ script: PowerLossScript,
+        _ entries: [DiskLog.Entry],
+        _ folder: URL,
+        _ stream: inout SeededStream
+    ) throws {
+        let moments = Set((0..<60).map { _ in stream.below(entries.count + 1) })
+        var state = DiskState()
+        var acknowledged: Int64 = 0
+        for place in 0...entries.count {
+            if moments.contains(place), !run.isOver {
+                run.watchdog.beat(0, "a loss of power")
+                let fate = stream.pick(DiskState.Fate.allCases + [.mixed, .mixed])
+                let files = state.afterPowerLoss(fate, &stream)
+                run.count("losses")
+                run.count("losses-with-unsynced", state.hasUnsynced ? 1 : 0)
+                let name = "\(script), power lost at disk operation \(place) of \(entries.count), \(fate)"
+                try check(run, script, name, files, acknowledged)
+            }
+            guard place < entries.count else { break }
+            state.apply(entries[place])
+            if case .mark(let step) = entries[place] { acknowledged = step }
+        }
+    }
+
+    /// Opens what a loss has left, and compares it with what was acknowledged.
+    private static func check(
+        _ run: Run,
+        _ script: PowerLossScript,
+        _ name: String,
+        _ files: [String: [UInt8]],
+        _ acknowledged: Int64
+    ) throws {
+        let folder = run.folder.appendingPathComponent("after")
+        try? FileManager.default.removeItem(at: folder)
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        for (name, content) in files { try Data(content).write(to: folder.appendingPathComponent(name)) }
+        let url = folder.appendingPathComponent("store.sqlite")
+        do {
+            let found = try script.steps(in: url)
+            // Step n is there if all before it are.
+            let least = script.isFull ? acknowledged : 0
+            if found < least { run.find("\(name): \(found) steps are there, acknowledged were \(acknowledged)") }
+            run.count("steps-lost", Int(max(acknowledged - found, 0)))
+            for problem in try StoreVerifier(storeURL: url, model: StressModel.shared).problems() {
+                run.find("\(name): \(problem)")
+            }
+        } catch { run.find("\(name): \(describe(error))") }
+    }
+}
