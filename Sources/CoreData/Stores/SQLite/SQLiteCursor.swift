@@ -1,4 +1,5 @@
 import Foundation
+import StrataPredicates
 import StrataSQLite
 
 /// A running statement on a version of the file that is held on to, so that one row at a time is in memory.
@@ -6,7 +7,7 @@ import StrataSQLite
 /// Letting go of the cursor ends statement and transaction.
 final class SQLiteCursor: RowCursor {
     private let url: URL
-    private let control: FetchControl?
+    private let plan: FetchPlan
     private let cancellation: Cancellation
     private var isAtEnd = false
     // Destroyed in this order: a statement must not outlive its lease.
@@ -19,24 +20,24 @@ final class SQLiteCursor: RowCursor {
         _ lease: consuming SnapshotLease,
         _ files: RetiredFiles.Hold,
         _ url: URL,
-        _ control: FetchControl?,
+        _ plan: FetchPlan,
         _ cancellation: Cancellation
     ) {
         self.statement = statement
         self.lease = lease
         self.files = files
         self.url = url
-        self.control = control
+        self.plan = plan
         self.cancellation = cancellation
     }
 
     /// Runs the statement of a fetch, up to its first row.
     static func open(_ plan: FetchPlan, _ entity: EntityMapping, _ file: OpenSQLiteFile) throws -> SQLiteCursor {
-        let cancellation = Cancellation()
+        let cancellation = Cancellation(orWhen: EvaluationBudget.end)
         let files = file.retired.hold()
         let lease = try pin(file).reader(cancellation: cancellation)
         let statement = try file.queries.rowStatement(plan, entity, lease.connection)
-        return SQLiteCursor(statement, lease, files, file.url, plan.control, cancellation)
+        return SQLiteCursor(statement, lease, files, file.url, plan, cancellation)
     }
 
     private static func pin(_ file: OpenSQLiteFile) throws -> PinnedSnapshot {
@@ -55,8 +56,10 @@ final class SQLiteCursor: RowCursor {
     }
 
     func next(_ count: Int) throws -> [Row] {
-        guard let control else { return try piece(count) }
-        return try control.running(stoppedBy: { [cancellation] in cancellation.cancel() }) { try piece(count) }
+        try plan.evaluating {
+            guard let control = plan.control else { return try piece(count) }
+            return try control.running(stoppedBy: { [cancellation] in cancellation.cancel() }) { try piece(count) }
+        }
     }
 
     private func piece(_ count: Int) throws -> [Row] {
