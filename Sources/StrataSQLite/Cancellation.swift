@@ -15,11 +15,19 @@ package final class Cancellation: Sendable {
     // The sleeper to wake, if the operation is waiting for a connection.
     private let sleeper = Mutex<DispatchSemaphore?>(nil)
 
-    package init() {}
+    private let isOver: (@Sendable () -> Bool)?
+
+    /// Makes a cancellation that `cancel()` triggers, and `isOver`, which is asked every thousand instructions, on the thread that
+    /// runs the statement.
+    package init(orWhen isOver: (@Sendable () -> Bool)? = nil) {
+        self.isOver = isOver
+    }
 
     package var isCancelled: Bool {
         flag.load(ordering: .acquiring)
     }
+
+    private var endsStatement: Bool { isCancelled || isOver?() ?? false }
 
     /// Asks the operation to stop.
     ///
@@ -50,7 +58,7 @@ package final class Cancellation: Sendable {
             1000,
             { context in
                 guard let context else { return 0 }
-                return Unmanaged<Cancellation>.fromOpaque(context).takeUnretainedValue().isCancelled ? 1 : 0
+                return Unmanaged<Cancellation>.fromOpaque(context).takeUnretainedValue().endsStatement ? 1 : 0
             },
             Unmanaged.passUnretained(self).toOpaque()
         )

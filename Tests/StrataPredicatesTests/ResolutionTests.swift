@@ -25,7 +25,7 @@ struct ResolutionTests {
         ("items[0] == nil", .unsupported, "index"), ("name == $x", .unboundVariable, "$x"),
         ("SUBQUERY(name, $x, $x == 1).@count == 1", .collectionNeeded, "SUBQUERY"),
         ("TERNARY(age == 1, 'a', 2) == 1", .incompatibleTypes, "TERNARY"),
-        ("median(items.price) == 1", .unsupported, "median:"),
+        ("mode(items.price) == 1", .unsupported, "mode:"),
     ]
 
     @Test(arguments: refused)

@@ -21,4 +21,45 @@ extension NSManagedObjectModel {
         request.havingPredicate = request.havingPredicate?.withSubstitutionVariables(variables)
         return request
     }
+
+    /// The named query as a request for results of a type; ours.
+    ///
+    /// ```swift
+    /// let request = model.fetchRequestTemplate(forName: "venueFR", of: Venue.self)
+    /// ```
+    ///
+    /// What Apple's platforms write as `fetchRequestTemplate(forName: "venueFR") as? NSFetchRequest<Venue>`: instances of
+    /// generic classes are of their own type only on Linux, so that such a cast gives `nil`.
+    ///
+    /// - Parameters:
+    ///   - name: The name of the query.
+    ///   - type: What the fetch gives: a class of managed objects, `NSManagedObjectID`, `NSDictionary`, or `NSNumber`.
+    /// - Returns: A copy that can be changed, or `nil` when there is no query with that name.
+    public func fetchRequestTemplate<ResultType>(
+        forName name: String,
+        of type: ResultType.Type
+    ) -> NSFetchRequest<ResultType>? {
+        guard let template = fetchRequestTemplate(forName: name) else { return nil }
+        let request = NSFetchRequest<ResultType>()
+        request.adopt(template)
+        return request
+    }
+
+    /// A request like the named query, for results of a type, with values in place of its variables; ours.
+    ///
+    /// - Parameters:
+    ///   - name: The name of the query.
+    ///   - variables: As in ``fetchRequestFromTemplate(withName:substitutionVariables:)``.
+    ///   - type: What the fetch gives: a class of managed objects, `NSManagedObjectID`, `NSDictionary`, or `NSNumber`.
+    /// - Returns: A request that can be changed, or `nil` when there is no query with that name.
+    public func fetchRequestFromTemplate<ResultType>(
+        withName name: String,
+        substitutionVariables variables: [String: Any],
+        of type: ResultType.Type
+    ) -> NSFetchRequest<ResultType>? {
+        guard let filled = fetchRequestFromTemplate(withName: name, substitutionVariables: variables) else { return nil }
+        let request = NSFetchRequest<ResultType>()
+        request.adopt(filled)
+        return request
+    }
 }

@@ -105,10 +105,19 @@ extension FetchPlan {
         return try evaluating { try objects.filter { try evaluator.evaluate($0) } }
     }
 
-    /// Evaluates in memory; what a predicate cannot tell of some row is the fetch's error.
+    /// The seconds of processor time that an evaluation may take; `nil` for any number.
+    var timeLimit: TimeInterval? {
+        if let limit = specification?.evaluationTimeLimit { return limit }
+        return predicate?.isCostly ?? false ? Self.defaultTimeLimit : nil
+    }
+
+    private static let defaultTimeLimit: TimeInterval = 10
+
+    /// Evaluates within the time limit; what a predicate cannot tell of some row is the fetch's error.
     func evaluating<Result>(_ body: () throws -> Result) throws -> Result {
         do {
-            return try body()
+            guard let timeLimit else { return try body() }
+            return try EvaluationBudget.run(seconds: timeLimit, body)
         } catch let error as PredicateEvaluationError {
             throw FetchPlanner.refused("A fetch of \(layout.entity.name ?? "") cannot be answered: \(error)", error)
         }

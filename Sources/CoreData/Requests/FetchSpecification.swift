@@ -25,10 +25,11 @@ package struct FetchSpecification {
     package var returnsObjectsAsFaults = true
     package var returnsDistinctResults = false
     package var shouldRefreshRefetchedObjects = false
-    package var relationshipKeyPathsForPrefetching: [String]?
+    package var relationshipKeyPathsForPrefetching: [String]? = []
     package var propertiesToFetch: [Any]?
     package var propertiesToGroupBy: [Any]?
     package var havingPredicate: NSPredicate?
+    package var evaluationTimeLimit: TimeInterval?
 
     /// A specification of nothing in particular.
     package init() {}

@@ -58,10 +58,10 @@ open class NSFetchRequest<ResultType>: NSPersistentStoreRequest, AnyFetchRequest
 
     /// What the objects must fulfil.
     ///
-    /// Default `nil`, for all objects.
+    /// Default `nil`, for all objects. An AND or OR of no predicates is none: the property becomes `nil`.
     open var predicate: NSPredicate? {
         get { specification.predicate }
-        set { change { $0.predicate = newValue } }
+        set { change { $0.predicate = newValue.flatMap { $0.isEmptyCompound ? nil : $0 } } }
     }
 
     /// The order of the results.
@@ -102,6 +102,16 @@ open class NSFetchRequest<ResultType>: NSPersistentStoreRequest, AnyFetchRequest
     open var includesPendingChanges: Bool {
         get { specification.includesPendingChanges }
         set { change { $0.includesPendingChanges = newValue } }
+    }
+
+    /// The processor time, in seconds, that each store may take to find the results.
+    ///
+    /// Ours. A fetch that would take longer throws 134070. Default `nil`: 10 seconds for a predicate with collections inside of
+    /// collections (`ANY a.b.c`, where several are to-many, or nested `SUBQUERY`s) or with a regular expression, since a
+    /// short text can make these run without end, and no limit for others. `.infinity` is no limit for any.
+    open var evaluationTimeLimit: TimeInterval? {
+        get { specification.evaluationTimeLimit }
+        set { change { $0.evaluationTimeLimit = newValue } }
     }
 
     // MARK: - In what form
@@ -157,7 +167,7 @@ open class NSFetchRequest<ResultType>: NSPersistentStoreRequest, AnyFetchRequest
 
     /// The relationships, as key paths, whose objects are read along with the results.
     ///
-    /// Default `nil`. Each relationship on a path takes one query, to-one or to-many, whatever the number of objects; none for
+    /// Default empty. Each relationship on a path takes one query, to-one or to-many, whatever the number of objects; none for
     /// what is known already. Relationships and objects that are loaded or changed stay as they are. A path that leads
     /// through something else than stored relationships makes the fetch throw 134070.
     open var relationshipKeyPathsForPrefetching: [String]? {
@@ -236,5 +246,13 @@ open class NSFetchRequest<ResultType>: NSPersistentStoreRequest, AnyFetchRequest
     open override var description: String {
         let name = entityName ?? specification.managedClass.map { "\($0)" } ?? "no entity"
         return "NSFetchRequest<\(ResultType.self)> (\(name)\(predicate.map { " where \($0)" } ?? ""))"
+    }
+}
+
+extension NSPredicate {
+    /// Whether the predicate joins no others.
+    fileprivate var isEmptyCompound: Bool {
+        guard let compound = self as? NSCompoundPredicate else { return false }
+        return compound.compoundPredicateType != .not && compound.subpredicates.isEmpty
     }
 }

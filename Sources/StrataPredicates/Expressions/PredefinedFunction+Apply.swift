@@ -140,10 +140,10 @@ extension PredicateValue {
         return value == .min ? .double(0x1p63) : .int(Swift.abs(value))
     }
 
-    /// The number of code points of a string, which is what SQLite counts, or of bytes of data.
+    /// The number of UTF-16 code units of a string, as `NSString` counts, or of bytes of data.
     fileprivate var length: PredicateValue {
         switch self {
-        case .string(let value): .int(Int64(value.unicodeScalars.count))
+        case .string(let value): .int(Int64(value.utf16.count))
         case .data(let value): .int(Int64(value.count))
         default: .null
         }

@@ -28,8 +28,8 @@ struct ArgumentReader {
         switch placeholder {
         case .object: return object(value)
         case .keyPath: return try keyPath(value)
-        case .integer: return try number(value, "an integer") { NSNumber(value: $0.integerValue ?? 0) }
-        case .double: return try number(value, "a number") { NSNumber(value: $0.doubleValue ?? 0) }
+        case .integer: return try number(value, "an integer", integer)
+        case .double: return try number(value, "a number") { $0.doubleValue.map { NSNumber(value: $0) } }
         case .string:
             guard let text = PredicateValue(scalar: value)?.stringValue else { throw mismatch("a string", value) }
             return NSExpression(forConstantValue: text)
@@ -55,12 +55,18 @@ struct ArgumentReader {
     private func number(
         _ value: Any?,
         _ expected: String,
-        _ make: (PredicateValue) -> NSNumber
+        _ make: (PredicateValue) -> NSNumber?
     ) throws -> NSExpression {
-        guard let scalar = PredicateValue(scalar: value), scalar.doubleValue != nil else {
-            throw mismatch(expected, value)
-        }
-        return NSExpression(forConstantValue: make(scalar))
+        guard let number = PredicateValue(scalar: value).flatMap(make) else { throw mismatch(expected, value) }
+        return NSExpression(forConstantValue: number)
+    }
+
+    /// The number without its fraction; one that 64 bits with a sign do not hold, such as the largest `UInt64`, stays the
+    /// double that it is as a literal.
+    private func integer(_ value: PredicateValue) -> NSNumber? {
+        if let integer = value.integerValue { return NSNumber(value: integer) }
+        guard let double = value.doubleValue, double.isFinite else { return nil }
+        return NSNumber(value: double)
     }
 
     private func mismatch(_ expected: String, _ value: Any?) -> Problem {

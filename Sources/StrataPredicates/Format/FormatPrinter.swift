@@ -1,7 +1,7 @@
 /// Writes predicates and expressions in the format language, so that the text parses back to an equal tree.
 ///
-/// What has no text form is written for reading only: blocks, custom selectors, objects of unknown classes, names in a key
-/// path that are no words. A tree deeper than ``TreeDepth/limit`` is only named.
+/// What has no text form is written for reading only: blocks, custom selectors, objects of unknown classes. Names that are no
+/// words, as code may make them, are written in quotation marks: `#"first name"`, `$"x y"`. A tree deeper than ``TreeDepth/limit`` is only named.
 struct FormatPrinter {
     private var text = ""
 
@@ -111,7 +111,7 @@ struct FormatPrinter {
         switch expression.kind {
         case .constant(let value): write(constant: value)
         case .evaluatedObject: text += "SELF"
-        case .variable(let name): text += "$" + name
+        case .variable(let name): write(variable: name)
         case .keyPath(let path): write(keyPath: path)
         case .function(let name, nil, let arguments): write(function: name, arguments)
         case .function(let name, let target?, let arguments): write(method: name, of: target, arguments)
@@ -120,7 +120,9 @@ struct FormatPrinter {
         case .subquery(let source, let variable, let predicate):
             text += "SUBQUERY("
             write(source, floor: BinaryPrecedence.set)
-            text += ", $\(variable), "
+            text += ", "
+            write(variable: variable)
+            text += ", "
             write(predicate)
             text += ")"
         case .aggregate(let members): write(list: members, "{", "}")
@@ -169,7 +171,7 @@ struct FormatPrinter {
     }
 
     private mutating func write(method name: String, of target: NSExpression, _ arguments: [NSExpression]) {
-        if name == KeyPathFunction.name, let path = KeyPathFunction.path(of: arguments), Self.isPlain(path),
+        if name == KeyPathFunction.name, let path = KeyPathFunction.path(of: arguments),
             Self.takesPathBehind(target), case .constant = arguments[0].kind
         {
             write(target, floor: BinaryPrecedence.primary)
@@ -192,14 +194,24 @@ struct FormatPrinter {
     // MARK: - Names and constants
 
     private mutating func write(keyPath: String) {
-        let parts = keyPath.split(separator: ".", omittingEmptySubsequences: false)
-        text += parts.map { Keyword.all.contains($0.uppercased()) ? "#" + $0 : String($0) }.joined(separator: ".")
+        for (index, part) in keyPath.split(separator: ".", omittingEmptySubsequences: false).enumerated() {
+            if index > 0 { text += "." }
+            let isOperator = part.first == "@"
+            if isOperator { text += "@" }
+            let name = isOperator ? part.dropFirst() : part
+            guard Lexer.isName(name) else {
+                text += "#"
+                write(quoted: String(name))
+                continue
+            }
+            if !isOperator, Keyword.all.contains(name.uppercased()) { text += "#" }
+            text += name
+        }
     }
 
-    private static func isPlain(_ keyPath: String) -> Bool {
-        keyPath.split(separator: ".", omittingEmptySubsequences: false).allSatisfy { part in
-            Lexer.isName(part.first == "@" ? part.dropFirst() : part)
-        }
+    private mutating func write(variable name: String) {
+        text += "$"
+        if Lexer.isName(name[...]) { text += name } else { write(quoted: name) }
     }
 
     private mutating func write(constant: Any?) {

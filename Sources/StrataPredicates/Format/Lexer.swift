@@ -20,6 +20,9 @@ struct Lexer {
         case UInt8(ascii: "0")...UInt8(ascii: "9"): kind = try number()
         case UInt8(ascii: "$"): kind = .variable(try name(after: "$"))
         case UInt8(ascii: "#"): kind = .word(try name(after: "#"), isEscaped: true)
+        case UInt8(ascii: "%") where peek(1) == byte:
+            position += 2
+            kind = .string("%")
         case UInt8(ascii: "%"): kind = .placeholder(try placeholder())
         case _ where Self.startsName(byte): kind = wordOrFunctionName()
         default: kind = .symbol(try symbol())
@@ -29,9 +32,13 @@ struct Lexer {
 
     // MARK: - Words
 
+    /// A name, in quotation marks if it is none by the rules: `#"first name"`.
     private mutating func name(after mark: String) throws -> String {
         let start = position
         position += 1
+        if let quote = peek(), quote == UInt8(ascii: "\"") || quote == UInt8(ascii: "'") {
+            return try quoted(by: quote)
+        }
         guard let byte = peek(), Self.startsName(byte) else {
             throw failure(at: start, expected: "a name after \(mark)")
         }

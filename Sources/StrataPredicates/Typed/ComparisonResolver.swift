@@ -16,10 +16,13 @@ enum ComparisonResolver {
         case .members(let members):
             let condition = try pair.condition(.scalar(members.element))
             return isAny ? members.exists(condition) : members.all(condition)
-        case .constants(let values):
-            let conditions = try values.map { try pair.condition(.scalar(.constant($0))) }
+        case .constants(let members):
+            if isAny, let condition = try pair.anyIsMember(members) { return condition }
+            try pair.checkPairs(with: left)
+            let conditions = try members.values.map { try pair.condition(.scalar(.constant($0))) }
             return isAny ? .any(conditions) : .all(conditions)
         case .list(let values):
+            try pair.checkPairs(with: left)
             let conditions = try values.map { try pair.condition(.scalar($0)) }
             return isAny ? .any(conditions) : .all(conditions)
         case .scalar, .setOperation:
@@ -85,6 +88,35 @@ private struct OperandPair {
         }
     }
 
+    // MARK: - Many values
+
+    /// `ANY {…} IN …` as what it comes to, that something on the right is one of the constants; `nil` for other comparisons.
+    func anyIsMember(_ members: ConstantMembers) throws -> ResolvedCondition? {
+        guard comparison.predicateOperatorType == .in else { return nil }
+        if case .scalar = right { return nil }
+        return try exists(right, comparison.rightExpression) { try isMember($0, members) }
+    }
+
+    /// Refuses to compare each of many values with each of many others, unless a set does it.
+    func checkPairs(with left: ResolvedOperand) throws {
+        guard comparison.predicateOperatorType == .in else { return }
+        switch (left, right) {
+        case (.constants, .constants), (_, .scalar), (_, .members): return
+        default: try checkPairs(left.width, right.width)
+        }
+    }
+
+    private func checkPairs(_ count: Int, _ other: Int) throws {
+        let (pairs, overflow) = count.multipliedReportingOverflow(by: other)
+        guard overflow || pairs > Self.mostPairs else { return }
+        throw resolver.failure(
+            .unsupported,
+            "A comparison of each of \(count) values with each of \(other) others is too much for one fetch; \(Self.mostPairs) pairs are possible."
+        )
+    }
+
+    private static let mostPairs = 250_000
+
     private func value(_ operand: ResolvedOperand, _ source: NSExpression) throws -> ResolvedExpression {
         try resolver.scalar(operand, source)
     }
@@ -97,6 +129,8 @@ private struct OperandPair {
         case (let first?, let second?): return .constant(first.isEqual(to: second, folding: folding))
         case (let constant?, nil) where constant.isNull: return isNull(right)
         case (nil, let constant?) where constant.isNull: return isNull(left)
+        // The constant on the right, where a run of equalities is looked for.
+        case (_?, nil): return try equal(right, left)
         default: break
         }
         if left.type == .transformable {
@@ -137,7 +171,7 @@ private struct OperandPair {
     private func between(_ value: ResolvedExpression) throws -> ResolvedCondition {
         let bounds: [ResolvedExpression]
         switch right {
-        case .constants(let values): bounds = values.map { .constant($0) }
+        case .constants(let members): bounds = members.values.map { .constant($0) }
         case .list(let values): bounds = values
         default: bounds = []
         }
@@ -168,11 +202,12 @@ private struct OperandPair {
         _ member: ResolvedExpression
     ) throws -> ResolvedCondition {
         switch container {
-        case .constants(let values): return try isMember(member, values)
+        case .constants(let members): return try isMember(member, members)
         case .list(let values): return .any(try values.map { try equal(member, $0) })
         case .members(let members): return members.exists(try equal(member, members.element))
         case .setOperation(let operation, let first, let second) where operation != .union && !folding.isEmpty:
             // The set is made of exact values, and only then the member is looked for with something overlooked.
+            try checkPairs(first.width, second.width)
             return try exists(first, source) { element in
                 let isKept = try exact.contains(second, source, element)
                 return .all([try equal(member, element), operation == .minus ? isKept.negated : isKept])
@@ -202,12 +237,13 @@ private struct OperandPair {
         _ condition: (ResolvedExpression) throws -> ResolvedCondition
     ) throws -> ResolvedCondition {
         switch container {
-        case .constants(let values): return .any(try values.map { try condition(.constant($0)) })
+        case .constants(let members): return .any(try members.values.map { try condition(.constant($0)) })
         case .list(let values): return .any(try values.map(condition))
         case .members(let members): return members.exists(try condition(members.element))
         case .setOperation(.union, let first, let second):
             return .any([try exists(first, source, condition), try exists(second, source, condition)])
         case .setOperation(let operation, let first, let second):
+            try checkPairs(first.width, second.width)
             return try exists(first, source) { element in
                 let isKept = try exact.contains(second, source, element)
                 return .all([try condition(element), operation == .minus ? isKept.negated : isKept])
@@ -221,14 +257,10 @@ private struct OperandPair {
         }
     }
 
-    private func isMember(_ member: ResolvedExpression, _ values: [PredicateValue]) throws -> ResolvedCondition {
-        if values.isEmpty { return .constant(false) }
-        // Members of one kind are checked once.
-        var checked: Set<ResolvedType> = []
-        for value in values where checked.insert(ResolvedType(of: value)).inserted {
-            try checkTypes(member, .constant(value))
-        }
-        let set = PredicateValueSet(values, folding: member.type.isText ? folding : [])
+    private func isMember(_ member: ResolvedExpression, _ members: ConstantMembers) throws -> ResolvedCondition {
+        if members.values.isEmpty { return .constant(false) }
+        for value in members.kinds { try checkTypes(member, .constant(value)) }
+        let set = members.set(member.type.isText ? folding : [])
         if let constant = member.constantValue { return .constant(set.contains(constant)) }
         if member.type == .transformable, !set.members.isEmpty {
             throw resolver.failure(

@@ -8,6 +8,11 @@ enum FunctionResolver {
         if let problem = function.arityProblem(count: arguments.count) {
             throw resolver.failure(.invalidConstant, problem)
         }
+        if function == .mode, arguments.count == 1, case .constants(let members) = try resolver.operand(arguments[0]),
+            case .collection(let modes) = function.aggregate(members.values)
+        {
+            return .constants(ConstantMembers(modes))
+        }
         if function.isCollectionFunction { return .scalar(try collectionFunction(function, arguments, &resolver)) }
         if function == .index { return .scalar(try index(arguments, &resolver)) }
         if function == .cast, let cast = try entityCast(arguments, &resolver) { return cast }
@@ -192,7 +197,7 @@ enum FunctionResolver {
             return try list(function, operands, resolver)
         }
         switch try resolver.operand(arguments[0]) {
-        case .constants(let values): return .constant(function.aggregate(values))
+        case .constants(let members): return .constant(function.aggregate(members.values))
         case .list(let operands): return try list(function, operands, resolver)
         case .members(let members): return try overMembers(function, members, arguments[0], resolver)
         case .setOperation: throw resolver.failure(.unsupported, "A store cannot compute with the set \(arguments[0]).")
@@ -233,7 +238,7 @@ enum FunctionResolver {
         _ source: NSExpression,
         _ resolver: PredicateResolver
     ) throws -> ResolvedExpression {
-        guard members.levels.count == 1, [.count, .sum, .average, .min, .max].contains(function) else {
+        guard members.levels.count == 1, function != .mode else {
             throw resolver.failure(
                 .unsupported,
                 "A store cannot take \(function.rawValue) of \(source).",
@@ -268,8 +273,8 @@ enum FunctionResolver {
     ) throws -> ResolvedExpression {
         let position = try resolver.scalar(resolver.operand(arguments[1]), arguments[1])
         switch (try resolver.operand(arguments[0]), position.constantValue) {
-        case (.constants(let values), let position?):
-            return .constant(PredefinedFunction.index.apply([.collection(values), position]))
+        case (.constants(let members), let position?):
+            return .constant(PredefinedFunction.index.apply([.collection(members.values), position]))
         case (.members(let members), .string(IndexSymbol.size.rawValue)?) where members.levels.count == 1:
             return aggregate(.count, members.levels[0], nil)
         default:

@@ -24,8 +24,8 @@ enum KeyPathResolver {
         return current
     }
 
-    /// More than any model needs; SQLite joins 64 tables at most.
-    private static let longestPath = 200
+    /// SQLite joins 64 tables at most.
+    private static let longestPath = 60
 
     // MARK: - Steps
 
@@ -146,8 +146,8 @@ enum KeyPathResolver {
                 keyPath: path
             )
         }
-        if case .constants(let values) = current, function == .count || rest.isEmpty || rest == ["self"] {
-            return .scalar(.constant(function.aggregate(values)))
+        if case .constants(let members) = current, function == .count || rest.isEmpty || rest == ["self"] {
+            return .scalar(.constant(function.aggregate(members.values)))
         }
         guard case .members(let members) = current, let level = members.plainLevel, members.levels.count == 1 else {
             throw resolver.failure(

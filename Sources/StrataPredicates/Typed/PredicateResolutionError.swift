@@ -25,6 +25,20 @@ package struct PredicateResolutionError: LocalizedError, CustomNSError, CustomSt
     package let keyPath: String?
     package let entityName: String
 
+    /// Keeps the first and the last part of what is long, since it repeats what the predicate's text says.
+    package init(reason: Reason, message: String, keyPath: String?, entityName: String) {
+        self.reason = reason
+        self.message = Self.shortened(message, to: 400)
+        self.keyPath = keyPath.map { Self.shortened($0, to: 200) }
+        self.entityName = entityName
+    }
+
+    private static func shortened(_ text: String, to count: Int) -> String {
+        // Bytes are counted at once where characters are not.
+        guard text.utf8.count > count, text.count > count else { return text }
+        return "\(text.prefix(count * 2 / 3))…\(text.suffix(count / 3))"
+    }
+
     package var description: String {
         "\(message) (entity \(entityName)\(keyPath.map { ", key path \($0)" } ?? ""))"
     }

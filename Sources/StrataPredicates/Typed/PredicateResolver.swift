@@ -12,6 +12,7 @@ package struct PredicateResolver {
     /// The iterators of the subqueries around, innermost last.
     private var scopes: [(name: String, variable: Int)] = []
     private var depth = 0
+    private var deepest = 0
 
     /// Trees built by code may be deeper than the parser lets text be; both end before the stack does.
     private static let depthLimit = 1000
@@ -40,6 +41,7 @@ package struct PredicateResolver {
     ) throws -> ResolvedPredicate {
         var resolver = Self(schema: schema, bindings: bindings, allowsRowAggregates: allowsRowAggregates)
         let condition = try predicate.map { try resolver.condition($0) } ?? .constant(true)
+        if resolver.mayBeTooDeep, condition.nesting(deepestFirst: true) > Nesting.limit { throw resolver.tooDeep }
         return ResolvedPredicate(
             condition: condition,
             variableCount: resolver.variableSchemas.count,
@@ -59,6 +61,7 @@ package struct PredicateResolver {
         var resolver = Self(schema: schema, bindings: bindings, allowsRowAggregates: allowsRowAggregates)
         let operand = try resolver.operand(expression)
         let resolved = try resolver.scalar(operand, expression)
+        if resolver.mayBeTooDeep, resolved.nesting(deepestFirst: true) > Nesting.limit { throw resolver.tooDeep }
         return (resolved, resolver.variableSchemas.count)
     }
 
@@ -79,9 +82,20 @@ package struct PredicateResolver {
 
     mutating func descend() throws {
         depth += 1
+        deepest = max(deepest, depth)
         if depth > Self.depthLimit {
             throw failure(.unsupported, "The predicate is nested more than \(Self.depthLimit) levels deep.")
         }
+    }
+
+    /// Whether the nesting is worth counting; each level adds less than a seventh of what is possible.
+    private var mayBeTooDeep: Bool { deepest + variableSchemas.count > 7 }
+
+    private var tooDeep: PredicateResolutionError {
+        failure(
+            .unsupported,
+            "The predicate is nested too deep for SQLite, and so for all stores. Take it apart, or fetch in several steps."
+        )
     }
 
     mutating func ascend() {

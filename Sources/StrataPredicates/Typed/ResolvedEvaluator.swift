@@ -6,6 +6,7 @@ package struct ResolvedEvaluator {
     private let reader: any PredicateReader
     /// The subjects of the variables, by number; number 0 is `SELF`.
     private var subjects: [AnyObject?]
+    private var visits: UInt8 = 0
 
     package init(_ predicate: ResolvedPredicate, reader: any PredicateReader) {
         condition = predicate.condition
@@ -23,7 +24,14 @@ package struct ResolvedEvaluator {
     /// Whether the predicate holds for a subject.
     package mutating func evaluate(_ subject: AnyObject) throws -> Bool {
         subjects[0] = subject
+        try visit()
         return try holds(condition)
+    }
+
+    /// Counts a subject or a member that is looked at; now and then the evaluation's time may be over.
+    private mutating func visit() throws {
+        visits &+= 1
+        if visits == 0 { try EvaluationBudget.check() }
     }
 
     /// The value of an expression for a subject.
@@ -80,6 +88,7 @@ package struct ResolvedEvaluator {
         guard let owner = try subject(collection.owner) else { return false }
         for member in try reader.subjects(of: collection.relationship, in: owner) {
             subjects[collection.variable] = member
+            try visit()
             if let filter = collection.filter, try !holds(filter) { continue }
             if try holds(test) { return true }
         }
@@ -95,6 +104,7 @@ package struct ResolvedEvaluator {
         var values: [PredicateValue] = []
         for member in try reader.subjects(of: collection.relationship, in: owner) {
             subjects[collection.variable] = member
+            try visit()
             if let filter = collection.filter, try !holds(filter) { continue }
             values.append(try aggregate.element.map { try value($0) } ?? .null)
         }

@@ -2,7 +2,7 @@
 indirect enum ResolvedOperand {
     case scalar(ResolvedExpression)
     case members(ResolvedMembers)
-    case constants([PredicateValue])
+    case constants(ConstantMembers)
     case list([ResolvedExpression])
     case setOperation(SetOperation, ResolvedOperand, ResolvedOperand)
 }
@@ -67,7 +67,7 @@ extension PredicateResolver {
             return try FunctionResolver.resolve(function, arguments, &self)
         case .function(let name, let target?, let arguments): return try method(name, target, arguments)
         case .setOperation(let operation, let left, let right):
-            return .setOperation(operation, try operand(left), try operand(right))
+            return .combining(operation, try operand(left), try operand(right))
         case .subquery(let source, let name, let predicate): return try subquery(source, name, predicate)
         case .aggregate(let members): return try aggregate(members)
         case .conditional(let predicate, let first, let second): return try conditional(predicate, first, second)
@@ -91,15 +91,14 @@ extension PredicateResolver {
                 "A store cannot compare with a constant of type \(any.map { "\(type(of: $0))" } ?? "nil")."
             )
         }
-        return .constants(
-            try members.map { member in
-                if let scalar = try PredicateValue(scalar: member) ?? entity(member) { return scalar }
-                throw failure(
-                    .unsupported,
-                    "A store cannot compare with a member of type \(member.map { "\(type(of: $0))" } ?? "nil") of a collection."
-                )
-            }
-        )
+        let values = try members.map { member in
+            if let scalar = try PredicateValue(scalar: member) ?? entity(member) { return scalar }
+            throw failure(
+                .unsupported,
+                "A store cannot compare with a member of type \(member.map { "\(type(of: $0))" } ?? "nil") of a collection."
+            )
+        }
+        return .constants(ConstantMembers(values))
     }
 
     /// An entity description as a value; `nil` for anything else.
@@ -125,7 +124,7 @@ extension PredicateResolver {
     private mutating func aggregate(_ members: [NSExpression]) throws -> ResolvedOperand {
         let resolved = try members.map { try scalar(operand($0), $0) }
         let constants = resolved.compactMap(\.constantValue)
-        return constants.count == resolved.count ? .constants(constants) : .list(resolved)
+        return constants.count == resolved.count ? .constants(ConstantMembers(constants)) : .list(resolved)
     }
 
     private mutating func conditional(

@@ -107,9 +107,9 @@ package struct ResolvedCollection: Sendable {
     package var filter: ResolvedCondition?
 }
 
-/// `@count`, `@sum`, `@avg`, `@min` or `@max` of a collection.
+/// One value of all members of a collection, such as `@count`.
 package struct ResolvedAggregate: Sendable {
-    /// `.count`, `.sum`, `.average`, `.min` or `.max`.
+    /// `.count`, `.sum`, `.average`, `.min`, `.max`, `.median` or `.stddev`.
     package let function: PredefinedFunction
     package let collection: ResolvedCollection
     /// What is taken of each member; `nil` for the count.
@@ -186,7 +186,7 @@ extension ResolvedExpression {
     package static func aggregateType(_ function: PredefinedFunction, of type: ResolvedType) -> ResolvedType {
         switch function {
         case .count: .integer
-        case .average: .double
+        case .average, .median, .stddev: .double
         case .sum where type == .bool || type == .null: .integer
         default: type
         }

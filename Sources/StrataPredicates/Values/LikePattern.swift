@@ -1,13 +1,26 @@
-/// A pattern of `LIKE`, taken apart: code points, "any one" and "any number".
+/// A pattern of `LIKE`, taken apart at its stars.
+///
+/// What stands before the first star has to begin the text, what stands behind the last one to end it, and what stands between
+/// two is looked for from left to right, each part behind the one before.
 package struct LikePattern: Sendable {
-    // Beyond the last code point.
+    /// Beyond the last code point.
     private static let anyOne: UInt32 = 0x11_0000
-    private static let anyNumber: UInt32 = 0x11_0001
 
+    /// The code points of all parts, and `anyOne`.
     private let elements: [UInt32]
+    /// The parts between the stars.
+    private let parts: [Part]
+
+    private struct Part: Sendable {
+        let range: Range<Int>
+        /// See ``SubstringSearch``; `nil` for a part with "any one", and for those at the ends, which are not searched for.
+        let restarts: [Int32]?
+    }
 
     package init(_ pattern: String) {
         var elements: [UInt32] = []
+        var ranges: [Range<Int>] = []
+        var start = 0
         var isQuoted = false
         for scalar in pattern.unicodeScalars {
             if isQuoted {
@@ -18,53 +31,137 @@ package struct LikePattern: Sendable {
             switch scalar {
             case "\\": isQuoted = true
             case "?": elements.append(Self.anyOne)
-            // Neighbouring stars are one, which keeps the search below from trying the same thing twice.
-            case "*": if elements.last != Self.anyNumber { elements.append(Self.anyNumber) }
+            case "*":
+                // Neighbouring stars are one.
+                if !ranges.isEmpty, start == elements.count { continue }
+                ranges.append(start..<elements.count)
+                start = elements.count
             default: elements.append(scalar.value)
             }
         }
         if isQuoted { elements.append(Unicode.Scalar("\\").value) }
+        ranges.append(start..<elements.count)
         self.elements = elements
+        parts = ranges.enumerated().map { index, range in
+            let isSearched = index > 0 && index < ranges.count - 1 && !elements[range].contains(Self.anyOne)
+            return Part(
+                range: range,
+                restarts: isSearched ? SubstringSearch.restarts(for: elements[range]) : nil
+            )
+        }
+    }
+
+    /// Whether a text can take time in proportion to the product of its length and the pattern's: `?` stands in a long part
+    /// that is searched for.
+    package var isCostly: Bool {
+        parts.dropFirst().dropLast().contains { $0.restarts == nil && $0.range.count > 8 }
     }
 
     /// Whether the pattern covers the whole text.
     ///
-    /// - Complexity: O(*n* · *m*) at worst: on a mismatch only the last star is tried again.
-    package func matches(_ text: UnsafeBufferPointer<UInt8>, ignoringASCIICase: Bool) -> Bool {
+    /// - Throws: ``PredicateEvaluationError`` where that takes too long, as it can only if ``isCostly``.
+    /// - Complexity: O(*n* + *m*), but for parts with `?` between two stars: O(*n* · *m*).
+    package func matches(_ text: UnsafeBufferPointer<UInt8>, ignoringASCIICase: Bool) throws -> Bool {
         if isASCII(text) {
-            return covers(text.count) { index in
+            return try covers(text.count) { index in
                 UInt32(ignoringASCIICase ? foldASCIIByte(text[index]) : text[index])
             }
         }
         let scalars = String(decoding: text, as: UTF8.self).unicodeScalars.map(\.value)
-        return covers(scalars.count) { scalars[$0] }
+        return try scalars.withUnsafeBufferPointer { scalars in try covers(scalars.count) { scalars[$0] } }
     }
 
     @inline(__always)
-    private func covers(_ count: Int, _ scalar: (Int) -> UInt32) -> Bool {
-        var position = 0
-        var element = 0
-        var retryElement = -1
-        var retryPosition = 0
-        while position < count {
-            if element < elements.count, elements[element] == Self.anyNumber {
-                element += 1
-                retryElement = element
-                retryPosition = position
-            } else if element < elements.count,
-                elements[element] == Self.anyOne || elements[element] == scalar(position)
-            {
-                element += 1
-                position += 1
-            } else if retryElement >= 0 {
-                retryPosition += 1
-                position = retryPosition
-                element = retryElement
-            } else {
-                return false
+    private func covers(_ count: Int, _ scalar: (Int) -> UInt32) throws -> Bool {
+        try elements.withUnsafeBufferPointer { elements in
+            let first = parts[0].range
+            let last = parts[parts.count - 1].range
+            guard parts.count > 1 else { return count == first.count && fits(elements, first, 0, scalar) }
+            guard first.count + last.count <= count, fits(elements, first, 0, scalar),
+                fits(elements, last, count - last.count, scalar)
+            else { return false }
+            var position = first.count
+            var steps = 0
+            let end = count - last.count
+            for part in parts[1..<(parts.count - 1)] {
+                guard let next = try find(elements, part, position, end, &steps, scalar) else { return false }
+                position = next
             }
+            return true
         }
-        while element < elements.count, elements[element] == Self.anyNumber { element += 1 }
-        return element == elements.count
     }
+
+    /// Whether a part stands at a position of the text, which is long enough.
+    @inline(__always)
+    private func fits(
+        _ elements: UnsafeBufferPointer<UInt32>,
+        _ part: Range<Int>,
+        _ position: Int,
+        _ scalar: (Int) -> UInt32
+    ) -> Bool {
+        for index in part {
+            let element = elements[index]
+            if element != Self.anyOne, element != scalar(position + index - part.lowerBound) { return false }
+        }
+        return true
+    }
+
+    /// The end of the first occurrence of a part between two positions of the text.
+    @inline(__always)
+    private func find(
+        _ elements: UnsafeBufferPointer<UInt32>,
+        _ part: Part,
+        _ start: Int,
+        _ end: Int,
+        _ steps: inout Int,
+        _ scalar: (Int) -> UInt32
+    ) throws -> Int? {
+        let count = part.range.count
+        guard end - start >= count else { return nil }
+        guard let restarts = part.restarts else {
+            return try findAnyOne(elements, part.range, start, end, &steps, scalar)
+        }
+        let word = UnsafeBufferPointer(rebasing: elements[part.range])
+        return restarts.withUnsafeBufferPointer { restarts in
+            var matched = 0
+            for position in start..<end {
+                let symbol = scalar(position)
+                while matched > 0, word[matched] != symbol { matched = Int(restarts[matched - 1]) }
+                if word[matched] == symbol { matched += 1 }
+                if matched == count { return position + 1 }
+            }
+            return nil
+        }
+    }
+
+    @inline(__always)
+    private func findAnyOne(
+        _ elements: UnsafeBufferPointer<UInt32>,
+        _ part: Range<Int>,
+        _ start: Int,
+        _ end: Int,
+        _ steps: inout Int,
+        _ scalar: (Int) -> UInt32
+    ) throws -> Int? {
+        for position in start...(end - part.count) {
+            var index = part.lowerBound
+            while index < part.upperBound,
+                elements[index] == Self.anyOne || elements[index] == scalar(position + index - part.lowerBound)
+            {
+                index += 1
+            }
+            if index == part.upperBound { return position + part.count }
+            steps += index - part.lowerBound
+            if steps > Self.mostSteps { throw Self.excess }
+            if position & 0xFFF == 0 { try EvaluationBudget.check() }
+        }
+        return nil
+    }
+
+    /// How often elements may be compared in vain.
+    private static let mostSteps = 50_000_000
+
+    private static let excess = PredicateEvaluationError(
+        "LIKE takes too long to find the part of its pattern with a ?, more than \(mostSteps / 1_000_000) million steps"
+    )
 }

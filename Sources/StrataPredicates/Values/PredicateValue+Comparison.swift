@@ -71,10 +71,12 @@ package func byteOrder(_ lhs: UnsafeRawBufferPointer, _ rhs: UnsafeRawBufferPoin
 
 /// The bytes of a string, in place if it stores them in one piece.
 @inline(__always)
-package func withBytes<Result>(of string: String, _ body: (UnsafeBufferPointer<UInt8>) -> Result) -> Result {
-    if let result = string.utf8.withContiguousStorageIfAvailable(body) { return result }
+package func withBytes<Result>(of string: String, _ body: (UnsafeBufferPointer<UInt8>) throws -> Result) rethrows
+    -> Result
+{
+    if let result = try string.utf8.withContiguousStorageIfAvailable(body) { return result }
     var copy = string
-    return copy.withUTF8(body)
+    return try copy.withUTF8(body)
 }
 
 package func equalBytes(_ lhs: String, _ rhs: String) -> Bool {

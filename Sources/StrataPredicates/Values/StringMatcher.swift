@@ -18,7 +18,7 @@ package struct StringMatcher: Sendable {
     private enum Prepared: Sendable {
         case beginsWith(String)
         case endsWith(String)
-        case contains(String)
+        case contains(SubstringSearch)
         case like(LikePattern)
         case matches(RegularExpressionMatcher)
         case nothing
@@ -36,43 +36,52 @@ package struct StringMatcher: Sendable {
         case _ where pattern.isEmpty: prepared = .nothing
         case .beginsWith: prepared = .beginsWith(folding.fold(pattern))
         case .endsWith: prepared = .endsWith(folding.fold(pattern))
-        case .contains: prepared = .contains(folding.fold(pattern))
+        case .contains: prepared = .contains(SubstringSearch(folding.fold(pattern)))
         }
     }
 
-    /// - Throws: ``PredicateEvaluationError`` where a regular expression takes too long.
+    /// - Throws: ``PredicateEvaluationError`` where a regular expression, or `LIKE`, takes too long.
     package func matches(_ text: String) throws -> Bool {
         if case .matches(let expression) = prepared { return try expression.matches(text) }
-        return withBytes(of: text, matchesBytes)
+        return try withBytes(of: text, matchesBytes)
     }
 
     /// Whether UTF-8 text matches.
     ///
-    /// - Throws: ``PredicateEvaluationError`` where a regular expression takes too long.
+    /// - Throws: ``PredicateEvaluationError`` where a regular expression, or `LIKE`, takes too long.
     package func matches(_ text: UnsafeBufferPointer<UInt8>) throws -> Bool {
         if case .matches(let expression) = prepared {
             return try expression.matches(String(decoding: text, as: UTF8.self))
         }
-        return matchesBytes(text)
+        return try matchesBytes(text)
     }
 
-    private func matchesBytes(_ text: UnsafeBufferPointer<UInt8>) -> Bool {
+    /// Whether a text can take longer than in proportion to its length.
+    package var isCostly: Bool {
+        switch prepared {
+        case .like(let pattern): pattern.isCostly
+        case .matches: true
+        case .beginsWith, .endsWith, .contains, .nothing: false
+        }
+    }
+
+    private func matchesBytes(_ text: UnsafeBufferPointer<UInt8>) throws -> Bool {
         if case .nothing = prepared { return false }
         let isPlain = folding.isEmpty || isASCII(text)
-        guard !isPlain else { return matches(text, ignoringASCIICase: folding.contains(.case)) }
-        return withBytes(of: folding.fold(text)) { matches($0, ignoringASCIICase: false) }
+        guard !isPlain else { return try matches(text, ignoringASCIICase: folding.contains(.case)) }
+        return try withBytes(of: folding.fold(text)) { try matches($0, ignoringASCIICase: false) }
     }
 
-    private func matches(_ text: UnsafeBufferPointer<UInt8>, ignoringASCIICase: Bool) -> Bool {
+    private func matches(_ text: UnsafeBufferPointer<UInt8>, ignoringASCIICase: Bool) throws -> Bool {
         switch prepared {
         case .beginsWith(let prefix):
             return withBytes(of: prefix) { matches($0, at: 0, of: text, ignoringASCIICase) }
         case .endsWith(let suffix):
             return withBytes(of: suffix) { matches($0, at: text.count - $0.count, of: text, ignoringASCIICase) }
         case .contains(let needle):
-            return withBytes(of: needle) { search($0, in: text, ignoringASCIICase) }
+            return needle.occurs(in: text, ignoringASCIICase: ignoringASCIICase)
         case .like(let pattern):
-            return pattern.matches(text, ignoringASCIICase: ignoringASCIICase)
+            return try pattern.matches(text, ignoringASCIICase: ignoringASCIICase)
         case .matches, .nothing:
             return false
         }
@@ -88,28 +97,5 @@ package struct StringMatcher: Sendable {
         let slice = UnsafeBufferPointer(rebasing: text[offset..<(offset + part.count)])
         guard ignoringASCIICase else { return equalBytes(slice, part) }
         return part.indices.allSatisfy { foldASCIIByte(slice[$0]) == part[$0] }
-    }
-
-    private func search(
-        _ needle: UnsafeBufferPointer<UInt8>,
-        in text: UnsafeBufferPointer<UInt8>,
-        _ ignoringASCIICase: Bool
-    ) -> Bool {
-        guard text.count >= needle.count, let haystack = text.baseAddress else { return false }
-        guard ignoringASCIICase else {
-            var offset = 0
-            let last = text.count - needle.count
-            while offset <= last, let found = memchr(haystack + offset, Int32(needle[0]), last - offset + 1) {
-                offset = UnsafeRawPointer(haystack).distance(to: found)
-                if matches(needle, at: offset, of: text, false) { return true }
-                offset += 1
-            }
-            return false
-        }
-        let first = needle[0]
-        for offset in 0...(text.count - needle.count) where foldASCIIByte(text[offset]) == first {
-            if matches(needle, at: offset, of: text, true) { return true }
-        }
-        return false
     }
 }

@@ -303,9 +303,20 @@ struct FetchPropertiesTests {
         try stack.storeVenues(3)
         let context = stack.context()
         try context.performAndWait { () throws -> Void in
+            for empty in [
+                NSCompoundPredicate(andPredicateWithSubpredicates: []),
+                NSCompoundPredicate(orPredicateWithSubpredicates: []),
+            ] {
+                let request = venues("price > 100")
+                #expect(try context.fetch(request).isEmpty)
+                request.predicate = empty
+                #expect(request.predicate == nil)
+                #expect(try context.fetch(request).count == 3)
+            }
             let request = venues()
-            request.predicate = NSCompoundPredicate(andPredicateWithSubpredicates: [])
-            #expect(try context.fetch(request).count == 3)
+            request.predicate = NSCompoundPredicate(notPredicateWithSubpredicate: NSPredicate(value: true))
+            #expect(request.predicate != nil)
+            #expect(try context.fetch(request).isEmpty)
         }
     }
 

@@ -31,8 +31,9 @@ open class NSFetchedResultsController<ResultType>: NSObject {
     /// It has no results before ``performFetch()``.
     ///
     /// - Parameters:
-    ///   - fetchRequest: What to fetch: objects, or their IDs, sorted in some order. Unsaved changes always count. Changes
-    ///     made to the request later count from the next ``performFetch()`` on.
+    ///   - fetchRequest: What to fetch: objects, or their IDs, sorted in some order. Unsaved changes always count;
+    ///     `fetchBatchSize` and `propertiesToFetch` do not. Changes made to the request later count from the next
+    ///     ``performFetch()`` on.
     ///   - context: The context to fetch from and to follow.
     ///   - sectionNameKeyPath: The key path of the value that names an object's section; `nil` for a single section. The
     ///     request must sort objects of one section next to one another.

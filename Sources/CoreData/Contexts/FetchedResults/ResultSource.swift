@@ -148,7 +148,8 @@ struct ResultSource {
             return object.flags.isDisjoint(with: [.gone, .inaccessible])
         }
         var evaluator = ResolvedEvaluator(predicate, reader: reader)
-        return try evaluator.evaluate(object) && object.flags.isDisjoint(with: [.gone, .inaccessible])
+        return try plan.evaluating { try evaluator.evaluate(object) }
+            && object.flags.isDisjoint(with: [.gone, .inaccessible])
     }
 
     /// What the object is sorted by, read anew.

@@ -208,15 +208,6 @@ extension FetchPlan {
 
     /// The plan in no particular order, for counting.
     fileprivate var unsorted: FetchPlan {
-        FetchPlan(
-            layout: layout,
-            entityNumbers: entityNumbers,
-            coversHierarchy: coversHierarchy,
-            predicate: predicate,
-            sort: nil,
-            limit: limit,
-            offset: offset,
-            storeNumber: storeNumber
-        )
+        with(predicate: predicate, sort: nil, limit: limit, offset: offset)
     }
 }

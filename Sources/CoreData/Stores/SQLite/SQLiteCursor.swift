@@ -1,4 +1,5 @@
 import Foundation
+import StrataPredicates
 import StrataSQLite
 
 /// A running statement on a version of the file that is held on to, so that one row at a time is in memory.
@@ -6,7 +7,7 @@ import StrataSQLite
 /// Letting go of the cursor ends statement and transaction.
 final class SQLiteCursor: RowCursor {
     private let file: OpenSQLiteFile
-    private let control: FetchControl?
+    private let plan: FetchPlan
     private let cancellation: Cancellation
     private var isAtEnd = false
     // Destroyed in this order: a statement must not outlive its lease.
@@ -19,20 +20,20 @@ final class SQLiteCursor: RowCursor {
         _ lease: consuming SnapshotLease,
         _ files: RetiredFiles.Hold,
         _ file: OpenSQLiteFile,
-        _ control: FetchControl?,
+        _ plan: FetchPlan,
         _ cancellation: Cancellation
     ) {
         self.statement = statement
         self.lease = lease
         self.files = files
         self.file = file
-        self.control = control
+        self.plan = plan
         self.cancellation = cancellation
     }
 
     /// Runs the statement of a fetch, up to its first row.
     static func open(_ plan: FetchPlan, _ entity: EntityMapping, _ file: OpenSQLiteFile) throws -> SQLiteCursor {
-        let cancellation = Cancellation()
+        let cancellation = Cancellation(orWhen: EvaluationBudget.end)
         let files = file.retired.hold()
         // A connection of its own, as the statement stays on it.
         let snapshot = try file.pinning("End a loop over rows(for:), or unpin a context.") {
@@ -40,12 +41,14 @@ final class SQLiteCursor: RowCursor {
         }
         let lease = try snapshot.reader(cancellation: cancellation)
         let statement = try file.queries.rowStatement(plan, entity, lease.connection)
-        return SQLiteCursor(statement, lease, files, file, plan.control, cancellation)
+        return SQLiteCursor(statement, lease, files, file, plan, cancellation)
     }
 
     func next(_ count: Int) throws -> [Row] {
-        guard let control else { return try piece(count) }
-        return try control.running(stoppedBy: { [cancellation] in cancellation.cancel() }) { try piece(count) }
+        try plan.evaluating {
+            guard let control = plan.control else { return try piece(count) }
+            return try control.running(stoppedBy: { [cancellation] in cancellation.cancel() }) { try piece(count) }
+        }
     }
 
     private func piece(_ count: Int) throws -> [Row] {

@@ -39,7 +39,9 @@ struct SQLiteReading {
     }
 
     func count(for plan: FetchPlan) throws -> Int {
-        try read(plan.layout, control: plan.control) { try $0.count(plan, $1, $2) } ?? 0
+        try plan.evaluating {
+            try read(plan.layout, control: plan.control) { try $0.count(plan, $1, $2) } ?? 0
+        }
     }
 
     func cursor(for plan: FetchPlan) throws -> any RowCursor {
@@ -48,7 +50,9 @@ struct SQLiteReading {
         guard snapshot == nil else { return KeyedCursor(try references(for: plan), plan.layout, self) }
         // Where a version cannot be held on to, all rows are read at once.
         guard file.pool.isWriteAheadLogged else { return ListCursor(try rows(for: plan)) }
-        return try SQLiteBoundary.run(.reading, file.url) { try SQLiteCursor.open(plan, entity, file) }
+        return try plan.evaluating {
+            try SQLiteBoundary.run(.reading, file.url) { try SQLiteCursor.open(plan, entity, file) }
+        }
     }
 
     func values(for plan: DictionaryPlan) throws -> FetchedValues {
@@ -63,7 +67,9 @@ struct SQLiteReading {
     }
 
     func count(for plan: DictionaryPlan) throws -> Int {
-        try read(plan.rows.layout, control: plan.rows.control) { try $0.count(plan, $1, $2) } ?? 0
+        try plan.rows.evaluating {
+            try read(plan.rows.layout, control: plan.rows.control) { try $0.count(plan, $1, $2) } ?? 0
+        }
     }
 
     func row(forKey key: Int64, in layout: EntityLayout) throws -> Row? {
@@ -93,12 +99,14 @@ struct SQLiteReading {
         count: (RowQueries, EntityMapping, Connection) throws -> Int,
         answer: (RowQueries, EntityMapping, Connection) throws -> R
     ) throws -> R? {
-        guard let control = plan.control, control.wantsCount else {
-            return try read(plan.layout, control: plan.control, answer)
-        }
-        return try read(plan.layout, isSnapshot: true, control: control) { queries, entity, connection in
-            control.expect(try count(queries, entity, connection))
-            return try answer(queries, entity, connection)
+        try plan.evaluating {
+            guard let control = plan.control, control.wantsCount else {
+                return try read(plan.layout, control: plan.control, answer)
+            }
+            return try read(plan.layout, isSnapshot: true, control: control) { queries, entity, connection in
+                control.expect(try count(queries, entity, connection))
+                return try answer(queries, entity, connection)
+            }
         }
     }
 
@@ -122,8 +130,10 @@ struct SQLiteReading {
         guard let entity = file.mapping.entity(layout) else { return nil }
         return try OperationTally.timingStore {
             try SQLiteBoundary.run(.reading, file.url) {
-                guard let control else { return try read(entity, isSnapshot, nil, body) }
-                let cancellation = Cancellation()
+                let end = EvaluationBudget.end
+                guard control != nil || end != nil else { return try read(entity, isSnapshot, nil, body) }
+                let cancellation = Cancellation(orWhen: end)
+                guard let control else { return try read(entity, isSnapshot, cancellation, body) }
                 return try control.running(stoppedBy: { cancellation.cancel() }) {
                     try read(entity, isSnapshot, cancellation, body)
                 }

@@ -7,6 +7,8 @@ enum PredicateFunctions {
     static let cast = "StrataCast"
     static let sum = "StrataSum"
     static let average = "StrataAverage"
+    static let median = "StrataMedian"
+    static let standardDeviation = "StrataStandardDeviation"
 
     /// All functions of single values, for each connection of a store.
     static let all: [ScalarFunction] =
@@ -17,6 +19,8 @@ enum PredicateFunctions {
     static let aggregates: [AggregateFunction] = [
         AggregateFunction(sum) { SumAccumulator() },
         AggregateFunction(average) { AverageAccumulator() },
+        AggregateFunction(median) { GatheringAccumulator(.median) },
+        AggregateFunction(standardDeviation) { GatheringAccumulator(.stddev) },
     ]
 
     // MARK: - Names
@@ -88,13 +92,13 @@ enum PredicateFunctions {
         call.return(target.apply(value))
     }
 
-    /// The number of code points.
+    /// The number of UTF-16 code units.
     ///
-    /// SQLite's own counts up to the first character that is zero.
+    /// SQLite's own counts code points, up to the first that is zero.
     private static let lengthFunction = ScalarFunction(name(of: .length), argumentCount: 1) { call in
         guard !call[0].isNull else { return call.returnNull() }
-        // All bytes but those that continue a character.
-        call.return(call[0].utf8.reduce(into: Int64(0)) { $0 += $1 & 0xC0 == 0x80 ? 0 : 1 })
+        // One for each byte that does not continue a character, and another one for what takes four bytes.
+        call.return(call[0].utf8.reduce(into: Int64(0)) { $0 += $1 & 0xC0 == 0x80 ? 0 : ($1 >= 0xF0 ? 2 : 1) })
     }
 
     // MARK: - Texts
@@ -128,6 +132,7 @@ enum PredicateFunctions {
             do {
                 call.return(try pattern.matcher?.matches(call[0].utf8) ?? false)
             } catch {
+                EvaluationBudget.note(error)
                 call.fail("\(error)")
             }
         }
@@ -154,6 +159,18 @@ enum PredicateFunctions {
         }
 
         func finish(_ call: FunctionCall) { call.return(sum) }
+    }
+
+    /// For functions that need all values at once.
+    private final class GatheringAccumulator: AggregateFunction.Accumulator {
+        private let function: PredefinedFunction
+        private var values: [PredicateValue] = []
+
+        init(_ function: PredefinedFunction) { self.function = function }
+
+        func add(_ call: FunctionCall) { values.append(call[0].predicateValue) }
+
+        func finish(_ call: FunctionCall) { call.return(function.aggregate(values)) }
     }
 
     private final class AverageAccumulator: AggregateFunction.Accumulator {

@@ -17,7 +17,7 @@ extension QueryCompiler {
     mutating func write(_ aggregate: ResolvedAggregate) throws {
         let collection = aggregate.collection
         guard let members = try members(of: collection) else {
-            return write(aggregate.function == .min || aggregate.function == .max ? "NULL" : "0")
+            return write([.count, .sum, .average].contains(aggregate.function) ? "0" : "NULL")
         }
         var (value, condition) = ("COUNT(*)", "")
         let scope = try withScope(members.scope, of: collection.variable) { compiler in
@@ -109,6 +109,8 @@ extension QueryCompiler {
         case .sum, .average:
             if try writePlainAggregate(function, of: element) { return }
             write("\(function == .sum ? PredicateFunctions.sum : PredicateFunctions.average)(")
+        case .median: write("\(PredicateFunctions.median)(")
+        case .stddev: write("\(PredicateFunctions.standardDeviation)(")
         default: throw Self.unsupported("The function \(function.rawValue) cannot be taken over rows by a SQL store.")
         }
         try write(element, for: .computation)

@@ -36,18 +36,16 @@ extension QueryCompiler {
     /// first, nearly as many may be nested; else they come in their own order, as the first can save the others.
     private func ordered(_ operands: [ResolvedCondition]) -> [ResolvedCondition] {
         guard isDeep else { return operands }
-        let depths = operands.map(\.depth)
+        let depths = operands.map { $0.nesting(deepestFirst: true) }
         guard let deepest = depths.indices.max(by: { depths[$0] < depths[$1] }) else { return operands }
         return [operands[deepest]] + operands[..<deepest] + operands[(deepest + 1)...]
     }
 
-    /// The longest chain of operators that is written as one.
+    /// Writes a chain of operators.
     ///
-    /// SQLite limits the depth of an expression, in which a chain counts link by link; a longer one becomes a balanced tree.
-    private static let longestChain = 50
-
+    /// SQLite limits the depth of an expression, in which a chain counts link by link; a long one becomes a balanced tree.
     private mutating func write(_ operands: ArraySlice<ResolvedCondition>, joinedBy sign: String) throws {
-        guard operands.count > Self.longestChain else {
+        guard operands.count > Nesting.longestChain else {
             for (index, operand) in operands.enumerated() {
                 if index > 0 { write(sign) }
                 if case .and = operand {
@@ -262,17 +260,6 @@ extension QueryCompiler {
     }
 
     private static let longestWrittenList = 8
-}
-
-extension ResolvedCondition {
-    /// How deep AND, OR and NOT are nested.
-    var depth: Int {
-        switch self {
-        case .and(let operands), .or(let operands): 1 + (operands.lazy.map(\.depth).max() ?? 0)
-        case .not(let operand): 1 + operand.depth
-        default: 0
-        }
-    }
 }
 
 extension ResolvedExpression {

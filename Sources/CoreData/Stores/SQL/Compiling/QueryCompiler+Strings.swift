@@ -27,6 +27,8 @@ extension QueryCompiler {
             bind(.text(end))
             write(")")
         case .contains:
+            // SQLite compares the whole pattern at each place.
+            guard pattern.utf8.count <= Self.longestPatternOfSQLite else { return try writeCall(test) }
             write("instr(")
             try write(test.text, for: .comparison)
             write(", ")
@@ -35,6 +37,8 @@ extension QueryCompiler {
         case .endsWith, .like, .matches: try writeCall(test)
         }
     }
+
+    private static let longestPatternOfSQLite = 64
 
     private mutating func writeCall(_ test: ResolvedStringTest) throws {
         write("\(PredicateFunctions.name(of: test.test))(")

@@ -81,20 +81,13 @@ struct QueryCompiler {
         return query
     }
 
-    /// Writes all of a predicate, unless it is nested deeper than SQLite can follow.
+    /// Writes all of a predicate.
+    ///
+    /// The resolver has seen to it that SQLite's parser can hold it, if need be with the deepest operands in front.
     mutating func writeWhole(_ condition: ResolvedCondition) throws {
-        let depth = condition.depth
-        guard depth <= Self.deepestNesting else {
-            throw Self.unsupported(
-                "The predicate is nested \(depth) levels deep; a SQL store can evaluate \(Self.deepestNesting) at most."
-            )
-        }
-        isDeep = depth > 12
+        isDeep = condition.nesting(deepestFirst: false) > Nesting.limit
         try write(condition)
     }
-
-    /// What SQLite's parser can hold, with some room for what is at the bottom.
-    private static let deepestNesting = 70
 
     /// The joins on the fetched entity's table.
     var joins: String { scopes[0]?.joins ?? "" }

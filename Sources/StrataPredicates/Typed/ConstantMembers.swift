@@ -1,0 +1,60 @@
+/// The members of a collection of constants, with the sets that comparisons make of them, each made once however many values
+/// are looked for in it.
+final class ConstantMembers {
+    let values: [PredicateValue]
+    private var sets: [StringFolding: PredicateValueSet] = [:]
+
+    /// One member of each type.
+    private(set) lazy var kinds: [PredicateValue] = {
+        var known: Set<ResolvedType> = []
+        return values.filter { known.insert(ResolvedType(of: $0)).inserted }
+    }()
+
+    init(_ values: [PredicateValue]) {
+        self.values = values
+    }
+
+    func set(_ folding: StringFolding) -> PredicateValueSet {
+        if let known = sets[folding] { return known }
+        let set = PredicateValueSet(values, folding: folding)
+        sets[folding] = set
+        return set
+    }
+
+    /// The members of a set operation.
+    func combined(_ operation: SetOperation, _ other: ConstantMembers) -> ConstantMembers {
+        switch operation {
+        case .union: return ConstantMembers(values + other.values)
+        case .intersect:
+            let kept = other.set([])
+            return ConstantMembers(values.filter(kept.contains))
+        case .minus:
+            let removed = other.set([])
+            return ConstantMembers(values.filter { !removed.contains($0) })
+        }
+    }
+}
+
+extension ResolvedOperand {
+    /// A set operation, carried out if both sides are constants.
+    static func combining(
+        _ operation: SetOperation,
+        _ first: ResolvedOperand,
+        _ second: ResolvedOperand
+    ) -> ResolvedOperand {
+        guard case .constants(let members) = first, case .constants(let others) = second else {
+            return .setOperation(operation, first, second)
+        }
+        return .constants(members.combined(operation, others))
+    }
+
+    /// How many values, whose number the predicate's text tells, the operand is made of.
+    var width: Int {
+        switch self {
+        case .scalar, .members: 1
+        case .constants(let members): members.values.count
+        case .list(let values): values.count
+        case .setOperation(_, let first, let second): first.width + second.width
+        }
+    }
+}

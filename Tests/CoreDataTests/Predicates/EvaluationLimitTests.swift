@@ -1,0 +1,160 @@
+import Foundation
+import TestSupport
+import Testing
+
+@testable import CoreData
+
+/// Short predicates that ask for work without end.
+@Suite("Time limit of an evaluation")
+struct EvaluationLimitTests {
+    /// A context with persons each of whom is everybody's friend.
+    private func context(_ kind: StoreKind, friends count: Int = 100) throws -> NSManagedObjectContext {
+        let context = try Stack(kind, model: EveryKindModel.make()).context()
+        try context.performAndWait {
+            var persons: [NSManagedObject] = []
+            for index in 0..<count {
+                let person = NSEntityDescription.insertNewObject(forEntityName: "Person", into: context)
+                person.setValue("person number \(index) of a crowd of many", forKey: "name")
+                person.setValue(index, forKey: "small")
+                persons.append(person)
+            }
+            for person in persons { person.setValue(Set(persons), forKey: "friends") }
+            try context.save()
+        }
+        return context
+    }
+
+    private func request<Result>(
+        _ format: String,
+        limit: TimeInterval? = 0.2,
+        _ type: Result.Type = NSManagedObject.self
+    ) throws -> NSFetchRequest<Result> {
+        let request = NSFetchRequest<Result>(entityName: "Person")
+        request.predicate = try NSPredicate(validating: format)
+        request.evaluationTimeLimit = limit
+        return request
+    }
+
+    private func subqueries(_ depth: Int, _ last: String = "small == -1") -> String {
+        let open = (0..<depth).map { "SUBQUERY(\($0 == 0 ? "" : "$v\($0 - 1).")friends, $v\($0), " }.joined()
+        return open + "$v\(depth - 1).\(last)" + String(repeating: ").@count > 0", count: depth)
+    }
+
+    private func isGivenUp(_ work: () throws -> Void) {
+        let time = processorTime {
+            let error = #expect(throws: CocoaError.self) { try work() }
+            #expect(error?.code == .persistentStoreOperation)
+            #expect(error?.localizedDescription.contains("evaluationTimeLimit") == true, "\(error.debugDescription)")
+        }
+        #expect(time < .seconds(3))
+    }
+
+    @Test(arguments: StoreKind.allCases, [4, 5, 7])
+    func `collections inside of collections are given up at the limit`(_ kind: StoreKind, _ depth: Int) throws {
+        let context = try context(kind)
+        try context.performAndWait {
+            let path = Array(repeating: "friends", count: depth).joined(separator: ".")
+            for format in [subqueries(depth), "ANY \(path).name == 'nobody'", "NOT ALL \(path).small >= 0"] {
+                let request = try request(format)
+                isGivenUp { _ = try context.fetch(request) }
+                isGivenUp { _ = try context.count(for: request) }
+            }
+        }
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `every form of a fetch is given up at the limit`(_ kind: StoreKind) throws {
+        let context = try context(kind)
+        try context.performAndWait {
+            let format = subqueries(5)
+            let ids = try request(format, NSManagedObjectID.self)
+            ids.resultType = .managedObjectIDResultType
+            isGivenUp { _ = try context.fetch(ids) }
+            let dictionaries = try request(format, NSDictionary.self)
+            dictionaries.resultType = .dictionaryResultType
+            dictionaries.propertiesToFetch = ["name"]
+            isGivenUp { _ = try context.fetch(dictionaries) }
+            isGivenUp { _ = try context.count(for: dictionaries) }
+            let batched = try request(format)
+            batched.fetchBatchSize = 10
+            isGivenUp { _ = try context.fetch(batched) }
+            isGivenUp { _ = try context.batchedResults(for: batched).count }
+
+            // Unsaved changes of what the predicate looks at have it evaluated on the objects.
+            try context.fetch(NSFetchRequest<NSManagedObject>(entityName: "Person")).first?.setValue(7, forKey: "small")
+            isGivenUp { _ = try context.fetch(try request(format)) }
+        }
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `a sequence of rows is given up at the limit`(_ kind: StoreKind) async throws {
+        let context = try context(kind)
+        let request = try request(subqueries(5))
+        await #expect(throws: CocoaError.self) {
+            for try await _ in context.rows(for: request) {}
+        }
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `a regular expression is given up at the limit, however short the texts`(_ kind: StoreKind) throws {
+        let context = try context(kind, friends: 300)
+        context.performAndWait {
+            let format = #"name MATCHES "(.*)(.*)(.*)(.*)(.*)(.*)(.*)x""#
+            isGivenUp { _ = try context.fetch(try request(format)) }
+            isGivenUp { _ = try context.count(for: try request(format)) }
+            // An expression that is no constant.
+            let other = #"name MATCHES TERNARY(small == 0, "a", "(.*)(.*)(.*)(.*)(.*)(.*)(.*)x")"#
+            isGivenUp { _ = try context.fetch(try request(other)) }
+        }
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `a text that takes a regular expression millions of steps is the same error on every store`(
+        _ kind: StoreKind
+    ) throws {
+        let context = try context(kind, friends: 1)
+        try context.performAndWait {
+            let person = try #require(try context.fetch(NSFetchRequest<NSManagedObject>(entityName: "Person")).first)
+            person.setValue(String(repeating: "a", count: 60), forKey: "name")
+            try context.save()
+            let request = try request(#"name MATCHES "(a+)+b""#, limit: .infinity)
+            let error = #expect(throws: CocoaError.self) { try context.fetch(request) }
+            #expect(error?.code == .persistentStoreOperation)
+            #expect(error?.localizedDescription.contains("the regular expression takes too long") == true)
+        }
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `what can run without end has a limit by default`(_ kind: StoreKind) throws {
+        let context = try Stack(kind, model: EveryKindModel.make()).context()
+        let planner = FetchPlanner(model: try #require(context.persistentStoreCoordinator?.frozenModel))
+        func limit(_ format: String, _ limit: TimeInterval? = nil) throws -> TimeInterval? {
+            try planner.plan(try request(format, limit: limit).specification).timeLimit
+        }
+        for costly in [
+            "ANY friends.friends.name == 'a'", "SUBQUERY(friends, $f, ANY $f.clubs.name == 'a').@count > 0",
+            "name MATCHES 'a.*'", "SUBQUERY(friends, $f, $f.friends.@count > 2).@count > 1",
+            "TERNARY(name MATCHES 'a', 1, 2) == 1", "abs(TERNARY(ANY friends.friends.small == 1, 1, 2)) == 1",
+        ] {
+            #expect(try limit(costly) == 10, "\(costly)")
+            #expect(try limit(costly, .infinity) == .infinity)
+        }
+        for plain in ["name LIKE '*a*'", "ANY friends.name == 'a'", "friends.@count > 2", "boss.boss.name == 'a'"] {
+            #expect(try limit(plain) == nil, "\(plain)")
+            #expect(try limit(plain, 2) == 2)
+        }
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `a fetch within the limit gives its results, and a copy has the limit too`(_ kind: StoreKind) throws {
+        let context = try context(kind, friends: 10)
+        try context.performAndWait {
+            let request = try request("ANY friends.friends.small == 3", limit: 60)
+            #expect(try context.fetch(request).count == 10)
+            #expect((request.copy() as? NSFetchRequest<NSManagedObject>)?.evaluationTimeLimit == 60)
+            // SQLite's limit does not outlive the fetch on its connection.
+            isGivenUp { _ = try context.fetch(try self.request(subqueries(5), limit: 0)) }
+            #expect(try context.count(for: try self.request("small >= 0", limit: nil)) == 10)
+        }
+    }
+}

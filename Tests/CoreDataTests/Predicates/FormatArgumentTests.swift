@@ -1,0 +1,70 @@
+import CoreData
+import Testing
+
+/// Each conversion of the format language with the numbers that it is for, and those that it can hardly hold.
+@Suite("Arguments of formats")
+struct FormatArgumentTests {
+    private func constant(_ format: String, _ value: Any) throws -> NSNumber {
+        let predicate = try NSPredicate(validating: "a == \(format)", arguments: [value])
+        let comparison = try #require(predicate as? NSComparisonPredicate)
+        return try #require(comparison.rightExpression.constantValue as? NSNumber)
+    }
+
+    private static let integers = [
+        "%d", "%D", "%i", "%u", "%U", "%x", "%X", "%o", "%O", "%c", "%C", "%hi", "%hu", "%hd", "%ld", "%lu", "%lld",
+        "%llu", "%qi", "%qu", "%qx", "%qX", "%zd",
+    ]
+
+    @Test(arguments: integers)
+    func `a conversion for integers takes any, and the whole part of other numbers`(_ format: String) throws {
+        #expect(try constant(format, 42) == 42)
+        #expect(try constant(format, UInt8(200)) == 200)
+        #expect(try constant(format, Int64.min).int64Value == .min)
+        #expect(try constant(format, Int64.max).int64Value == .max)
+        #expect(try constant(format, 3.75) == 3)
+        #expect(try constant(format, -3.75) == -3)
+        #expect(try constant(format, true) == 1)
+        #expect(try constant(format, NSNumber(value: 7)) == 7)
+    }
+
+    @Test(arguments: integers)
+    func `what 64 bits do not hold stays the number it is`(_ format: String) throws {
+        #expect(try constant(format, UInt64.max).doubleValue == Double(UInt64.max))
+        #expect(try constant(format, NSNumber(value: UInt64.max)).doubleValue == Double(UInt64.max))
+        #expect(try constant(format, 1e30) == 1e30)
+        #expect(try constant(format, -1e30) == -1e30)
+    }
+
+    @Test(arguments: integers)
+    func `what is no integer is an error that tells what was expected`(_ format: String) {
+        for value in ["1", Date(), Double.nan, Double.infinity, NSNull()] as [Any] {
+            let error = #expect(throws: PredicateFormatError.self) { try constant(format, value) }
+            #expect(error?.expected.contains("an integer") == true)
+        }
+    }
+
+    @Test(arguments: ["%e", "%E", "%f", "%F", "%g", "%G", "%lf", "%Lf", "%a"])
+    func `a conversion for numbers takes integers and doubles`(_ format: String) throws {
+        #expect(try constant(format, 0.125) == 0.125)
+        #expect(try constant(format, 3) == 3)
+        #expect(try constant(format, Float(0.5)) == 0.5)
+        #expect(try constant(format, UInt64.max).doubleValue == Double(UInt64.max))
+        #expect(throws: PredicateFormatError.self) { try constant(format, "1") }
+    }
+
+    @Test(arguments: ["%s", "%S"])
+    func `a conversion for text takes text`(_ format: String) throws {
+        let predicate = try NSPredicate(validating: "a == \(format)", arguments: ["x' OR 1 == 1"])
+        #expect((predicate as? NSComparisonPredicate)?.rightExpression.constantValue as? String == "x' OR 1 == 1")
+        #expect(throws: PredicateFormatError.self) {
+            try NSPredicate(validating: "a == \(format)", arguments: [1])
+        }
+    }
+
+    @Test(arguments: ["%", "%y", "%l", "%5d", "%.2f", "%-d", "%*d", "%p", "%n"])
+    func `other conversions are errors`(_ format: String) {
+        #expect(throws: PredicateFormatError.self) {
+            try NSPredicate(validating: "a == \(format)", arguments: [1])
+        }
+    }
+}

@@ -1,0 +1,75 @@
+import CoreData
+import TestSupport
+import Testing
+
+/// Functions that a store and memory could understand differently.
+@Suite("Functions in predicates")
+struct FunctionTests {
+    /// Two persons: one with friends whose numbers are 1, 2, 4 and 9, and one without.
+    private func context(_ kind: StoreKind) throws -> NSManagedObjectContext {
+        let context = try Stack(kind, model: EveryKindModel.make()).context()
+        try context.performAndWait {
+            let (popular, lonely) = (person(context, "popular"), person(context, "lonely"))
+            popular.setValue(
+                Set(
+                    [1, 2, 4, 9].map { small in
+                        let friend = person(context, "friend \(small)")
+                        friend.setValue(small, forKey: "small")
+                        return friend
+                    } + [person(context, "without a number")]
+                ),
+                forKey: "friends"
+            )
+            lonely.setValue("👩🏽‍🚀é\u{301}", forKey: "nick")
+            try context.save()
+        }
+        return context
+    }
+
+    private func person(_ context: NSManagedObjectContext, _ name: String) -> NSManagedObject {
+        let person = NSEntityDescription.insertNewObject(forEntityName: "Person", into: context)
+        person.setValue(name, forKey: "name")
+        return person
+    }
+
+    private func names(_ context: NSManagedObjectContext, _ format: String) throws -> Set<String> {
+        try context.performAndWait {
+            let request = NSFetchRequest<NSManagedObject>(entityName: "Person")
+            let predicate = NSPredicate(format: format)
+            request.predicate = predicate
+            let fetched = Set(try context.fetch(request).compactMap { $0.value(forKey: "name") as? String })
+            request.predicate = nil
+            let evaluated = try context.fetch(request).filter { predicate.evaluate(with: $0) }
+            #expect(fetched == Set(evaluated.compactMap { $0.value(forKey: "name") as? String }), "\(format)")
+            return fetched
+        }
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `length counts what NSString counts`(_ kind: StoreKind) throws {
+        let context = try context(kind)
+        let length = ("👩🏽‍🚀é\u{301}" as NSString).length
+        #expect(length == 9)
+        #expect(try names(context, "length(nick) == \(length)") == ["lonely"])
+        #expect(try names(context, "length(nick) + 0 == length('👩🏽‍🚀é\u{301}')") == ["lonely"])
+        #expect(try names(context, "length(name) == 7") == ["popular"])
+        #expect(NSPredicate(format: "length(nick) == nick.length").evaluate(with: ["nick": "👩🏽‍🚀"]))
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `median and standard deviation of related objects`(_ kind: StoreKind) throws {
+        let context = try context(kind)
+        #expect(try names(context, "median(friends.small) == 3") == ["popular"])
+        #expect(try names(context, "stddev(friends.small) BETWEEN {3.08, 3.09}") == ["popular"])
+        #expect(try names(context, "median(friends.small) == nil AND name == 'lonely'") == ["lonely"])
+        #expect(try names(context, "median(SUBQUERY(friends, $f, $f.small > 1).small) == 4") == ["popular"])
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `the mode of constants is a collection of constants`(_ kind: StoreKind) throws {
+        let context = try context(kind)
+        #expect(try names(context, "mode({1, 1, 3})[0] == 1 AND name == 'lonely'") == ["lonely"])
+        #expect(try names(context, "mode({1, 1, 3})[SIZE] == 2") == [])
+        #expect(try names(context, "small IN mode({1, 1, 3, 9, 9})") == ["friend 1", "friend 9"])
+    }
+}

@@ -1,0 +1,91 @@
+import CoreData
+import TestSupport
+import Testing
+
+/// What stores refuse, and what they make of little things, alike.
+@Suite("What a fetch refuses")
+struct RefusalTests {
+    @Test(arguments: StoreKind.allCases)
+    func `a block predicate and a comparator are refused by every store`(_ kind: StoreKind) throws {
+        let context = try Stack(kind, model: EveryKindModel.make()).context()
+        context.performAndWait {
+            let blocks = [
+                NSPredicate { _, _ in true },
+                NSCompoundPredicate(andPredicateWithSubpredicates: [
+                    NSPredicate(format: "small == 1"), NSPredicate { _, _ in true },
+                ]),
+            ]
+            for predicate in blocks {
+                let request = NSFetchRequest<NSManagedObject>(entityName: "Person")
+                request.predicate = predicate
+                let error = #expect(throws: CocoaError.self) { try context.fetch(request) }
+                #expect(error?.code == .persistentStoreOperation)
+                #expect(error?.localizedDescription.contains("block predicate") == true)
+            }
+            let request = NSFetchRequest<NSManagedObject>(entityName: "Person")
+            request.sortDescriptors = [NSSortDescriptor(key: "name", ascending: true) { _, _ in .orderedSame }]
+            let error = #expect(throws: CocoaError.self) { try context.fetch(request) }
+            #expect(error?.code == .persistentStoreOperation)
+            #expect(error?.localizedDescription.contains("sort by code") == true)
+        }
+    }
+
+    @Test func `two percent signs are one, and two between quotation marks`() throws {
+        #expect(NSPredicate(format: "name CONTAINS %%").evaluate(with: ["name": "5 % of all"]))
+        #expect(!NSPredicate(format: "name CONTAINS %%").evaluate(with: ["name": "all"]))
+        #expect(NSPredicate(format: "name CONTAINS %% AND age == %d", 3).evaluate(with: ["name": "%", "age": 3]))
+        #expect(NSPredicate(format: "name == '%%'").evaluate(with: ["name": "%%"]))
+        #expect(try NSPredicate(validating: "name == %%").formatText == "name == \"%\"")
+        #expect(throws: PredicateFormatError.self) { try NSPredicate(validating: "name == %%%") }
+        #expect(throws: PredicateFormatError.self) { try NSPredicate(validating: "name %% 2 == 1") }
+    }
+
+    @Test func `nothing is prefetched by default`() {
+        let request = NSFetchRequest<NSManagedObject>(entityName: "Person")
+        #expect(request.relationshipKeyPathsForPrefetching == [])
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `a template is given as a request for results of a type`(_ kind: StoreKind) throws {
+        let model = EveryKindModel.make()
+        let template = NSFetchRequest<NSFetchRequestResult>(entityName: "Person")
+        template.predicate = NSPredicate(format: "name == $NAME")
+        template.fetchLimit = 2
+        model.setFetchRequestTemplate(template, forName: "named")
+        let all = NSFetchRequest<NSFetchRequestResult>(entityName: "Person")
+        model.setFetchRequestTemplate(all, forName: "all")
+        let context = try Stack(kind, model: model).context()
+        try context.performAndWait {
+            for name in ["a", "b"] {
+                let person = NSEntityDescription.insertNewObject(forEntityName: "Person", into: context)
+                person.setValue(name, forKey: "name")
+            }
+            try context.save()
+
+            let request = try #require(model.fetchRequestTemplate(forName: "all", of: NSManagedObject.self))
+            #expect(try context.fetch(request).count == 2)
+            // The template stays what it is.
+            request.fetchLimit = 1
+            #expect(try context.fetch(request).count == 1)
+            #expect(model.fetchRequestTemplate(forName: "all")?.fetchLimit == 0)
+
+            let filled = try #require(
+                model.fetchRequestFromTemplate(
+                    withName: "named",
+                    substitutionVariables: ["NAME": "b"],
+                    of: NSManagedObject.self
+                )
+            )
+            #expect(filled.fetchLimit == 2)
+            #expect(try context.fetch(filled).map { $0.value(forKey: "name") as? String } == ["b"])
+            let ids = try #require(model.fetchRequestTemplate(forName: "all", of: NSManagedObjectID.self))
+            ids.resultType = .managedObjectIDResultType
+            #expect(try context.fetch(ids).count == 2)
+            #expect(model.fetchRequestTemplate(forName: "none", of: NSManagedObject.self) == nil)
+            #expect(
+                model.fetchRequestFromTemplate(withName: "none", substitutionVariables: [:], of: NSDictionary.self)
+                    == nil
+            )
+        }
+    }
+}

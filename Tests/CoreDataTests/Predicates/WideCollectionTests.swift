@@ -1,0 +1,85 @@
+import Foundation
+import TestSupport
+import Testing
+
+@testable import CoreData
+
+/// Collections of ten thousand values on both sides of a comparison.
+@Suite("Wide collections")
+struct WideCollectionTests {
+    private static let names = (0..<10_000).map { "name \($0)" }
+    private static let numbers = (0..<10_000).map { $0 * 2 }
+
+    private func context(_ kind: StoreKind) throws -> NSManagedObjectContext {
+        let context = try Stack(kind, model: EveryKindModel.make()).context()
+        try context.performAndWait {
+            for name in ["NAME 3", "name 9999", "nobody"] {
+                let person = NSEntityDescription.insertNewObject(forEntityName: "Person", into: context)
+                person.setValue(name, forKey: "name")
+                person.setValue(4, forKey: "small")
+                person.setValue(Set([person]), forKey: "friends")
+            }
+            try context.save()
+        }
+        return context
+    }
+
+    /// The number of results; `nil` for a fetch that was refused.
+    private func count(_ context: NSManagedObjectContext, _ format: String, _ arguments: [Any] = []) throws -> Int? {
+        context.performAndWait {
+            let request = NSFetchRequest<NSManagedObject>(entityName: "Person")
+            request.predicate = NSPredicate(format: format, argumentArray: arguments)
+            var result: Int?
+            let time = processorTime {
+                do {
+                    result = try context.count(for: request)
+                } catch {
+                    #expect((error as? CocoaError)?.code == .persistentStoreOperation, "\(format.prefix(40)): \(error)")
+                }
+            }
+            #expect(time < .seconds(2), "\(format.prefix(60))")
+            return result
+        }
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `set operations of constants are carried out once`(_ kind: StoreKind) throws {
+        let context = try context(kind)
+        let (names, half) = (Self.names, Array(Self.names[5_000...]))
+        #expect(try count(context, "name IN[c] (%@ INTERSECT %@)", [names, names]) == 2)
+        #expect(try count(context, "name IN[c] (%@ INTERSECT %@)", [names, half]) == 1)
+        #expect(try count(context, "name IN[c] (%@ MINUS %@)", [names, half]) == 1)
+        #expect(try count(context, "name IN (%@ MINUS %@)", [names, half]) == 0)
+        #expect(try count(context, "name IN (%@ UNION %@)", [half, names]) == 1)
+        #expect(try count(context, "(%@ INTERSECT %@) CONTAINS[c] name", [names, names]) == 2)
+        #expect(try count(context, "name IN[c] ((%@ UNION {'NOBODY'}) MINUS %@)", [names, half]) == 2)
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `many constants are looked for in many`(_ kind: StoreKind) throws {
+        let context = try context(kind)
+        #expect(try count(context, "ANY %@ IN %@", [Self.numbers, Self.numbers]) == 3)
+        #expect(try count(context, "ALL %@ IN %@", [Self.numbers, Self.numbers]) == 3)
+        #expect(try count(context, "ALL %@ IN %@", [[1] + Self.numbers, Self.numbers]) == 0)
+        #expect(try count(context, "NONE %@ IN %@", [Self.numbers, [1, 3]]) == 3)
+        #expect(try count(context, "ANY %@ IN[c] friends.name", [Self.names]) == 2)
+        #expect(try count(context, "ANY {'a', 'ob'} IN name") == 1)
+        #expect(try count(context, "ANY {nil, 'x'} IN {nick, name}") == 3)
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `many values of a row are compared with many constants, or refused`(_ kind: StoreKind) throws {
+        let context = try context(kind)
+        func keys(_ count: Int) -> String {
+            "{" + Array(repeating: "small", count: count).joined(separator: ", ") + "}"
+        }
+        #expect(try count(context, "ANY %@ IN \(keys(500))", [Array(Self.numbers[..<500])]) == 3)
+        #expect(try count(context, "ANY \(keys(500)) IN %@", [Array(Self.numbers[..<500])]) == 3)
+        #expect(try count(context, "ANY \(keys(10_000)) IN %@", [Self.numbers]) == nil)
+        #expect(try count(context, "ALL %@ IN \(keys(10_000))", [Self.numbers]) == nil)
+        #expect(try count(context, "ANY \(keys(1_000)) IN \(keys(1_000))") == nil)
+        #expect(try count(context, "name IN[c] (%@ INTERSECT \(keys(10_000)))", [Self.names]) == nil)
+        #expect(try count(context, "ANY %@ IN \(keys(10_000))", [Self.numbers]) == 3)
+        #expect(try count(context, "\(keys(10_000)) CONTAINS 4") == 3)
+    }
+}
