@@ -1,18 +1,39 @@
 import Foundation
+import Synchronization
 
-/// The external files that the current thread has looked for in vain.
+/// The external files that threads have looked for in vain.
 enum MissedFiles {
     private static let key = "CoreData.MissedFiles"
+    /// Counts those of all threads, so that nearly always one look tells that there are none.
+    private static let count = Atomic<Int>(0)
 
+    /// Notes a file for the read that the current thread makes.
     static func note(_ name: String) {
-        let names = Thread.current.threadDictionary[key] as? Set<String> ?? []
-        Thread.current.threadDictionary[key] = names.union([name])
+        let number = count.add(1, ordering: .relaxed).newValue
+        let noted = Thread.current.threadDictionary[key] as? Noted ?? Noted()
+        noted.numbers[name] = number
+        Thread.current.threadDictionary[key] = noted
     }
 
-    /// What was noted since the last call.
-    static func take() -> Set<String> {
-        defer { Thread.current.threadDictionary[key] = nil }
-        return Thread.current.threadDictionary[key] as? Set<String> ?? []
+    /// Files by name, each with the count when it was last missed.
+    private final class Noted {
+        var numbers: [String: Int] = [:]
+    }
+
+    /// Runs a read, and tells which files it has looked for in vain.
+    @inline(__always)
+    static func noting<R>(_ read: () throws -> R) rethrows -> (result: R, missed: Set<String>) {
+        let before = count.load(ordering: .relaxed)
+        let result = try read()
+        guard count.load(ordering: .relaxed) != before else { return (result, []) }
+        return (result, taken(since: before))
+    }
+
+    /// What the current thread has noted since the count was `before`; what reads that failed have left is older.
+    private static func taken(since before: Int) -> Set<String> {
+        let noted = Thread.current.threadDictionary[key] as? Noted
+        Thread.current.threadDictionary[key] = nil
+        return Set((noted?.numbers ?? [:]).filter { $0.value > before }.keys)
     }
 
     /// The error of a read from a version that is held on to, of which files are missing.

@@ -1,6 +1,5 @@
 import Foundation
 import StrataSQLite
-import Synchronization
 
 /// Everything that reads rows of a store: shapes and statements, made once, used on any connection of it.
 final class RowQueries: Sendable {
@@ -13,8 +12,6 @@ final class RowQueries: Sendable {
     private let ownShapes: [RowShape]
     /// Numbers in the model by numbers in the store.
     private let modelNumbers: [Int]
-    /// How often a row named a file that was not there.
-    let missedFiles = Atomic<Int>(0)
     /// By the entity's number in the store, and by to-many relationship.
     private let membersStatements: [[SQL?]]
 
@@ -49,24 +46,8 @@ final class RowQueries: Sendable {
         case .file(let name):
             if let data = external.read(name) { return data }
             MissedFiles.note(name)
-            missedFiles.add(1, ordering: .relaxed)
             return nil
         case .malformed: return nil
-        }
-    }
-
-    /// Runs a read, and tells which external files it has looked for in vain.
-    @inline(__always)
-    func notingMissedFiles<R>(_ read: () throws -> R) rethrows -> (result: R, missed: Set<String>) {
-        let before = missedFiles.load(ordering: .relaxed)
-        // The count is that of all threads; the names are those of this one.
-        var missed: Set<String> { missedFiles.load(ordering: .relaxed) == before ? [] : MissedFiles.take() }
-        do {
-            let result = try read()
-            return (result, missed)
-        } catch {
-            _ = missed
-            throw error
         }
     }
 

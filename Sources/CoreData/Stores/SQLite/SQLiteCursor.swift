@@ -52,7 +52,7 @@ final class SQLiteCursor: RowCursor {
     }
 
     private func piece(_ count: Int) throws -> [Row] {
-        let (rows, missed) = try file.queries.notingMissedFiles {
+        let (rows, missed) = try MissedFiles.noting {
             try SQLiteBoundary.run(.reading, file.url) {
                 var rows: [Row] = []
                 // A statement that is stepped beyond its end would begin anew.

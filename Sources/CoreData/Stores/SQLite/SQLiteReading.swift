@@ -150,7 +150,7 @@ struct SQLiteReading {
     ) throws -> R {
         var known: Set<String> = []
         while true {
-            let (result, missed) = try file.queries.notingMissedFiles {
+            let (result, missed) = try MissedFiles.noting {
                 try onConnection(isSnapshot, cancellation) { try body(file.queries, entity, $0) }
             }
             guard !missed.isEmpty else { return result }
