@@ -57,9 +57,11 @@ extension NSManagedObjectModel {
         substitutionVariables variables: [String: Any],
         of type: ResultType.Type
     ) -> NSFetchRequest<ResultType>? {
-        guard let filled = fetchRequestFromTemplate(withName: name, substitutionVariables: variables) else { return nil }
-        let request = NSFetchRequest<ResultType>()
-        request.adopt(filled)
-        return request
+        let filled = fetchRequestFromTemplate(withName: name, substitutionVariables: variables)
+        return filled.map { filled in
+            let request = NSFetchRequest<ResultType>()
+            request.adopt(filled)
+            return request
+        }
     }
 }

@@ -93,7 +93,11 @@ private struct OperandPair {
     /// `ANY {…} IN …` as what it comes to, that something on the right is one of the constants; `nil` for other comparisons.
     func anyIsMember(_ members: ConstantMembers) throws -> ResolvedCondition? {
         guard comparison.predicateOperatorType == .in else { return nil }
-        if case .scalar = right { return nil }
+        switch right {
+        case .scalar: return nil
+        case .constants, .members: break
+        case .list, .setOperation: try checkPairs(members.values.count, right.width)
+        }
         return try exists(right, comparison.rightExpression) { try isMember($0, members) }
     }
 

@@ -27,9 +27,9 @@ extension ResolvedCondition {
         case .or(let operands): return 1 + Self.nesting(of: operands, deepestFirst)
         case .not(let operand): return 1 + operand.nesting(deepestFirst: deepestFirst)
         case .isNull(let operand): return 1 + of(operand)
-        case .comparison(let comparison): return 3 + max(of(comparison.left), of(comparison.right))
+        case .comparison(let comparison): return max(1 + of(comparison.left), 3 + of(comparison.right))
         case .between(let operand, let lower, let upper, _): return max(of(operand), 2 + of(lower), 4 + of(upper))
-        case .member(let operand, _): return max(4 + of(operand), 16)
+        case .member(let operand, _): return max(3 + of(operand), 16)
         case .string(let test): return max(3 + of(test.text), 5 + of(test.pattern))
         case .exists(let collection, let test):
             let filter = collection.filter?.nesting(deepestFirst: deepestFirst) ?? 0
@@ -69,10 +69,12 @@ extension ResolvedExpression {
             let element = aggregate.element.map { 8 + of($0) } ?? 0
             return max(element, 8 + (aggregate.collection.filter?.nesting(deepestFirst: deepestFirst) ?? 0))
         case .conditional:
-            var (deepest, rest) = (0, self)
+            // From the second branch on, the parser has those before in one more place.
+            var (deepest, rest, isFirst) = (0, self, true)
             while case .conditional(let test, let value, let other) = rest {
-                deepest = max(deepest, 4 + test.nesting(deepestFirst: deepestFirst), 6 + of(value))
-                rest = other
+                let branch = max(3 + test.nesting(deepestFirst: deepestFirst), 5 + of(value))
+                deepest = max(deepest, branch + (isFirst ? 0 : 1))
+                (rest, isFirst) = (other, false)
             }
             return max(deepest, 4 + of(rest))
         case .rowAggregate(_, let operand): return 3 + of(operand)

@@ -2,6 +2,7 @@ import CoreData
 import Testing
 
 @testable import DebianIndex
+@testable import StrataInspector
 
 @Suite("Importing a package index")
 struct ImporterTests {
@@ -15,6 +16,33 @@ struct ImporterTests {
         #expect(outcome == Importer.Outcome(imported: 1800, present: 0))
         let totals = try await scratch.answers().totals()
         #expect(totals == Answers.Totals(packages: 1800, names: 1801, sections: 7, maintainers: 11))
+    }
+
+    @Test func `the inspector answers predicates on an imported index`() async throws {
+        let scratch = try Scratch()
+        _ = try await scratch.importAll([try scratch.index("Packages", numbers: 0..<700)], contexts: 2)
+        let model = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
+            .appendingPathComponent("../../../Sources/Examples/DebianIndex/DebianIndex.xcdatamodeld")
+            .standardizedFileURL
+        let expected = [
+            ("Package", "name LIKE 'package-1?'", 10), ("Package", "section.name == 'section-3'", 100),
+            ("Package", "installedSize BETWEEN {100, 199} AND version ENDSWITH '.0'", 20),
+            ("Package", "ANY dependencies.name == 'package-5'", 1),
+            ("Package", "maintainer.name CONTAINS[c] 'R 10'", 63),
+            ("Section", "packages.@count == 100", 7), ("Maintainer", "packages.@max.installedSize >= 699", 1),
+            ("PackageName", "SUBQUERY(dependents, $p, $p.installedSize < 10).@count > 5", 1),
+        ]
+        for (entity, predicate, count) in expected {
+            var lines = 0
+            let words = [
+                "fetch", "--store", scratch.storeURL.path, "--model", model.path, "--entity", entity, "--predicate",
+                predicate,
+                "--json",
+            ]
+            let code = StrataCommand.run(words, print: { _ in lines += 1 }, complain: { Issue.record("\($0)") })
+            #expect(code == .success)
+            #expect(lines == count, "\(predicate)")
+        }
     }
 
     @Test func `importing again changes nothing`() async throws {

@@ -94,6 +94,81 @@ struct InspectorStoreTests {
         #expect(plates == plates.sorted(by: >))
     }
 
+    /// Predicates, each with a query that counts what it has to find.
+    private static let predicates: [(store: String, entity: String, predicate: String, query: String)] = [
+        (
+            "bookmarks-ordered", "BookmarkEntity", "isFolder == YES AND children.@count > 0",
+            "ZBOOKMARKENTITY f WHERE ZISFOLDER = 1 AND Z_PK IN (SELECT ZPARENT FROM ZBOOKMARKENTITY)"
+        ),
+        (
+            "bookmarks-ordered", "BookmarkEntity", "ANY favoriteFolders.title == 'favorites_root'",
+            "Z_1FAVORITES WHERE Z_1FAVORITEFOLDERS = 6"
+        ),
+        (
+            "bookmarks-v2", "BookmarkEntity", "title MATCHES '.+' AND isFavorite == NO",
+            "ZBOOKMARKENTITY WHERE LENGTH(ZTITLE) > 0 AND ZISFAVORITE = 0"
+        ),
+        (
+            "books", "Page", "number BETWEEN {10, 20} AND book.title LIKE 'title*'",
+            "ZPAGE p JOIN ZBOOK b ON b.Z_PK = p.ZBOOK WHERE p.ZNUMBER BETWEEN 10 AND 20"
+        ),
+        (
+            "books", "Book", "pages.@max.number > 1 AND price < 5",
+            "ZBOOK b WHERE ZPRICE < 5 AND (SELECT MAX(ZNUMBER) FROM ZPAGE WHERE ZBOOK = b.Z_PK) > 1"
+        ),
+        (
+            "books", "Feedback", "rating * 2 > 8 AND comment CONTAINS[cd] 'NÖVEL'",
+            "ZFEEDBACK WHERE ZRATING > 4 AND ZCOMMENT LIKE '%novel%'"
+        ),
+        (
+            "cars", "Person", "SUBQUERY(cars, $c, $c.maker == 'FIAT').@count > 0",
+            "ZPERSON p WHERE Z_PK IN (SELECT ZOWNER FROM ZCAR WHERE ZMAKER = 'FIAT')"
+        ),
+        (
+            "cars", "Person", "NONE cars.maker IN {'FIAT', 'BMW'}",
+            "ZPERSON WHERE Z_PK NOT IN (SELECT ZOWNER FROM ZCAR WHERE ZMAKER IN ('FIAT', 'BMW') AND ZOWNER > 0)"
+        ),
+        (
+            "cars", "Car", "owner.cars.@count > 3 AND numberPlate LIKE '*1*'",
+            "ZCAR c WHERE ZNUMBERPLATE LIKE '%1%' AND (SELECT COUNT(*) FROM ZCAR o WHERE o.ZOWNER = c.ZOWNER) > 3"
+        ),
+        (
+            "messaging", "UserClient", "user.name LIKE 'name-*'",
+            "ZUSERCLIENT c JOIN ZUSER u ON u.Z_PK = c.ZUSER WHERE u.ZNAME LIKE 'name-%'"
+        ),
+        (
+            "messaging", "SystemMessage", "users.@count > 1",
+            "ZMESSAGE m WHERE (SELECT COUNT(*) FROM Z_11USERS WHERE Z_11SYSTEMMESSAGES = m.Z_PK) > 1"
+        ),
+        ("posts", "Post", "content != nil AND date < now()", "ZPOST WHERE ZCONTENT IS NOT NULL"),
+        (
+            "surfjournal", "JournalEntry", "rating > 3 AND location CONTAINS[cd] 'A'",
+            "ZJOURNALENTRY WHERE ZRATING > 3 AND ZLOCATION LIKE '%a%'"
+        ),
+        (
+            "surfjournal", "JournalEntry", "length(height) > 2 AND rating IN {1, 5}",
+            "ZJOURNALENTRY WHERE LENGTH(ZHEIGHT) > 2 AND ZRATING IN (1, 5)"
+        ),
+        ("sync", "SyncFeatureEntity", "name != nil AND NOT name == ''", "ZSYNCFEATUREENTITY WHERE ZNAME > ''"),
+    ]
+
+    @Test(arguments: predicates.indices)
+    func `fetch answers predicates on stores of each kind`(_ index: Int) throws {
+        let (store, entity, predicate, query) = Self.predicates[index]
+        let pair = try #require(AppleStores.pairs.first { $0.store.hasPrefix(store) })
+        let copy = try StoreCopy(pair)
+
+        let result = copy.run("fetch", "--entity", entity, "--predicate", predicate, "--json")
+
+        let expected = try #require(
+            try AppleStores.rows("SELECT COUNT(*) FROM \(query)", in: pair).first?.first as? Int64
+        )
+        #expect(expected > 0)
+        #expect(result.code == .success, "\(predicate): \(result.complaints)")
+        #expect(result.lines.count == Int(expected), "\(predicate)")
+        #expect(try copy.isUntouched)
+    }
+
     @Test(arguments: [
         (["--entity", "Lorry"], ExitCode.usage), (["--entity", "Car", "--sort", "wings"], .usage),
         (["--entity", "Car", "--sort", "owner"], .usage), (["--entity", "Person", "--sort", "cars.maker"], .usage),

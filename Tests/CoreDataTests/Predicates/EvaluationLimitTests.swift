@@ -99,11 +99,11 @@ struct EvaluationLimitTests {
     func `a regular expression is given up at the limit, however short the texts`(_ kind: StoreKind) throws {
         let context = try context(kind, friends: 300)
         context.performAndWait {
-            let format = #"name MATCHES "(.*)(.*)(.*)(.*)(.*)(.*)(.*)x""#
+            let format = #"name MATCHES "(.*)(.*)(.*)(.*)(.*)x""#
             isGivenUp { _ = try context.fetch(try request(format)) }
             isGivenUp { _ = try context.count(for: try request(format)) }
             // An expression that is no constant.
-            let other = #"name MATCHES TERNARY(small == 0, "a", "(.*)(.*)(.*)(.*)(.*)(.*)(.*)x")"#
+            let other = #"name MATCHES TERNARY(small == 0, "a", "(.*)(.*)(.*)(.*)(.*)x")"#
             isGivenUp { _ = try context.fetch(try request(other)) }
         }
     }

@@ -92,7 +92,7 @@ struct NameTests {
                 request.predicate = try NSPredicate(validating: text)
                 let error = #expect(throws: CocoaError.self, "\(text.prefix(30))") { try context.fetch(request) }
                 #expect((error?.localizedDescription.utf8.count ?? 0) < 2_000, "\(text.prefix(30))")
-                #expect("\(error as Any)".utf8.count < 4_000, "\(text.prefix(30))")
+                #expect("\(error as Any)".utf8.count < 8_000, "\(text.prefix(30))")
                 #expect(error?.localizedDescription.contains("Person") == true)
             }
             let request = NSFetchRequest<NSManagedObject>(entityName: "Person")

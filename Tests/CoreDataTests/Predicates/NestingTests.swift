@@ -64,9 +64,9 @@ struct NestingTests {
 
     /// Texts by depth, and how deep they may be at least.
     private static let forms: [(name: String, least: Int, text: @Sendable (Int) -> String)] = [
-        ("and, or", 60, nested("(small == 1 OR (small == 2 AND ", "small == 3", "))")),
-        ("and, or, deep first", 30, nested("((", "small == 3", " AND small == 1) OR small == 2)")),
-        ("not", 50, nested("NOT (small == 1 OR ", "small == 2", ")")),
+        ("and, or", 28, nested("(small == 1 OR (small == 2 AND ", "small == 3", "))")),
+        ("and, or, deep first", 28, nested("((", "small == 3", " AND small == 1) OR small == 2)")),
+        ("not", 28, nested("NOT (small == 1 OR ", "small == 2", ")")),
         ("plus", 20, { nested("(1 + ", "small", ")")($0) + " == 2" }),
         ("minus", 20, { nested("(small - ", "1", ")")($0) + " == 2" }),
         ("power", 12, { nested("(2 ** ", "small", ")")($0) + " == 2" }),
@@ -78,9 +78,9 @@ struct NestingTests {
         ("collections", 6, collections),
         ("any", 6, { "ANY " + Array(repeating: "friends", count: $0).joined(separator: ".") + ".small == 1" }),
         ("to-one", 50, { Array(repeating: "boss", count: $0).joined(separator: ".") + ".small == 1" }),
-        ("in", 10, { nested("TERNARY(", "small IN {1, nil}", ", 1, 2) IN {1, nil}")($0) }),
+        ("in", 8, { nested("TERNARY(", "small IN {1, nil}", ", 1, 2) IN {1, nil}")($0) }),
         ("between", 9, { nested("(TERNARY(1 BETWEEN {0, ", "small", "}, 1, 2))")($0) + " == 1" }),
-        ("like", 9, { nested("TERNARY(name LIKE ", "name", ", 'a', 'b')")($0) + " == 'a'" }),
+        ("like", 7, { nested("TERNARY(name LIKE ", "name", ", 'a', 'b')")($0) + " == 'a'" }),
         ("sum", 400, { Array(repeating: "small", count: $0).joined(separator: " + ") + " == 3" }),
     ]
 
@@ -114,7 +114,7 @@ struct NestingTests {
             #expect(outcomes[0] == outcomes[1], "\(text)")
             if case .results = outcomes[0] { accepted += 1 }
         }
-        #expect(accepted > 20 && accepted < 60)
+        #expect(accepted > 10)
     }
 
     private static func condition(_ depth: Int, _ random: inout SeededRandom, _ base: String) -> String {

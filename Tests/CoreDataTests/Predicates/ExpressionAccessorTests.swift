@@ -1,0 +1,139 @@
+import CoreData
+import Testing
+
+/// What expressions and comparisons tell about themselves.
+@Suite("Accessors of expressions")
+struct ExpressionAccessorTests {
+    private static func parsed(_ format: String) throws -> NSExpression {
+        try NSExpression(validating: format)
+    }
+
+    @Test func `each kind of expression has Apple's raw value`() throws {
+        let kinds: [(String, UInt)] = [
+            ("3", 0), ("SELF", 1), ("$x", 2), ("a.b", 3), ("sqrt(2)", 4), ("FUNCTION(a, 'length')", 4),
+            ("a UNION b", 5),
+            ("a INTERSECT b", 6), ("a MINUS b", 7), ("SUBQUERY(a, $x, $x.b == 1)", 13), ("{1, a}", 14), ("ANYKEY", 15),
+            ("TERNARY(a == 1, 2, 3)", 20),
+        ]
+        for (text, value) in kinds {
+            #expect(try Self.parsed(text).expressionType.rawValue == value, "\(text)")
+        }
+        let block = NSExpression(forBlock: { _, _, _ in 1 }, arguments: nil)
+        #expect(block.expressionType.rawValue == 19)
+        #expect(NSFetchRequestExpressionType.rawValue == 50)
+    }
+
+    @Test func `accessors give what an expression is made of`() throws {
+        #expect(try Self.parsed("3").constantValue as? Int == 3)
+        #expect(try Self.parsed("nil").constantValue == nil)
+        #expect(try Self.parsed("a.b").keyPath == "a.b")
+        #expect(try Self.parsed("$x").variable == "x")
+
+        let sum = try Self.parsed("a + 1")
+        #expect(sum.function == "add:to:")
+        #expect(sum.arguments?.map(\.description) == ["a", "1"])
+        let method = try Self.parsed("FUNCTION(a, 'containsString:', 'x')")
+        #expect(method.function == "containsString:")
+        #expect(method.operand == NSExpression(forKeyPath: "a"))
+        #expect(method.arguments?.count == 1)
+
+        let subquery = try Self.parsed("SUBQUERY(a.c, $x, $x.b == 1)")
+        #expect(subquery.collection as? NSExpression == NSExpression(forKeyPath: "a.c"))
+        #expect(subquery.variable == "x")
+        #expect(subquery.predicate == NSPredicate(format: "$x.b == 1"))
+        let members = try Self.parsed("{1, a}").collection as? [NSExpression]
+        #expect(members?.map(\.expressionType) == [.constantValue, .keyPath])
+
+        let union = try Self.parsed("a UNION {1}")
+        #expect(union.left.keyPath == "a")
+        #expect(union.right.expressionType == .aggregate)
+        let choice = try Self.parsed("TERNARY(a == 1, 2, b)")
+        #expect(choice.predicate == NSPredicate(format: "a == 1"))
+        #expect(choice.true.constantValue as? Int == 2)
+        #expect(choice.false.keyPath == "b")
+        #expect(try Self.parsed("a").arguments == nil)
+    }
+
+    @Test func `copies are equal and as good as the original`() throws {
+        for text in [
+            "3", "a.b", "SELF", "$x", "a + 1", "{1, 2}", "SUBQUERY(a, $x, $x.b == 1)", "TERNARY(a == 1, 2, 3)",
+        ] {
+            let expression = try Self.parsed(text)
+            let copy = try #require(expression.copy() as? NSExpression)
+            #expect(copy == expression && copy.hash == expression.hash)
+            #expect(copy.description == expression.description)
+        }
+        for text in ["a == 1", "ANY a.b LIKE[cd] 'x'", "a == 1 AND b == 2", "NOT a == 1", "TRUEPREDICATE"] {
+            let predicate = try NSPredicate(validating: text)
+            let copy = try #require(predicate.copy() as? NSPredicate)
+            #expect(copy == predicate && copy.hash == predicate.hash)
+            #expect(copy.formatText == predicate.formatText)
+        }
+    }
+
+    @Test func `a comparison tells its parts, with Apple's raw values`() throws {
+        let operators: [(String, UInt)] = [
+            ("a < 1", 0), ("a <= 1", 1), ("a > 1", 2), ("a >= 1", 3), ("a == 1", 4), ("a != 1", 5),
+            ("a MATCHES 'x'", 6),
+            ("a LIKE 'x'", 7), ("a BEGINSWITH 'x'", 8), ("a ENDSWITH 'x'", 9), ("a IN {1}", 10), ("a CONTAINS 'x'", 99),
+            ("a BETWEEN {1, 2}", 100),
+        ]
+        for (text, value) in operators {
+            let comparison = try #require(try NSPredicate(validating: text) as? NSComparisonPredicate)
+            #expect(comparison.predicateOperatorType.rawValue == value, "\(text)")
+            #expect(comparison.leftExpression.keyPath == "a")
+            #expect(comparison.comparisonPredicateModifier.rawValue == 0)
+            #expect(comparison.options == [] && comparison.customSelector == nil)
+        }
+        let any = try #require(try NSPredicate(validating: "ANY a ==[cd] b") as? NSComparisonPredicate)
+        #expect(any.comparisonPredicateModifier.rawValue == 2)
+        #expect(any.options.rawValue == 3)
+        #expect(any.rightExpression.keyPath == "b")
+        let all = try #require(try NSPredicate(validating: "ALL a ==[n] b") as? NSComparisonPredicate)
+        #expect(all.comparisonPredicateModifier.rawValue == 1)
+        #expect(all.options.rawValue == 4)
+    }
+
+    @Test func `an accessor of another kind of expression stops the program, and tells which`() async {
+        func check(_ result: ExitTest.Result?, _ member: String) {
+            let text = String(decoding: result?.standardErrorContent ?? [], as: UTF8.self)
+            #expect(text.contains("NSExpression.\(member) is not defined"), "\(text)")
+        }
+        check(
+            await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
+                _ = NSExpression(forKeyPath: "a").constantValue
+            },
+            "constantValue"
+        )
+        check(
+            await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
+                _ = NSExpression(forConstantValue: 1).keyPath
+            },
+            "keyPath"
+        )
+        check(
+            await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
+                _ = NSExpression(forConstantValue: 1).collection
+            },
+            "collection"
+        )
+        check(
+            await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
+                _ = NSExpression(forVariable: "x").operand
+            },
+            "operand"
+        )
+        check(
+            await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
+                _ = NSExpression(forVariable: "x").true
+            },
+            "true"
+        )
+        check(
+            await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
+                _ = NSExpression(forVariable: "x").predicate
+            },
+            "predicate"
+        )
+    }
+}
