@@ -37,7 +37,7 @@ enum Converge: Scenario {
             }
             let last = Worker(run, round * 100 + 99)
             mail.deliver(last, all: true)
-            run.add(last.tally)
+            last.leave()
             try agree(run, stack, observers)
             run.count("agreements")
             round += 1
