@@ -85,18 +85,19 @@ struct RevivedRowTests {
         try reviving.performAndWait { try reviving.get(scene.id, Venue.self).name = "revived" }
         let watching = scene.stack.context()
         let held = try watching.performAndWait { UncheckedVenue(venue: try watching.get(scene.id, Venue.self)) }
-        try watching.performAndWait {
+        watching.performAndWait {
             #expect(held.venue.name == "first")
             watching.automaticallyMergesChangesFromParent = true
         }
         try scene.delete()
-        try watching.performAndWait {
+        watching.performAndWait {
             #expect(throws: CocoaError.self) { try watching.existingObject(with: scene.id) }
             watching.automaticallyMergesChangesFromParent = false
         }
         try reviving.performAndWait { try reviving.save() }
         try watching.performAndWait {
-            #expect(try watching.get(scene.id, Venue.self).name == "revived")
+            let venue = try watching.get(scene.id, Venue.self)
+            #expect(venue.name == "revived")
             #expect(!held.venue.isDeleted)
         }
     }
