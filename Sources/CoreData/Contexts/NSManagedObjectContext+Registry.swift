@@ -321,17 +321,22 @@ extension NSManagedObjectContext {
         assertCurrent(#function)
         requireKnown(objectID)
         let known = lookUp(objectID)
-        if let known, !known.isFault {
+        // The deletion of one that is gone was merged; its row may be back.
+        let isGone = upward == nil && known?.flags.contains(.gone) == true
+        if let known, !known.isFault, !isGone {
             guard known.flags.isDisjoint(with: [.inaccessible, .gone]) else { throw Self.missing(objectID) }
             return known
         }
         if upward != nil { return try existingObjectInTree(objectID, known) }
         let (key, store) = objectID.current
         guard key > 0, let store else { throw Self.missing(objectID) }
-        guard let row = try newestRow(key: key, layout: objectID.layout, store: store, prefetched: known?.current)
+        let prefetched = isGone ? nil : known?.current
+        guard let row = try newestRow(key: key, layout: objectID.layout, store: store, prefetched: prefetched),
+            !isGone || row.version > known?.current?.version ?? 0
         else {
             throw Self.missing(objectID)
         }
+        if isGone { known?.flags.remove([.gone, .deleted, .deletePropagated]) }
         let object = known ?? makeFault(key: key, layout: row.layout, storeSlot: Int32(store.slot))
         object.realise(row)
         return object

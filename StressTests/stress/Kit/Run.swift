@@ -177,7 +177,8 @@ final class Worker {
         return result
     }
 
-    fileprivate func leave() {
+    /// Ends its part of the run.
+    func leave() {
         run.watchdog.leave(number)
         run.add(tally)
     }

@@ -26,7 +26,7 @@ enum Converge: Scenario {
         let writers = (0..<run.options.contexts).map { _ in stack.context() }
         var round = 0
         while !run.isOver {
-            let end = min(ContinuousClock.now + .milliseconds(250), run.end)
+            let end = min(ContinuousClock.now + .milliseconds(100), run.end)
             run.race(writers.count + 1, from: round * 100) { worker in
                 let number = worker.number % 100
                 if number == writers.count {
@@ -37,7 +37,7 @@ enum Converge: Scenario {
             }
             let last = Worker(run, round * 100 + 99)
             mail.deliver(last, all: true)
-            run.add(last.tally)
+            last.leave()
             try agree(run, stack, observers)
             run.count("agreements")
             round += 1

@@ -11,7 +11,7 @@ enum Processes: Scenario {
     static let work = (figure: "transfers", floor: 50)
     static let processes = Knob("processes", 3, "processes at a time")
     static let knobs = [processes]
-    static let sabotages = [Sabotage("overwrite", "holds"), Sabotage("old-token", "after number")]
+    static let sabotages = [Sabotage("overwrite", "the total is"), Sabotage("old-token", "after number")]
 
     static let accounts = 12
 
