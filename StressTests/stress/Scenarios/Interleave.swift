@@ -12,10 +12,23 @@ enum Interleave: Scenario {
 
     static func run(_ run: Run) throws {
         let stack = try run.open()
-        let stepped = SteppedPrograms(run, length: run.knob(length)) { stream in
-            try SteppedInterleave(stack, &stream, run.isSabotaged("wrong-policy"))
+        let limit = run.knob(programs)
+        var number = 0
+        while limit > 0 ? number < limit : !run.isOver {
+            number += 1
+            run.watchdog.beat(0, "a program")
+            var stream = SeededStream(seed: run.options.seed, stream: UInt64(number))
+            let program = InterleaveProgram(stack, &stream, run.isSabotaged("wrong-policy"))
+            for call in 0..<run.knob(length) {
+                guard let trouble = program.step(&stream) else { continue }
+                if trouble != InterleaveProgram.undefined { run.find("program \(number), call \(call): \(trouble)") }
+                break
+            }
+            run.count("calls", program.calls)
+            run.count("programs")
+            for (name, count) in program.branches { run.count(name, count) }
+            try program.clean(stack)
         }
-        try stepped.run(run.knob(programs), until: run.end)
         run.watchdog.leave(0)
         try run.close(stack)
         try run.audit()
@@ -35,12 +48,7 @@ final class InterleaveProgram {
     private var notifications: [Notification?]
     private var lastSerial: Int64 = 0
     private var lastValue: Int64 = 0
-    /// The context and the name of the call that was made last.
-    private(set) var lastCall = (place: 0, name: "")
-    /// The calls, as ``take(_:_:_:_:)`` counts them.
-    private static let names = [
-        "insert", "set", "set", "realise", "delete", "refresh", "fetch", "save", "save", "merge", "roll back or reset",
-    ]
+    private(set) var calls = 0
     private(set) var branches: [String: Int] = [:]
     private let weights: [Int]
 
@@ -75,6 +83,7 @@ final class InterleaveProgram {
     ///
     /// - Returns: What was wrong; `nil` if nothing was.
     func step(_ stream: inout SeededStream) -> String? {
+        calls += 1
         let place = stream.below(contexts.count)
         var choice = stream.below(weights.reduce(0, +))
         var call = 0
@@ -82,7 +91,6 @@ final class InterleaveProgram {
             choice -= weights[call]
             call += 1
         }
-        lastCall = (place, Self.names[call])
         let context = contexts[place]
         return context.performAndWait {
             let trouble = take(call, place, context, &stream)
