@@ -34,8 +34,10 @@ enum FaultFileSystem {
     private static let state = Mutex(State())
     // nonisolated(unsafe): written once, in `install`, before any file is opened, and constant afterwards.
     nonisolated(unsafe) private static var base: UnsafeMutablePointer<sqlite3_vfs>?
-    nonisolated(unsafe) private static var methods = sqlite3_io_methods()
-    nonisolated(unsafe) private static var system = sqlite3_vfs()
+    // nonisolated(unsafe): as `base`. Allocated, since SQLite keeps the addresses, and since the compiler gives a static
+    // variable of such a C structure too little room: it leaves out the padding after the first members.
+    nonisolated(unsafe) private static let methods = UnsafeMutablePointer<sqlite3_io_methods>.allocate(capacity: 1)
+    nonisolated(unsafe) private static let system = UnsafeMutablePointer<sqlite3_vfs>.allocate(capacity: 1)
     private static let isInstalled = Mutex(false)
     /// Where the system's own file begins, after ours.
     private static let offset = 16
@@ -98,8 +100,8 @@ enum FaultFileSystem {
     private static func register() {
         guard let found = sqlite3_vfs_find(nil) else { return }
         base = found
-        prepareMethods()
-        system = found.pointee
+        methods.initialize(to: makeMethods())
+        var system = found.pointee
         system.szOsFile = found.pointee.szOsFile + Int32(offset)
         system.pNext = nil
         system.zName = UnsafePointer(strdup("strata-fault"))
@@ -108,7 +110,7 @@ enum FaultFileSystem {
             file.pointee.pMethods = nil
             let code = base.pointee.xOpen(base, name, FaultFileSystem.real(file), flags, outFlags)
             if FaultFileSystem.real(file).pointee.pMethods != nil {
-                withUnsafePointer(to: &FaultFileSystem.methods) { file.pointee.pMethods = $0 }
+                file.pointee.pMethods = UnsafePointer(FaultFileSystem.methods)
             }
             return code
         }
@@ -125,10 +127,12 @@ enum FaultFileSystem {
         system.xFullPathname = {
             FaultFileSystem.base?.pointee.xFullPathname(FaultFileSystem.base, $1, $2, $3) ?? SQLITE_IOERR
         }
-        withUnsafeMutablePointer(to: &system) { _ = sqlite3_vfs_register($0, 1) }
+        self.system.initialize(to: system)
+        sqlite3_vfs_register(self.system, 1)
     }
 
-    private static func prepareMethods() {
+    private static func makeMethods() -> sqlite3_io_methods {
+        var methods = sqlite3_io_methods()
         methods.iVersion = 2
         methods.xClose = { FaultFileSystem.calls($0).xClose(FaultFileSystem.real($0)) }
         methods.xRead = { file, buffer, count, at in
@@ -169,5 +173,6 @@ enum FaultFileSystem {
         methods.xShmLock = { FaultFileSystem.calls($0).xShmLock(FaultFileSystem.real($0), $1, $2, $3) }
         methods.xShmBarrier = { FaultFileSystem.calls($0).xShmBarrier(FaultFileSystem.real($0)) }
         methods.xShmUnmap = { FaultFileSystem.calls($0).xShmUnmap(FaultFileSystem.real($0), $1) }
+        return methods
     }
 }

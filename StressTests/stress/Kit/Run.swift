@@ -83,9 +83,15 @@ final class Run: Sendable {
     var storeURL: URL { folder.appendingPathComponent("store.sqlite") }
 
     /// A coordinator with the run's store; several on one file if asked again on SQLite.
-    func open(_ options: [AnyHashable: Any]? = nil) throws -> NSPersistentStoreCoordinator {
+    ///
+    /// - Parameters:
+    ///   - options: The store's options.
+    ///   - url: Where the store is; the run's own place if `nil`.
+    /// - Returns: The coordinator, with a model of all scenarios.
+    /// - Throws: What adding the store throws.
+    func open(_ options: [AnyHashable: Any]? = nil, at url: URL? = nil) throws -> NSPersistentStoreCoordinator {
         let coordinator = NSPersistentStoreCoordinator(managedObjectModel: StressModel.shared)
-        try coordinator.addPersistentStore(type: kind.type, configuration: nil, at: storeURL, options: options)
+        try coordinator.addPersistentStore(type: kind.type, configuration: nil, at: url ?? storeURL, options: options)
         return coordinator
     }
 
@@ -95,15 +101,21 @@ final class Run: Sendable {
     }
 
     /// Checks a closed store's file as `strata verify` does.
-    func audit() throws {
+    ///
+    /// - Parameters:
+    ///   - moment: Which closing it was, if there were several.
+    ///   - url: The file, alone in its folder; the run's own if `nil`.
+    /// - Throws: If the folder or the file cannot be read.
+    func audit(_ moment: String = "audit", of url: URL? = nil) throws {
         guard kind == .sqlite else { return }
-        // First, as looking at a file makes these anew.
-        let rest = try FileManager.default.contentsOfDirectory(atPath: folder.path)
+        let url = url ?? storeURL
+        // First, as the verifier, which only reads, makes these anew and leaves them there.
+        let rest = try FileManager.default.contentsOfDirectory(atPath: url.deletingLastPathComponent().path)
         for name in rest where name.hasSuffix("-wal") || name.hasSuffix("-journal") {
-            find("audit: \(name) is left behind by a store that was closed")
+            find("\(moment): \(name) is left behind by a store that was closed")
         }
-        for problem in try StoreVerifier(storeURL: storeURL, model: StressModel.shared).problems() {
-            find("audit: \(problem)")
+        for problem in try StoreVerifier(storeURL: url, model: StressModel.shared).problems() {
+            find("\(moment): \(problem)")
         }
     }
 

@@ -32,6 +32,8 @@ enum Hostile: Scenario {
             case 0: try openDamaged(file, run, number, &stream)
             case 1, 2: readModel(run, number, &stream)
             case 3, 4: ask(stack, run, number, &stream)
+            case 5, 6, 7, 8: try pair.compareArgument(number, &stream)
+            case 9, 10: pair.compareOrder(number, &stream)
             default: try pair.compare(number, &stream)
             }
         }

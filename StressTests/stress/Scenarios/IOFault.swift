@@ -19,139 +19,54 @@ enum IOFault: Scenario {
         .persistentStoreTimeout,
     ]
 
+    /// What goes wrong at a point.
+    private struct Kind {
+        let name: String
+        let plan: FaultFileSystem.Plan
+
+        init(_ name: String, _ code: Int32, isSticky: Bool, reads: Bool) {
+            self.name = name
+            plan = FaultFileSystem.Plan(isSticky: isSticky, code: code, countsReads: reads)
+        }
+    }
+
+    private static let kinds = [
+        Kind("no space, once", SQLITE_FULL, isSticky: false, reads: false),
+        Kind("no space, for good", SQLITE_FULL, isSticky: true, reads: false),
+        Kind("I/O error, once", SQLITE_IOERR, isSticky: false, reads: true),
+        Kind("I/O error, for good", SQLITE_IOERR, isSticky: true, reads: true),
+    ]
+
     static func run(_ run: Run) throws {
         FaultFileSystem.install(FaultFileSystem.Plan())
-        let whole = try script(run, "dry", FaultFileSystem.Plan(countsReads: true))
-        if whole != 12 { run.find("without faults \(whole) of 12 saves succeed") }
-        let length = FaultFileSystem.counts.operations
-        run.count("operations", length)
-        let kinds: [(name: String, plan: FaultFileSystem.Plan)] = [
-            ("no space, once", FaultFileSystem.Plan(code: SQLITE_FULL, countsReads: false)),
-            ("I/O error, once", FaultFileSystem.Plan(code: SQLITE_IOERR, countsReads: true)),
-            ("I/O error, for good", FaultFileSystem.Plan(isSticky: true, code: SQLITE_IOERR, countsReads: true)),
-            ("no space, for good", FaultFileSystem.Plan(isSticky: true, code: SQLITE_FULL, countsReads: false)),
-        ]
-        // Every point if asked for; else as many as fit, spread over the script, from an offset that the seed draws.
+        // Without faults, to learn how many operations there are.
+        var lengths: [Bool: Int] = [:]
+        for reads in [false, true] {
+            let script = FaultScript(run, "without faults", documented)
+            try script.play(FaultFileSystem.Plan(countsReads: reads))
+            lengths[reads] = script.operations
+            if script.failures > 0 { run.find("without faults \(script.failures) calls fail") }
+        }
+        run.count("operations", lengths[true] ?? 0)
+        // Every point if asked for; else as many as fit, in an order that the seed draws.
         let step = run.knob(stride)
+        var work = kinds.flatMap { kind in
+            Swift.stride(from: 1, through: lengths[kind.plan.countsReads] ?? 0, by: max(step, 1)).map { (kind, $0) }
+        }
         var stream = run.stream(0)
-        var points = Array(1...length)
-        if step > 0 {
-            points = Array(Swift.stride(from: 1, through: length, by: step))
-        } else {
-            points.shuffle(using: &stream)
+        if step == 0 { work.shuffle(using: &stream) }
+        for (kind, point) in work where step > 0 || !run.isOver {
+            run.watchdog.beat(0, "a script with a fault")
+            var plan = kind.plan
+            plan.point = point
+            plan.lies = run.isSabotaged("lying-disk")
+            let script = FaultScript(run, "\(kind.name) at point \(point)", documented)
+            try script.play(plan)
+            run.count("points")
+            run.count("faults", script.faults)
+            run.count("failed-calls", script.failures)
         }
-        for point in points {
-            for (kind, plan) in kinds {
-                guard step > 0 || !run.isOver else { break }
-                run.watchdog.beat(0, "a script with a fault")
-                var plan = plan
-                plan.point = point
-                plan.lies = run.isSabotaged("lying-disk")
-                _ = try script(run, "\(kind) at point \(point)", plan)
-                run.count("points")
-                run.count("faults", FaultFileSystem.counts.failures)
-            }
-        }
-        FaultFileSystem.arm(FaultFileSystem.Plan())
+        run.count("all-points", work.count)
         run.watchdog.leave(0)
-    }
-
-    /// Opens, saves, fetches, closes; then, without faults, goes on, closes and looks at what is there.
-    ///
-    /// - Returns: How many saves succeeded under the fault.
-    private static func script(_ run: Run, _ name: String, _ plan: FaultFileSystem.Plan) throws -> Int {
-        FaultFileSystem.arm(FaultFileSystem.Plan())
-        let url = run.folder.appendingPathComponent(UUID().uuidString + ".sqlite")
-        let options: [AnyHashable: Any] = [NSSQLitePragmasOption: ["wal_autocheckpoint": "6", "synchronous": "FULL"]]
-        defer {
-            for suffix in ["", "-wal", "-shm"] { unlink(url.path + suffix) }
-        }
-        func open() throws -> NSPersistentStoreCoordinator {
-            let coordinator = NSPersistentStoreCoordinator(managedObjectModel: StressModel.shared)
-            try coordinator.addPersistentStore(type: .sqlite, configuration: nil, at: url, options: options)
-            return coordinator
-        }
-        func judge(_ error: any Error, _ doing: String) {
-            let code = (error as? CocoaError)?.code
-            if let code, documented.contains(code) { return run.count("errors") }
-            run.find("\(name): \(doing) gave \(describe(error))")
-        }
-        FaultFileSystem.arm(plan)
-        let first: NSPersistentStoreCoordinator
-        do {
-            first = try open()
-        } catch {
-            judge(error, "opening")
-            FaultFileSystem.arm(FaultFileSystem.Plan())
-            try run.close(try open())
-            return 0
-        }
-        var acknowledged: Set<Int64> = []
-        let context = first.context()
-        context.performAndWait {
-            var retry = false
-            for save in 0..<12 {
-                // After a failure the same changes are saved with the next ones.
-                for place in 0..<4 {
-                    let node = Node(context: context)
-                    node.serial = Int64(save)
-                    node.first = Int64(place)
-                    node.label = String(repeating: "y", count: save * 90)
-                }
-                do {
-                    try context.save()
-                    if retry { acknowledged.formUnion((0..<Int64(save))) }
-                    acknowledged.insert(Int64(save))
-                    retry = false
-                } catch {
-                    judge(error, "saving")
-                    if !context.hasChanges { run.find("\(name): a failed save has taken the changes") }
-                    retry = true
-                }
-                do { _ = try context.count(for: NSFetchRequest<Node>(entityName: "Node")) } catch {
-                    judge(error, "counting")
-                }
-            }
-        }
-        let counts = FaultFileSystem.counts
-        FaultFileSystem.arm(FaultFileSystem.Plan())
-        // The fault is gone: what is unsaved can be saved.
-        context.performAndWait {
-            do {
-                try context.save()
-                acknowledged.formUnion(0..<12)
-            } catch { run.find("\(name): saving without faults gave \(describe(error))") }
-        }
-        try run.close(first)
-        try look(run, name, url, open, acknowledged)
-        FaultFileSystem.restore(counts)
-        return acknowledged.count
-    }
-
-    private static func look(
-        _ run: Run,
-        _ name: String,
-        _ url: URL,
-        _ open: () throws -> NSPersistentStoreCoordinator,
-        _ acknowledged: Set<Int64>
-    ) throws {
-        let stack: NSPersistentStoreCoordinator
-        do { stack = try open() } catch { return run.find("\(name): opening again gave \(describe(error))") }
-        let context = stack.context()
-        context.performAndWait {
-            do {
-                let all = try context.fetch(NSFetchRequest<Node>(entityName: "Node"))
-                let groups = Dictionary(grouping: all, by: \.serial).mapValues { $0.map(\.first).sorted() }
-                for save in acknowledged.sorted() where groups[save] != [0, 1, 2, 3] {
-                    run.find("\(name): save \(save), acknowledged, is \(groups[save].map { "\($0)" } ?? "missing")")
-                }
-            } catch { run.find("\(name): fetching afterwards gave \(describe(error))") }
-        }
-        try run.close(stack)
-        do {
-            for problem in try StoreVerifier(storeURL: url, model: StressModel.shared).problems() {
-                run.find("\(name): \(problem)")
-            }
-        } catch { run.find("\(name): checking the file gave \(describe(error))") }
     }
 }

@@ -51,6 +51,8 @@ final class InterleaveProgram {
     private(set) var calls = 0
     private(set) var branches: [String: Int] = [:]
     private let weights: [Int]
+    /// What was wrong with an object that a call was to use.
+    private var mishap: String?
 
     init(_ stack: NSPersistentStoreCoordinator, _ stream: inout SeededStream, _ isSabotaged: Bool) {
         let policies = (0..<(2 + stream.below(3))).map { _ in stream.pick(InterleaveOracle.Policy.allCases) }
@@ -94,7 +96,9 @@ final class InterleaveProgram {
         let context = contexts[place]
         return context.performAndWait {
             let trouble = take(call, place, context, &stream)
-            return trouble ?? check(place, context)
+            // What the oracle has forgotten, rolled back insertions and deleted objects among it, is no longer the context's.
+            held[place] = held[place].filter { oracle.entries[place][$0.key] != nil }
+            return trouble ?? mishap ?? check(place, context)
         }
     }
 
@@ -109,9 +113,14 @@ final class InterleaveProgram {
         let serial = 1 + Int64(stream.below(Int(lastSerial)))
         guard oracle.realise(serial, in: place) else { return nil }
         if let node = held[place][serial], !node.isFault { return (serial, node) }
-        guard let id = ids[serial], let node = try? context.existingObject(with: id) as? Node else { return nil }
-        held[place][serial] = node
-        return (serial, node)
+        do {
+            guard let id = ids[serial], let node = try context.existingObject(with: id) as? Node else { return nil }
+            held[place][serial] = node
+            return (serial, node)
+        } catch {
+            mishap = "object \(serial), which is stored, gave \(describe(error))"
+            return nil
+        }
     }
 
     private func take(
@@ -154,7 +163,6 @@ final class InterleaveProgram {
                 oracle.entries[place] = [:]
             }
         }
-        held[place] = held[place].filter { oracle.entries[place][$0.key] != nil }
         return nil
     }
 
@@ -206,14 +214,14 @@ final class InterleaveProgram {
             object: context,
             queue: nil
         ) { box.notification = $0 }
-        defer {
-            NotificationCenter.default.removeObserver(token)
-            notifications[place] = box.notification ?? notifications[place]
-        }
+        defer { NotificationCenter.default.removeObserver(token) }
         do {
             try context.save()
-            guard outcome == .saved else { return "a save succeeds, expected was \(outcome)" }
+            guard case .saved(let isChange) = outcome else { return "a save succeeds, expected was \(outcome)" }
             branches["saves", default: 0] += 1
+            guard isChange else { return nil }
+            if box.notification == nil { return "a save that changes the store posts no notification" }
+            notifications[place] = box.notification
         } catch let error as CocoaError where error.code == .managedObjectMerge {
             let conflicts = error.userInfo[NSPersistentStoreSaveConflictsErrorKey] as? [NSMergeConflict] ?? []
             let told = Set(conflicts.compactMap { ($0.sourceObject as? Node)?.serial })

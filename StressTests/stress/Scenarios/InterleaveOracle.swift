@@ -30,7 +30,8 @@ struct InterleaveOracle {
     }
 
     enum SaveOutcome: Equatable {
-        case saved
+        /// And whether that changed anything.
+        case saved(Bool)
         case refused(Set<Int64>)
         /// Nobody has promised anything for this case.
         case undefined
@@ -41,7 +42,7 @@ struct InterleaveOracle {
     /// By context.
     var entries: [[Int64: Entry]]
     let policies: [Policy]
-    /// What each context has saved last.
+    /// What each context has saved last, of those saves that changed anything.
     private(set) var lastSaves: [(updated: Set<Int64>, deleted: Set<Int64>)?]
     private var lastVersion = 0
 
@@ -109,8 +110,7 @@ struct InterleaveOracle {
         }
         if !conflicts.isEmpty, policies[context] == .error { return .refused(conflicts) }
         for serial in conflicts { resolve(serial, context) }
-        write(context)
-        return .saved
+        return .saved(write(context))
     }
 
     private mutating func resolve(_ serial: Int64, _ context: Int) {
@@ -141,7 +141,7 @@ struct InterleaveOracle {
         entries[context][serial] = entry
     }
 
-    private mutating func write(_ context: Int) {
+    private mutating func write(_ context: Int) -> Bool {
         var (updated, deleted): (Set<Int64>, Set<Int64>) = ([], [])
         for (serial, entry) in entries[context] {
             if entry.isDeleted {
@@ -156,7 +156,9 @@ struct InterleaveOracle {
                 updated.insert(serial)
             }
         }
-        if !updated.isEmpty || !deleted.isEmpty { lastSaves[context] = (updated, deleted) }
+        guard !updated.isEmpty || !deleted.isEmpty else { return false }
+        lastSaves[context] = (updated, deleted)
+        return true
     }
 
     /// Merges the last save of one context into another.

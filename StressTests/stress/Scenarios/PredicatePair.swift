@@ -22,6 +22,67 @@ struct PredicatePair {
             if !isMutated { run.find("input \(number): “\(text)” was refused: \(describe(error))") }
             return run.count("predicates-refused")
         }
+        try compare(number, predicate, text, &stream)
+    }
+
+    /// Makes a comparison with an argument of any type, and compares the answers.
+    func compareArgument(_ number: Int, _ stream: inout SeededStream) throws {
+        let key = stream.pick([
+            "serial", "first", "label", "parent", "parent.label", "children", "marks.serial", "SELF",
+        ])
+        let comparison = stream.pick([
+            "==", "!=", "<", ">=", "IN", "CONTAINS", "BEGINSWITH", "LIKE", "BETWEEN", "MATCHES",
+        ])
+        let arguments: [Any?] = [
+            3, -7.5, Double.nan, Double.infinity, UInt64.max, true, "a", "[a-", "", Date(timeIntervalSince1970: 5),
+            Data([0, 255]), [1, 2, 3], ["a", nil] as [String?], [] as [Int], NSNull(), nil, UUID(),
+            Decimal(string: "1e90"),
+            URL(string: "x-coredata://a/Node/p1"), ["k": 1], Set([1, 2]), NSSet(array: ["a", 2]), Character("x"),
+            (1...3),
+        ]
+        let argument = stream.pick(arguments)
+        let text = "\(key) \(comparison) %@"
+        let described = "\(text) with \(argument.map { "\($0) of \(type(of: $0))" } ?? "nil")"
+        let predicate: NSPredicate
+        do {
+            predicate = try NSPredicate(validating: text, arguments: [argument])
+        } catch { return run.count("predicates-refused") }
+        try compare(number, predicate, described, &stream)
+    }
+
+    /// Sorts both by keys that may not exist, and compares the orders.
+    func compareOrder(_ number: Int, _ stream: inout SeededStream) {
+        var key = stream.pick([
+            "first", "label", "parent.first", "parent.parent.label", "children.@count", "marks", "second",
+        ])
+        if stream.chance(0.5) { key = Hostile.mutated(key, &stream) }
+        let request = NSFetchRequest<Node>(entityName: "Node")
+        request.sortDescriptors = [
+            NSSortDescriptor(key: key, ascending: stream.chance(0.5)), NSSortDescriptor(key: "serial", ascending: true),
+        ]
+        request.fetchLimit = stream.below(50) - 5
+        request.fetchOffset = stream.below(10) - 2
+        let answers = [stored, remembered].map { context in
+            context.performAndWait { () -> [Int64]? in
+                do { return try context.fetch(request).map(\.serial) } catch is CocoaError { return nil } catch {
+                    run.find("input \(number): an order by “\(key)” gave \(describe(error))")
+                    return nil
+                }
+            }
+        }
+        run.count(answers[0] == nil ? "orders-refused" : "orders-answered")
+        if answers[0] != answers[1] {
+            run.find("input \(number): stores disagree about the order by “\(key)”: \(answers.map { $0 ?? [-1] })")
+        }
+    }
+
+    /// Compares the answers to a predicate, and to others that mean the same.
+    private func compare(
+        _ number: Int,
+        _ predicate: NSPredicate,
+        _ text: String,
+        _ stream: inout SeededStream
+    ) throws {
         guard let answer = answer(predicate, stored, number, text) else {
             // What one refuses the other one does as well.
             if self.answer(predicate, remembered, number, text) != nil {

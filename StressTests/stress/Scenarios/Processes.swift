@@ -2,7 +2,8 @@ import CoreData
 
 /// Several processes move money on one file; some are killed and started again.
 ///
-/// Nothing that was acknowledged is lost.
+/// Nothing that was acknowledged is lost, and the history tells each transfer once, in order, to one who follows it, forgets what
+/// it has read and is started again itself.
 enum Processes: Scenario {
     static let name = "processes"
     static let summary = "several processes move money on one file, some get killed: nothing acknowledged is lost"
@@ -10,13 +11,14 @@ enum Processes: Scenario {
     static let work = (figure: "transfers", floor: 50)
     static let processes = Knob("processes", 3, "processes at a time")
     static let knobs = [processes]
-    static let sabotages = [Sabotage("overwrite", "holds")]
+    static let sabotages = [Sabotage("overwrite", "holds"), Sabotage("old-token", "after number")]
 
     static let accounts = 12
 
     static func run(_ run: Run) throws {
-        let stack = try run.open()
+        let stack = try run.open([NSPersistentHistoryTrackingKey: true])
         try Bank.open(stack, accounts)
+        var follower = try HistoryFollower(run)
         var stream = run.stream(0)
         var life = 0
         var ledgers: [String] = []
@@ -38,6 +40,9 @@ enum Processes: Scenario {
             let total = try Bank.total(context)
             run.count("reads")
             if total != Bank.opening * Int64(accounts) { run.find("the total is \(total) while others write") }
+            try follower.follow()
+            if stream.chance(0.1) { try follower.restart() }
+            if stream.chance(0.1) { try follower.purge() }
             usleep(50_000)
             guard stream.chance(0.05), run.end - .now > .seconds(1) else { continue }
             let victim = stream.below(children.count)
@@ -52,17 +57,24 @@ enum Processes: Scenario {
             if status != 0 { run.find("a process ended with \(status)") }
         }
         run.watchdog.leave(0)
-        try settle(run, stack, ledgers)
+        try follower.follow()
+        try settle(run, stack, ledgers, &follower)
+        try follower.close()
         try run.close(stack)
         try run.audit()
     }
 
     /// Each balance is what was acknowledged, give or take the one transfer of each killed process that is in doubt.
-    private static func settle(_ run: Run, _ stack: NSPersistentStoreCoordinator, _ ledgers: [String]) throws {
+    private static func settle(
+        _ run: Run,
+        _ stack: NSPersistentStoreCoordinator,
+        _ ledgers: [String],
+        _ follower: inout HistoryFollower
+    ) throws {
         var moved = Array(repeating: Int64(0), count: accounts)
         var doubts: [(from: Int, to: Int, amount: Int64)] = []
-        for path in ledgers {
-            let log = Ledger(reading: path)
+        let logs = ledgers.map { (path: $0, log: Ledger(reading: $0)) }
+        for (_, log) in logs {
             run.count("transfers", log.acknowledged.count)
             for number in log.acknowledged {
                 let transfer = ProcessesChild.transfer(number)
@@ -75,6 +87,17 @@ enum Processes: Scenario {
             }
         }
         run.count("in-doubt", doubts.count)
+        run.count("followed", follower.transfers.count)
+        for (path, log) in logs {
+            let name = URL(fileURLWithPath: path).lastPathComponent
+            for number in log.acknowledged where !follower.transfers.contains(number) {
+                run.find("the history does not tell of transfer \(number), acknowledged in \(name)")
+            }
+        }
+        let begun = logs.reduce(into: Set<Int64>()) { $0.formUnion($1.log.begun) }
+        for number in follower.transfers where !begun.contains(number) {
+            run.find("the history tells of transfer \(number), which nobody has made")
+        }
         let context = stack.context()
         context.stalenessInterval = 0
         var shown = Array(repeating: Int64(0), count: accounts)
@@ -83,6 +106,7 @@ enum Processes: Scenario {
                 shown[Int(account.number)] = account.balance - Bank.opening
             }
         }
+        if follower.moved != shown { run.find("the history comes to \(follower.moved), the accounts to \(shown)") }
         // Some choice among those in doubt explains what is there.
         for choice in 0..<(1 << min(doubts.count, 16)) {
             var wanted = moved
@@ -119,13 +143,20 @@ enum ProcessesChild {
         var stream = SeededStream(seed: seed, stream: 0)
         let ledger = try Ledger.Writer(arguments[1])
         let coordinator = NSPersistentStoreCoordinator(managedObjectModel: StressModel.shared)
-        try coordinator.addPersistentStore(type: .sqlite, at: URL(fileURLWithPath: arguments[0]))
+        try coordinator.addPersistentStore(
+            type: .sqlite,
+            configuration: nil,
+            at: URL(fileURLWithPath: arguments[0]),
+            options: [NSPersistentHistoryTrackingKey: true]
+        )
         let context = coordinator.context(arguments[4] == "overwrite" ? .overwrite : .error)
         let ids = try Bank.accountIDs(context)
         while ContinuousClock.now < end {
             let number = Int64(stream.next() >> 16)
             let (from, to, amount) = transfer(number)
             ledger.note("i", number)
+            // The history keeps it with what the save changes.
+            context.performAndWait { context.transactionAuthor = "\(number)" }
             do {
                 try Bank.move(amount, ids[from], ids[to], context)
                 ledger.note("a", number)

@@ -1,0 +1,88 @@
+import CoreData
+
+/// Follows the history of a file that other processes write, and adds up what it tells.
+///
+/// Each transaction has to come once and in the order of the numbers, without a gap, whatever happens to the follower.
+struct HistoryFollower {
+    /// What the transfers told so far come to, by account.
+    private(set) var moved = Array(repeating: Int64(0), count: Processes.accounts)
+    /// The transfers told so far, which name themselves as authors.
+    private(set) var transfers: Set<Int64> = []
+    private let run: Run
+    private var stack: NSPersistentStoreCoordinator
+    private var context: NSManagedObjectContext
+    private var token: NSPersistentHistoryToken?
+    /// The number of the last transaction told.
+    private var last: Int64 = 0
+    /// What a sabotage goes back to.
+    private var oldToken: NSPersistentHistoryToken?
+
+    /// Opens the run's store.
+    init(_ run: Run) throws {
+        self.run = run
+        stack = try run.open([NSPersistentHistoryTrackingKey: true])
+        context = stack.context()
+    }
+
+    /// Reads what has come since the last time.
+    mutating func follow() throws {
+        let told = try context.performAndWait {
+            let result = try context.execute(NSPersistentHistoryChangeRequest.fetchHistory(after: token))
+            let transactions = (result as? NSPersistentHistoryResult)?.result as? [NSPersistentHistoryTransaction] ?? []
+            return transactions.map { transaction in
+                context.mergeChanges(fromContextDidSave: transaction.objectIDNotification())
+                return Told(
+                    number: transaction.transactionNumber,
+                    token: transaction.token,
+                    transfer: transaction.author.flatMap { Int64($0) },
+                    accounts: Set((transaction.changes ?? []).map(\.changedObjectID)).count
+                )
+            }
+        }
+        for one in told { take(one) }
+        run.count("transactions", told.count)
+    }
+
+    /// What is of interest of a transaction.
+    private struct Told {
+        let number: Int64
+        let token: NSPersistentHistoryToken
+        let transfer: Int64?
+        let accounts: Int
+    }
+
+    private mutating func take(_ one: Told) {
+        if one.number != last + 1 { run.find("the history tells of number \(one.number) after number \(last)") }
+        last = one.number
+        oldToken = token
+        token = one.token
+        guard let transfer = one.transfer else { return }
+        if !transfers.insert(transfer).inserted { run.find("the history tells of transfer \(transfer) again") }
+        if one.accounts != 2 { run.find("transfer \(transfer) has changed \(one.accounts) accounts in the history") }
+        let (from, to, amount) = ProcessesChild.transfer(transfer)
+        moved[from] -= amount
+        moved[to] += amount
+    }
+
+    /// Ends, and begins again with nothing but the token, as another process would.
+    mutating func restart() throws {
+        if run.isSabotaged("old-token") { token = oldToken }
+        if let held = token {
+            token = try JSONDecoder().decode(NSPersistentHistoryToken.self, from: JSONEncoder().encode(held))
+        }
+        try close()
+        stack = try run.open([NSPersistentHistoryTrackingKey: true])
+        context = stack.context()
+        run.count("follower-restarts")
+    }
+
+    /// Removes what it has read.
+    mutating func purge() throws {
+        guard let token, !run.isSabotaged("old-token") else { return }
+        let request = NSPersistentHistoryChangeRequest.deleteHistory(before: token)
+        try context.performAndWait { _ = try context.execute(request) }
+        run.count("purges")
+    }
+
+    func close() throws { try run.close(stack) }
+}
