@@ -1,15 +1,16 @@
 import CStrataSQLite
 import CoreData
 
-/// Small saves beside readers that never rest: how long each takes, and that none takes out of all proportion.
+/// Small saves beside readers: how long each takes, and that none takes out of all proportion.
 enum Mixed: Scenario {
     static let name = "mixed"
     static let summary = "small saves beside readers: the slowest in a hundred takes less than 20 times the usual"
     static let work = (figure: "saves", floor: 200)
     static let readers = Knob("readers", 4, "readers beside the one that saves")
-    static let rows = Knob("mixed-rows", 2_000, "the rows that are read and written")
+    static let rows = Knob("mixed-rows", 500, "the rows that are read and written")
+    static let rest = Knob("rest", 5, "milliseconds that a reader rests between two reads; 0 keeps all cores busy")
     static let limit = Knob("cliff", 20, "how many times the usual time of a save the slowest in a hundred may take")
-    static let knobs = [readers, rows, limit]
+    static let knobs = [readers, rows, rest, limit]
     static let sabotages = [Sabotage("stall", "a cliff")]
 
     static func run(_ run: Run) throws {
@@ -103,6 +104,9 @@ enum Mixed: Scenario {
                 }
             }
             worker.tally.count("reads")
+            let rest = worker.run.knob(rest)
+            // Never in step with the others.
+            if rest > 0 { usleep(UInt32(500 * rest + worker.stream.below(1_000 * rest))) }
         }
     }
 

@@ -86,7 +86,7 @@ final class BatchProgram: SteppedProgram {
         let started = script.count
         let faults = ["batch.began", "batch.row", "batch.written"]
         fault = stream.chance(0.2) ? stream.pick(faults) : nil
-        let trouble = try take(stream.below(12), place, &stream)
+        let trouble = try take(stream.below(16), place, &stream)
         if script.count == started { note("nothing") }
         script[started] = "context \(place): " + script[started]
         if let trouble { return trouble }
@@ -100,10 +100,10 @@ final class BatchProgram: SteppedProgram {
         case 2, 3, 4: return try update(place, &stream)
         case 5: return try delete(place, &stream)
         case 6: return try deleteCrates(place, &stream)
-        case 7: return try load(place, &stream)
-        case 8: change(place, &stream)
-        case 9: return try save(place)
-        case 10: merge(place)
+        case 7, 8: return try load(place, &stream)
+        case 9, 10: change(place, &stream)
+        case 11, 12: return try save(place)
+        case 13, 14: merge(place)
         default: return try lookAtGhost(&stream)
         }
         return nil
