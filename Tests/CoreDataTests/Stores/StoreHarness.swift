@@ -42,13 +42,14 @@ struct StoreHarness {
         _ model: NSManagedObjectModel,
         at url: URL? = nil,
         in folder: StoreFolder? = nil,
+        type: NSPersistentStore.StoreType = .sqlite,
         options: [AnyHashable: Any]? = nil
     ) throws {
         let folder = try folder ?? StoreFolder()
         self.folder = folder
         self.url = url ?? folder.file()
         coordinator = NSPersistentStoreCoordinator(managedObjectModel: model)
-        let added = try coordinator.addPersistentStore(type: .sqlite, at: self.url, options: options)
+        let added = try coordinator.addPersistentStore(type: type, at: self.url, options: options)
         store = try #require(added as? any RowStore)
     }
 
