@@ -6,9 +6,11 @@ import Synchronization
 ///
 /// Gone when it is removed from its coordinator. Any thread may use it.
 final class InMemoryStore: NSPersistentStore, InMemoryRows, @unchecked Sendable {
-    // @unchecked Sendable: all state of its own is in `contents` behind its mutex.
+    // @unchecked Sendable: all state of its own is behind mutexes.
 
     private let contents = Mutex(InMemoryContents(model: nil))
+    /// Held by whoever writes. Says whether another store has taken this one's place.
+    private let isRetired = Mutex(false)
 
     override var type: String { NSInMemoryStoreType }
 
@@ -18,7 +20,7 @@ final class InMemoryStore: NSPersistentStore, InMemoryRows, @unchecked Sendable 
         metadata = [
             NSStoreTypeKey: NSInMemoryStoreType,
             NSStoreUUIDKey: identifier ?? "",
-            NSStoreModelVersionHashesKey: model.entityVersionHashesByName,
+            NSStoreModelVersionHashesKey: model.versionHashes(forConfigurationName: configurationName) ?? [:],
             NSStoreModelVersionIdentifiersKey: model.versionIdentifiers.compactMap { $0 as? String }.sorted(),
         ]
     }
@@ -43,7 +45,7 @@ final class InMemoryStore: NSPersistentStore, InMemoryRows, @unchecked Sendable 
     }
 
     func save(_ changes: StoreChanges, didCommit: (StoreSaveResult) -> Void) throws -> [StoreConflict] {
-        contents.withLock { contents in
+        try writing { contents in
             // The new contents are made beside the old ones, so a refused save leaves nothing behind.
             var next = contents
             let conflicts = next.findVersionConflicts(changes)
@@ -61,12 +63,27 @@ final class InMemoryStore: NSPersistentStore, InMemoryRows, @unchecked Sendable 
     func execute(_ batch: Batch, didCommit: (BatchChanges) -> Void) throws {
         // Handlers are called before the contents are locked.
         let given = try InMemoryBatch.givenRows(of: batch)
-        try contents.withLock { contents in
+        try writing { contents in
             // As in a save: what is refused leaves nothing behind.
             var work = InMemoryBatch(batch, contents)
             try work.run(given)
             didCommit(work.changes)
             contents = work.contents
+        }
+    }
+
+    func retire(_ body: () throws -> Void) throws {
+        try isRetired.withLock { isRetired in
+            // Readers, as `body` is one, do not wait for this.
+            try body()
+            isRetired = true
+        }
+    }
+
+    private func writing<R>(_ body: (inout InMemoryContents) throws -> sending R) throws -> sending R {
+        try isRetired.withLock { isRetired in
+            if isRetired { throw closedError }
+            return try contents.withLock { try body(&$0) }
         }
     }
 

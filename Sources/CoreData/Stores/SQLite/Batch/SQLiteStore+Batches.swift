@@ -25,6 +25,7 @@ extension SQLiteStore {
     ) throws {
         try SQLiteBoundary.run(.saving, url) {
             let lease = try file.pool.writer(cancellation: cancellation)
+            try requireInUse()
             let transaction = BatchTransaction(batch, file, lease.connection)
             do {
                 try transaction.run()
