@@ -80,7 +80,23 @@ extension Stack {
     }
 
     /// Puts a view in the place of the tags' table that gives rows without end, or searches without end and gives none.
-    func makeTagsEndless(givingRows: Bool) throws {
+    ///
+    /// - Parameters:
+    ///   - givingRows: Whether rows are found.
+    ///   - searching: Is signalled once SQLite has looked at many rows; for a pool of one reader.
+    /// - Throws: Errors of SQLite.
+    func makeTagsEndless(givingRows: Bool, whileSearching searching: DispatchSemaphore? = nil) throws {
+        if let searching {
+            try pool.read { connection in
+                try connection.register(
+                    ScalarFunction("tell_of_search", argumentCount: 1) { call in
+                        searching.signal()
+                        call.return(call[0].int64)
+                    }
+                )
+            }
+        }
+        let telling = searching == nil ? "" : "x = 5000 AND tell_of_search(x) = 0 OR "
         try pool.write { connection in
             try connection.execute(
                 """
@@ -88,7 +104,7 @@ extension Stack {
                 CREATE VIEW ZTAG AS
                 WITH RECURSIVE counter(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM counter)
                 SELECT x AS Z_PK, \(try tagNumber(connection)) AS Z_ENT, 1 AS Z_OPT, 'tag ' || x AS ZTITLE
-                FROM counter WHERE x > \(givingRows ? 0 : -1) AND (1 = \(givingRows ? 1 : 0) OR x < 0);
+                FROM counter WHERE x > \(givingRows ? 0 : -1) AND (\(telling)1 = \(givingRows ? 1 : 0) OR x < 0);
                 """
             )
         }

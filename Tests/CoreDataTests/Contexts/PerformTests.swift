@@ -167,6 +167,36 @@ struct PerformTests {
         await #expect(throws: Expected.self) { try await coordinator.perform { throw Expected() } }
     }
 
+    @Test func `CS-19 the coordinator's blocks run one at a time, each thread's in its order`() async {
+        let coordinator = stack.coordinator
+        let inside = Shared((now: 0, most: 0))
+        let order = Shared<[[Int]]>(Array(repeating: [], count: 4))
+        await withTaskGroup(of: Void.self) { group in
+            for thread in 0..<4 {
+                group.addTask {
+                    for index in 0..<100 {
+                        let block: @Sendable () -> Void = {
+                            inside.update { $0 = ($0.now + 1, max($0.most, $0.now + 1)) }
+                            order.update { $0[thread].append(index) }
+                            inside.update { $0.now -= 1 }
+                        }
+                        if index % 3 == 0 {
+                            coordinator.performAndWait(block)
+                        } else {
+                            _ = await coordinator.perform {
+                                block()
+                                return index
+                            }
+                        }
+                    }
+                }
+            }
+        }
+        coordinator.performAndWait {}
+        #expect(inside.current.most == 1)
+        #expect(order.current.allSatisfy { $0 == Array(0..<100) })
+    }
+
     @Test func `CS-22 the name is nil by default and stored as set, from any thread`() async {
         let context = NSManagedObjectContext(.privateQueue)
         #expect(context.name == nil)

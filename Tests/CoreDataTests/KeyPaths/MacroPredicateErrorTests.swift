@@ -69,7 +69,7 @@ struct MacroPredicateErrorTests {
         let request = NSFetchRequest<Venue>(entityName: "Venue")
         request.predicate = try NSPredicate(translating: #Predicate<Venue> { $0.photos[0].title == "a" })
         context.performAndWait {
-            #expect(throws: (any Error).self) { try context.fetch(request) }
+            _ = #expect(throws: (any Error).self) { try context.fetch(request) }
         }
     }
 }

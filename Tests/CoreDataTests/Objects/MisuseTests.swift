@@ -256,6 +256,11 @@ struct MisuseTests {
     func `what may be read outside of the scope`() throws {
         let stack = try Stack(.memory)
         let context = stack.context("mine")
+        let child = context.child("child")
+        #expect(child.parent === context && context.parent == nil)
+        #expect(child.persistentStoreCoordinator === stack.coordinator)
+        #expect(child.concurrencyType == .privateQueueConcurrencyType)
+        #expect(child.name == "child")
         let city = context.performAndWait { City(context: context) }
         let (id, entity, owner) = (city.objectID, city.entity, city.managedObjectContext)
         #expect(id.isTemporaryID)

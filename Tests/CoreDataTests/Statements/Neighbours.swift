@@ -1,5 +1,6 @@
 import CoreData
 import Dispatch
+import Foundation
 import Synchronization
 import TestSupport
 
@@ -14,6 +15,9 @@ final class Neighbours: Sendable {
     private let isOver = Atomic(false)
     private let group = DispatchGroup()
     private let failures = Shared<[String]>([])
+    /// How often each of them has done its work, under the condition.
+    nonisolated(unsafe) private var rounds = [0, 0, 0]
+    private let roundEnded = NSCondition()
 
     init(_ stack: Stack, cities: [NSManagedObjectID] = [], venues: [NSManagedObjectID] = []) {
         (self.stack, self.cities, self.venues) = (stack, cities, venues)
@@ -21,10 +25,12 @@ final class Neighbours: Sendable {
 
     /// Runs `body` among neighbours, who have stopped when this returns.
     ///
+    /// Each has done its work once before the body begins, and again while it ran.
+    ///
     /// - Returns: What the body returns.
     /// - Throws: What the body throws, or what went wrong with the neighbours.
     func around<T>(_ body: () throws -> T) throws -> T {
-        for work in [changeRows, comeAndGo, follow] {
+        for (number, work) in [changeRows, comeAndGo, follow].enumerated() {
             let context = stack.context("neighbour")
             context.mergePolicy = NSMergePolicy.mergeByPropertyObjectTrump
             group.enter()
@@ -35,18 +41,38 @@ final class Neighbours: Sendable {
                         try context.performAndWait { try work(context) }
                     } catch {
                         failures.update { $0.append("\(error)") }
-                        return
                     }
+                    roundEnded.withLock {
+                        rounds[number] += 1
+                        roundEnded.broadcast()
+                    }
+                    if !failures.current.isEmpty { return }
                 }
             }.start()
         }
-        defer {
-            isOver.store(true, ordering: .relaxed)
-            group.wait()
+        let result = Result {
+            try awaitRounds(after: [0, 0, 0])
+            let before = roundEnded.withLock { rounds }
+            let result = try body()
+            try awaitRounds(after: before)
+            return result
         }
-        let result = try body()
+        isOver.store(true, ordering: .relaxed)
+        group.wait()
         guard failures.current.isEmpty else { throw Trouble(what: failures.current) }
-        return result
+        return try result.get()
+    }
+
+    /// Waits until each neighbour has done its work more often than it had; at most a minute.
+    private func awaitRounds(after before: [Int]) throws {
+        let deadline = Date(timeIntervalSinceNow: 60)
+        let ended = roundEnded.withLock {
+            while !zip(rounds, before).allSatisfy(>), failures.current.isEmpty {
+                guard roundEnded.wait(until: deadline) else { return false }
+            }
+            return true
+        }
+        guard ended else { throw Trouble(what: ["a neighbour stands still"]) }
     }
 
     private struct Trouble: Error {

@@ -43,7 +43,36 @@ struct StoreStatementTests {
         }
     }
 
-    @Test func `CS-213 several contexts read at once while one writes, as many as the pool's option says`() throws {
+    @Test(.timeLimit(.minutes(1)))
+    func `CS-213 contexts read at once, and one saves meanwhile`() async throws {
+        let stack = try Stack(.sqlite, model: GuideModel.make())
+        try stack.makeTagsEndless(givingRows: true)
+        // Two fetches that never end are inside SQLite, both, while a third context saves and a fourth reads.
+        let (readers, reader) = AsyncStream<Int>.makeStream()
+        let tasks = (0..<2).map { number in
+            let context = stack.context("reader \(number)")
+            return Task {
+                try await context.fetch(allTags()) { progress in
+                    if progress.expectedRows == nil || progress.completedRows > 0 { reader.yield(number) }
+                } _: {
+                    $0.count
+                }
+            }
+        }
+        var reading: Set<Int> = []
+        for await number in readers {
+            reading.insert(number)
+            if reading.count == 2 { break }
+        }
+        let cityID = try stack.storeCity("Porto")
+        #expect(try stack.read(cityID, City.self) { $0.name } == "Porto")
+        for task in tasks {
+            task.cancel()
+            await #expect(throws: CancellationError.self) { try await task.value }
+        }
+    }
+
+    @Test func `CS-213 as many readers as the pool's option says and a writer are inside SQLite at once`() throws {
         let stack = try Stack(
             .sqlite,
             model: GuideModel.make(),
