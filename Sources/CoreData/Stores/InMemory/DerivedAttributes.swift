@@ -42,12 +42,14 @@ final class DerivedAttributes: Sendable {
     /// The derived attributes of a model; `nil` if it has none.
     init?(_ model: FrozenModel?) {
         guard let model, model.layouts.contains(where: \.hasDerivedSlots) else { return nil }
-        attributes = [[]] + model.layouts.map { layout in
-            layout.slots.compactMap { slot in
-                guard let derived = slot.property as? NSDerivedAttributeDescription else { return nil }
-                return Attribute(slot: slot, source: Self.source(derived, layout))
+        attributes =
+            [[]]
+            + model.layouts.map { layout in
+                layout.slots.compactMap { slot in
+                    guard let derived = slot.property as? NSDerivedAttributeDescription else { return nil }
+                    return Attribute(slot: slot, source: Self.source(derived, layout))
+                }
             }
-        }
         var builder = Builder(model)
         for (layout, attributes) in zip(model.layouts, attributes.dropFirst()) {
             for attribute in attributes { builder.add(attribute, layout) }

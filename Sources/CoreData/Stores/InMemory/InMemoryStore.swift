@@ -9,7 +9,9 @@ final class InMemoryStore: NSPersistentStore, InMemoryRows, @unchecked Sendable 
     // @unchecked Sendable: all state of its own is behind mutexes.
 
     private let contents = Mutex(InMemoryContents(model: nil))
-    /// Held by whoever writes. Says whether another store has taken this one's place.
+    /// Whether another store has taken this one's place.
+    ///
+    /// Held by whoever writes.
     private let isRetired = Mutex(false)
 
     override var type: String { NSInMemoryStoreType }

@@ -55,7 +55,8 @@ extension RowQueries {
 
     // MARK: - Values
 
-    private func value(_ column: SelectedColumn, _ statement: borrowing Statement, _ store: Int) throws -> FetchedValue {
+    private func value(_ column: SelectedColumn, _ statement: borrowing Statement, _ store: Int) throws -> FetchedValue
+    {
         switch column {
         case .value(let position, let type): return .plain(PredicateValue(statement[position], type))
         case .tagged(let position):

@@ -109,7 +109,9 @@ extension SQLiteStore {
         try SQLiteBoundary.run(.reading, source) {
             try withFile(source, sourceOptions, access: .readOnly) { from in
                 _ = try from.pool.read { try metadata($0, source) }
-                try SQLiteBoundary.run(.replacing, destination) { try overwrite(destination, destinationOptions, with: from) }
+                try SQLiteBoundary.run(.replacing, destination) {
+                    try overwrite(destination, destinationOptions, with: from)
+                }
             }
         }
         let files = FileManager.default
