@@ -77,7 +77,11 @@ struct StoreHarness {
     @discardableResult
     func save(_ changes: StoreChanges, sourceLocation: SourceLocation = #_sourceLocation) throws -> StoreSaveResult {
         var result: StoreSaveResult?
-        let conflicts = try store.save(changes) { result = $0 }
+        let conflicts = try store.save(changes) {
+            // A store in memory holds the very rows that it was given.
+            if store is InMemoryStore { changes.settle($0) }
+            result = $0
+        }
         #expect(conflicts.isEmpty, sourceLocation: sourceLocation)
         return try #require(result, "didCommit was not called", sourceLocation: sourceLocation)
     }

@@ -142,9 +142,8 @@ extension Row {
         case (.int, .double(let number)), (.int, .date(let number)):
             guard let whole = Int64(exactly: number.rounded(.towardZero)) else { return setNull(slot) }
             setInt(whole, slot)
-        case (.double, _):
-            guard let number = value.doubleValue else { return setNull(slot) }
-            setDouble(number, slot)
+        case (.double, .int(let number)): setDouble(Double(number), slot)
+        case (.double, .double(let number)), (.double, .date(let number)): setDouble(number, slot)
         case (.decimal, .int(let number)): setDecimal(Decimal(number), slot)
         case (.decimal, .double(let number)):
             guard let decimal = StoredDecimal.decimal(number) else { return setNull(slot) }
