@@ -1,12 +1,17 @@
 import Foundation
 
-/// What a file URL leads to: equal for URLs that are written in different ways, and for links to one file.
+/// What a URL leads to: equal for file URLs that are written in different ways, and for links to one file.
 struct FilePlace: Equatable {
     private let path: String
     /// The file's device and number; `nil` if there is none.
     private let file: [UInt64]?
 
     init(_ url: URL) {
+        guard url.isFileURL else {
+            // A store of one's own may lie anywhere.
+            (path, file) = (url.absoluteString, nil)
+            return
+        }
         let absolute = url.absoluteURL.standardizedFileURL
         // The file itself may not be there yet, or be a link that leads nowhere.
         let folder = absolute.deletingLastPathComponent().resolvingSymlinksInPath()
