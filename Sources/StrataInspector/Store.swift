@@ -15,7 +15,7 @@ struct Store {
         let coordinator = NSPersistentStoreCoordinator(managedObjectModel: model)
         _ = try coordinator.addPersistentStore(
             type: .sqlite,
-            configuration: nil,
+            configuration: model.configuration(ofStoreMetadata: metadata),
             at: url,
             options: [NSReadOnlyPersistentStoreOption: true]
         )
@@ -51,12 +51,11 @@ struct Store {
                 at: storeURL,
                 options: [NSReadOnlyPersistentStoreOption: true]
             )
-        } catch {
+        } catch let error as CocoaError where error.code == .migrationMissingSourceModel {
             throw CocoaError(
-                .fileReadCorruptFile,
+                error.code,
                 userInfo: [
-                    NSLocalizedDescriptionKey:
-                        "The store has no usable model in it (\(error.localizedDescription)). Name one with --model.",
+                    NSLocalizedDescriptionKey: "\(error.localizedDescription) Name one with --model.",
                     NSUnderlyingErrorKey: error,
                 ]
             )

@@ -8,7 +8,10 @@ extension NSManagedObjectContext {
         assertCurrent(#function)
         guard !isProcessing else { return }
         isProcessing = true
-        if propagatesDeletesAtEndOfEvent { propagateDeletes() }
+        if propagatesDeletesAtEndOfEvent {
+            // A save tries again, and can throw.
+            do { try propagateDeletes() } catch { coordinator?.report(error, "applying delete rules") }
+        }
         closeUndoStep()
         let event = observers.takeEvent(eventList)
         let sets = takeEvent()
@@ -22,10 +25,13 @@ extension NSManagedObjectContext {
     // MARK: - Delete rules
 
     /// Applies the delete rules of every object deleted since the last time; cascades included.
-    final func propagateDeletes() {
+    ///
+    /// Throws: What kept relationships from being read. The rules of those objects are still to be applied.
+    final func propagateDeletes() throws {
         // An event of a context with many unsaved changes costs no more for them.
         guard hasFreshDeletions else { return }
-        defer { hasFreshDeletions = false }
+        hasFreshDeletions = false
+        var failure: (any Error)?
         var index = 0
         // Cascades append to the list while it is walked.
         while index < changedList.count {
@@ -35,16 +41,24 @@ extension NSManagedObjectContext {
                 continue
             }
             object.flags.insert(.deletePropagated)
-            propagateDelete(of: object)
+            do {
+                try propagateDelete(of: object)
+            } catch {
+                object.flags.remove(.deletePropagated)
+                failure = failure ?? error
+            }
         }
+        guard let failure else { return }
+        hasFreshDeletions = true
+        throw failure
     }
 
-    private func propagateDelete(of object: NSManagedObject) {
-        if object.isFault { object.fireFault() }
+    private func propagateDelete(of object: NSManagedObject) throws {
+        try readFault(object)
         guard !object.flags.contains(.inaccessible) else { return }
         for slot in object.layout.referenceSlots {
             guard let relationship = slot.relationship, let destination = object.toOne(slot) else { continue }
-            apply(relationship, of: object, to: destination)
+            try apply(relationship, of: object, to: destination)
         }
         for slot in object.layout.toMany {
             let rule = slot.relationship.deleteRule
@@ -53,20 +67,34 @@ extension NSManagedObjectContext {
                 rule == .cascadeDeleteRule
                     || (rule == .nullifyDeleteRule && slot.relationship.inverseRelationship != nil)
             else { continue }
-            for member in object.members(slot) { apply(slot.relationship, of: object, to: member) }
+            for member in objects(for: try object.readMembers(slot), near: object) {
+                try apply(slot.relationship, of: object, to: member)
+            }
         }
+    }
+
+    /// Fires a fault, for those who can throw.
+    private func readFault(_ object: NSManagedObject) throws {
+        guard object.isFault else { return }
+        object.fireFault()
+        // What could not be read stays a fault; ask once more, for the error.
+        guard object.isFault else { return }
+        _ = try newestRow(ofFault: object)
+        object.fireFault()
     }
 
     private func apply(
         _ relationship: NSRelationshipDescription,
         of object: NSManagedObject,
         to destination: NSManagedObject
-    ) {
+    ) throws {
         guard !destination.flags.contains(.deleted) else { return }
         switch relationship.deleteRule {
         case .cascadeDeleteRule: delete(destination)
         case .nullifyDeleteRule:
             guard let inverse = relationship.inverseRelationship else { return }
+            // Whether its side shows the deleted object only its row can tell.
+            if !inverse.isToMany { try readFault(destination) }
             destination.dropInverse(inverse, object)
         default: break
         }

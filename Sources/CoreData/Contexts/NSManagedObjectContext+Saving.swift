@@ -63,7 +63,7 @@ extension NSManagedObjectContext {
 
     /// Sends `willSave()` to every changed object, and again to those that changed in it, until nothing changes.
     private func sendWillSave() throws {
-        if !propagatesDeletesAtEndOfEvent { propagateDeletes() }
+        try propagateDeletes()
         var round = changedList
         var rounds = 0
         while !round.isEmpty {
@@ -82,10 +82,11 @@ extension NSManagedObjectContext {
                 )
             }
             for object in round where object.flags.isDisjoint(with: [.gone, .detached]) { object.willSave() }
-            if !propagatesDeletesAtEndOfEvent { propagateDeletes() }
+            if !propagatesDeletesAtEndOfEvent { try propagateDeletes() }
             round = eventList
             processPendingChanges()
         }
+        try propagateDeletes()
         compactChanges()
     }
 

@@ -47,14 +47,16 @@ public let NSStoreModelVersionHashesKey = "NSStoreModelVersionHashes"
 public let NSStoreModelVersionIdentifiersKey = "NSStoreModelVersionIdentifiers"
 /// Metadata: a checksum over the version hashes.
 public let NSPersistentStoreModelVersionChecksumKey = "NSStoreModelVersionChecksumKey"
-/// Metadata: the oldest system that can read the store.
+/// Metadata: the oldest system that can read the store, which stores of Apple's framework tell.
+///
+/// It is kept where it is; stores made here do not have it.
 public let NSPersistentStoreOSCompatibility = "NSPersistentStoreOSCompatibility"
 
 /// User info: the stores that were added.
 public let NSAddedPersistentStoresKey = "added"
 /// User info: the stores that were removed.
 public let NSRemovedPersistentStoresKey = "removed"
-/// User info: the store before and after a change of its UUID.
+/// User info: the store before and after its migration to another place, which gives it another UUID.
 public let NSUUIDChangedPersistentStoresKey = "changed"
 
 extension NSNotification.Name {

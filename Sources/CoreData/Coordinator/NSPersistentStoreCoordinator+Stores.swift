@@ -67,6 +67,22 @@ extension NSPersistentStoreCoordinator {
         _ url: URL,
         _ options: [AnyHashable: Any]?
     ) throws -> NSPersistentStore {
+        let entry = try open(type, configuration, url, options)
+        let store: NSPersistentStore = entry.store
+        post(.NSPersistentStoreCoordinatorStoresWillChange, [NSAddedPersistentStoresKey: [store]])
+        enter(entry)
+        store.didAdd(to: self)
+        post(.NSPersistentStoreCoordinatorStoresDidChange, [NSAddedPersistentStoresKey: [store]])
+        return store
+    }
+
+    /// Opens a store that nobody else knows yet.
+    private func open(
+        _ type: String,
+        _ configuration: String?,
+        _ url: URL,
+        _ options: [AnyHashable: Any]?
+    ) throws -> OpenStore {
         let storeClass = try StoreTypes.required(type)
         guard let entities = managedObjectModel.entities(forConfigurationName: configuration) else {
             throw CocoaError(
@@ -74,16 +90,8 @@ extension NSPersistentStoreCoordinator {
                 userInfo: [NSLocalizedDescriptionKey: "The model has no configuration \"\(configuration ?? "")\"."]
             )
         }
-        if let open = openStores.first(where: {
-            $0.store.url == url && url.path != "/dev/null" && type != NSInMemoryStoreType
-        }) {
-            throw CocoaError(
-                .persistentStoreOpen,
-                userInfo: [
-                    NSLocalizedDescriptionKey: "The store \(url.path) is open in this coordinator already.",
-                    NSAffectedStoresErrorKey: [open.store],
-                ]
-            )
+        if url.path != "/dev/null", type != NSInMemoryStoreType, let other = openStore(at: url) {
+            throw alreadyOpen("The store \(url.path) is open in this coordinator already.", other)
         }
         let store = storeClass.init(
             persistentStoreCoordinator: self,
@@ -100,20 +108,32 @@ extension NSPersistentStoreCoordinator {
         var entry: OpenStore?
         do {
             try rows.loadMetadata()
+            if let other = openStores.first(where: { $0.store.identifier == rows.identifier }), rows.identifier != nil {
+                throw alreadyOpen("The store \(url.path) is a copy of one that is open in this coordinator.", other)
+            }
             let made = makeEntry(rows, entityNumbers: Set(entities.map(\.entityNumber)))
             entry = made
             try rows.open(as: made)
+            if (rows as? any HistoryStore)?.hasHistory == true { HistoryModel.noteUse() }
+            return made
         } catch {
             entry?.noteRemoval()
             rows.close()
             throw error
         }
-        post(.NSPersistentStoreCoordinatorStoresWillChange, [NSAddedPersistentStoresKey: [store]])
-        if let entry { enter(entry) }
-        if (rows as? any HistoryStore)?.hasHistory == true { HistoryModel.noteUse() }
-        store.didAdd(to: self)
-        post(.NSPersistentStoreCoordinatorStoresDidChange, [NSAddedPersistentStoresKey: [store]])
-        return store
+    }
+
+    private func alreadyOpen(_ reason: String, _ other: OpenStore) -> CocoaError {
+        CocoaError(
+            .persistentStoreOpen,
+            userInfo: [NSLocalizedDescriptionKey: reason, NSAffectedStoresErrorKey: [other.store]]
+        )
+    }
+
+    /// The store at a URL, however that is written.
+    private func openStore(at url: URL) -> OpenStore? {
+        let place = FilePlace(url)
+        return openStores.first { store in store.store.url.map { FilePlace($0) == place } ?? false }
     }
 
     private func post(_ name: Notification.Name, _ userInfo: [AnyHashable: Any]) {
@@ -137,20 +157,26 @@ extension NSPersistentStoreCoordinator {
         NotificationCenter.default.post(name: .NSPersistentStoreCoordinatorWillRemoveStore, object: self)
         post(.NSPersistentStoreCoordinatorStoresWillChange, [NSRemovedPersistentStoresKey: [store]])
         store.willRemove(from: self)
+        close(entry)
+        post(.NSPersistentStoreCoordinatorStoresDidChange, [NSRemovedPersistentStoresKey: [store]])
+    }
+
+    private func close(_ entry: OpenStore) {
         take(entry)
         entry.store.close()
         entry.cache.removeAll()
-        store.persistentStoreCoordinator = nil
-        post(.NSPersistentStoreCoordinatorStoresDidChange, [NSRemovedPersistentStoresKey: [store]])
+        entry.store.persistentStoreCoordinator = nil
     }
 
     /// Copies all objects of a store into a new one, which takes the old one's place in this coordinator.
     ///
     /// The old store's file stays as it is. The new store has a UUID of its own, so IDs of the old one are not valid for it.
+    /// Fetches see the old store's objects until all are copied, and then the new one's; saves wait meanwhile, and those of the
+    /// old store's objects fail then.
     ///
     /// - Parameters:
     ///   - store: A store of this coordinator.
-    ///   - storeURL: Where the new store is made; nothing may be there.
+    ///   - storeURL: Where the new store is made. A store may be there, but no object in it.
     ///   - options: Options for the new store.
     ///   - storeType: The type of the new store.
     /// - Returns: The new store.
@@ -163,34 +189,40 @@ extension NSPersistentStoreCoordinator {
         options: [AnyHashable: Any]? = nil,
         type storeType: NSPersistentStore.StoreType
     ) throws -> NSPersistentStore {
-        guard openStore(of: store) != nil else {
+        guard let source = openStore(of: store) else {
             throw CocoaError(
                 .persistentStoreOperation,
                 userInfo: [NSLocalizedDescriptionKey: "The store is not one of this coordinator."]
             )
         }
+        let isNew = !FileManager.default.fileExists(atPath: storeURL.path)
         let configuration = store.configurationName == defaultConfigurationName ? nil : store.configurationName
-        let target = try addPersistentStore(
-            type: storeType,
-            configuration: configuration,
-            at: storeURL,
-            options: options
-        )
+        let target = try open(storeType.rawValue, configuration, storeURL, options)
+        let change: [AnyHashable: Any] = [
+            NSAddedPersistentStoresKey: [target.store], NSRemovedPersistentStoresKey: [store],
+            NSUUIDChangedPersistentStoresKey: [store, target.store],
+        ]
         do {
-            guard let source = openStore(of: store), let destination = openStore(of: target) else { return target }
-            try StoreCopier(model: frozenModel, from: source, to: destination).copy()
-            var metadata = store.metadata ?? [:]
-            for key in target.metadata.keys { metadata[key] = nil }
-            if !metadata.isEmpty {
-                target.metadata = target.metadata.merging(metadata) { own, _ in own }
-                try destination.store.saveMetadata()
+            let copier = StoreCopier(model: frozenModel, from: source, to: target)
+            try copier.requireEmptyTarget()
+            NotificationCenter.default.post(name: .NSPersistentStoreCoordinatorWillRemoveStore, object: self)
+            post(.NSPersistentStoreCoordinatorStoresWillChange, change)
+            // No save is between the copy and the exchange.
+            try source.store.retire {
+                try copier.copy()
+                try copier.copyMetadata()
+                replace(source, with: target)
             }
-            try remove(store)
-            return target
         } catch {
-            try? remove(target)
+            close(target)
+            if isNew, storeType == .sqlite { SQLiteStore.removeAll(of: storeURL) }
             throw error
         }
+        store.willRemove(from: self)
+        close(source)
+        target.store.didAdd(to: self)
+        post(.NSPersistentStoreCoordinatorStoresDidChange, change)
+        return target.store
     }
 
     /// The older spelling of ``migratePersistentStore(_:to:options:type:)``.
@@ -276,7 +308,7 @@ extension NSPersistentStoreCoordinator {
     }
 
     private func requireClosed(_ url: URL) throws {
-        guard let open = openStores.first(where: { $0.store.url == url }) else { return }
+        guard let open = openStore(at: url) else { return }
         throw CocoaError(
             .persistentStoreOperation,
             userInfo: [
@@ -297,7 +329,7 @@ extension NSPersistentStoreCoordinator {
 
     /// The store at a URL.
     public func persistentStore(for URL: URL) -> NSPersistentStore? {
-        openStores.first { $0.store.url == URL }?.store
+        openStore(at: URL)?.store
     }
 
     /// Where a store lies.

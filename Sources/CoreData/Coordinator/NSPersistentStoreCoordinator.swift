@@ -101,6 +101,14 @@ open class NSPersistentStoreCoordinator: NSObject, @unchecked Sendable {
         state.withLock { state in state.open.append(entry) }
     }
 
+    /// Puts a store into another's place.
+    func replace(_ old: OpenStore, with new: OpenStore) {
+        old.noteRemoval()
+        state.withLock { state in
+            if let place = state.open.firstIndex(where: { $0 === old }) { state.open[place] = new }
+        }
+    }
+
     func take(_ entry: OpenStore) {
         entry.noteRemoval()
         state.withLock { state in state.open.removeAll { $0 === entry } }

@@ -14,6 +14,48 @@ struct StoreCopier {
         self.target = target
     }
 
+    /// The plan for all rows of one hierarchy.
+    private func plan(_ root: EntityLayout) -> FetchPlan {
+        FetchPlan(
+            layout: root,
+            entityNumbers: Array(root.entity.frozen.subtree),
+            coversHierarchy: true,
+            predicate: nil,
+            sort: nil,
+            limit: 0,
+            offset: 0
+        )
+    }
+
+    /// The roots of the hierarchies that the stores hold, or hold a part of.
+    private var roots: [EntityLayout] {
+        // A configuration may hold a sub-entity without its super-entities.
+        Set(source.entityNumbers.map { model.rootNumbers[$0 - 1] }).sorted().map { model.layouts[$0 - 1] }
+    }
+
+    /// Refuses to mix the objects of two stores.
+    ///
+    /// - Throws: `persistentStoreOperation` (134070) if the target has any.
+    func requireEmptyTarget() throws {
+        guard try roots.contains(where: { try target.store.count(for: plan($0)) > 0 }) else { return }
+        throw CocoaError(
+            .persistentStoreOperation,
+            userInfo: [
+                NSLocalizedDescriptionKey:
+                    "The store cannot be migrated to \(target.store.url?.path ?? ""): there is a store with objects already. Destroy it first, or name another place."
+            ]
+        )
+    }
+
+    /// Gives the target what an application has put into the source's metadata.
+    func copyMetadata() throws {
+        var metadata = source.store.metadata ?? [:]
+        for key in target.store.metadata.keys { metadata[key] = nil }
+        guard !metadata.isEmpty else { return }
+        target.store.metadata = target.store.metadata.merging(metadata) { own, _ in own }
+        try target.store.saveMetadata()
+    }
+
     /// Copies in one transaction of the target.
     ///
     /// - Throws: Errors of either store, and `persistentStoreOperation` (134070) if the target refuses a row.
@@ -21,19 +63,9 @@ struct StoreCopier {
         var changes = StoreChanges()
         var temporary: [Int: KeyMap<Int64>] = [:]
         var owners: [(old: ObjectReference, new: ObjectReference, layout: EntityLayout)] = []
-        let roots = model.layouts.filter { $0.number == $0.rootNumber && source.entityNumbers.contains($0.number) }
         for root in roots {
-            let plan = FetchPlan(
-                layout: root,
-                entityNumbers: Array(root.entity.frozen.subtree),
-                coversHierarchy: true,
-                predicate: nil,
-                sort: nil,
-                limit: 0,
-                offset: 0
-            )
             var keys = KeyMap<Int64>()
-            for row in try source.store.rows(for: plan) {
+            for row in try source.store.rows(for: plan(root)) {
                 let copy = row.copy()
                 copy.setKey(TemporaryIDs.nextKey())
                 copy.setVersion(0)

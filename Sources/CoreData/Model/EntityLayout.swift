@@ -231,6 +231,11 @@ final class EntityLayout: Sendable {
         return slots[index]
     }
 
+    /// Whether slots of another entity of the hierarchy are this one's as well, inherited from one and the same.
+    func shares(_ others: [Slot]) -> Bool {
+        others.allSatisfy { $0.index < slots.count && slots[$0.index].property === $0.property }
+    }
+
     /// The to-many relationship of that name.
     func toMany(named name: String) -> ToManySlot? {
         guard case .toMany(let index)? = places[name] else { return nil }

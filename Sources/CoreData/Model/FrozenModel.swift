@@ -97,7 +97,8 @@ package final class EntityFacts: @unchecked Sendable {
         model: NSManagedObjectModel,
         number: Int,
         subtree: ClosedRange<Int>,
-        concreteNumbers: [Int]
+        concreteNumbers: [Int],
+        versionHash: Data
     ) {
         self.number = number
         self.subtree = subtree
@@ -109,7 +110,7 @@ package final class EntityFacts: @unchecked Sendable {
         attributesByName = Self.byName(properties.compactMap { $0 as? NSAttributeDescription }) { $0.name }
         relationshipsByName = Self.byName(properties.compactMap { $0 as? NSRelationshipDescription }) { $0.name }
         subentitiesByName = entity.subentitiesByName
-        versionHash = VersionHash.hash(of: entity)
+        self.versionHash = versionHash
     }
 
     /// A dictionary by name; of two with one name the later wins.

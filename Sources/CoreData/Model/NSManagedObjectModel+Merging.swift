@@ -63,7 +63,14 @@ extension NSManagedObjectModel {
     /// The version hashes of a configuration's entities, or `nil` when there is no such configuration.
     package func versionHashes(forConfigurationName configuration: String?) -> [String: Data]? {
         guard let members = entities(forConfigurationName: configuration) else { return nil }
-        return EntityFacts.byName(members) { $0.name }.mapValues(\.versionHash)
+        var hashes = VersionHash.Entities()
+        return EntityFacts.byName(members) { $0.name }.mapValues { hashes.hash(of: $0) }
+    }
+
+    /// The configuration that a store was made with: `nil` for all entities, and also if none fits.
+    package func configuration(ofStoreMetadata metadata: [String: Any]) -> String? {
+        let fitting = configurations.first { isConfiguration(withName: $0, compatibleWithStoreMetadata: metadata) }
+        return fitting == Self.defaultConfigurationName ? nil : fitting
     }
 
     /// The names of the entities in which a store differs from a configuration of this model, sorted.

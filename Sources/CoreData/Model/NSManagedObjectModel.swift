@@ -138,7 +138,9 @@ open class NSManagedObjectModel: NSObject, NSCopying, ModelElement, LinkTarget, 
     ///
     /// A store opens with a model whose hashes equal those in its metadata.
     open var entityVersionHashesByName: [String: Data] {
-        frozenModel.load()?.versionHashes ?? entitiesByName.mapValues(\.versionHash)
+        if let frozen = frozenModel.load() { return frozen.versionHashes }
+        var hashes = VersionHash.Entities()
+        return entitiesByName.mapValues { hashes.hash(of: $0) }
     }
 
     /// One text for all version hashes: 32 bytes in Base64.
@@ -204,6 +206,7 @@ open class NSManagedObjectModel: NSObject, NSCopying, ModelElement, LinkTarget, 
             subtrees[ObjectIdentifier(entity)] = own...last
         }
         // All facts are worked out before anything is frozen, each super-entity before its sub-entities.
+        var hashes = VersionHash.Entities()
         let facts = zip(ordered, 1...).map { entity, number in
             let subtree = subtrees[ObjectIdentifier(entity)] ?? number...number
             return EntityFacts(
@@ -211,7 +214,8 @@ open class NSManagedObjectModel: NSObject, NSCopying, ModelElement, LinkTarget, 
                 model: self,
                 number: number,
                 subtree: subtree,
-                concreteNumbers: subtree.filter { !ordered[$0 - 1].isAbstract }
+                concreteNumbers: subtree.filter { !ordered[$0 - 1].isAbstract },
+                versionHash: hashes.hash(of: entity)
             )
         }
         for (entity, facts) in zip(ordered, facts) {

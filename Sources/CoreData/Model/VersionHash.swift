@@ -47,27 +47,48 @@ enum VersionHash {
 
     /// The hash of an entity, over its name, its parent's hash, its persistent properties, and its constraints.
     static func hash(of entity: NSEntityDescription) -> Data {
-        // From the root down, so that an inheritance cycle, which validation reports, does not recurse for ever.
-        var parent: Data?
-        for ancestor in entity.ancestors.reversed() {
-            parent = hash(of: ancestor, parent: parent)
-        }
-        return hash(of: entity, parent: parent)
+        var hashes = Entities()
+        return hashes.hash(of: entity)
     }
 
-    private static func hash(of entity: NSEntityDescription, parent: Data?) -> Data {
-        var message = Data((entity.name ?? "").utf8)
-        message.append(entity.isAbstract ? 1 : 0)
-        if let parent { message.append(parent) }
-        for property in sorted(entity.properties.filter(\.isPersistent)) {
-            message.append(hash(of: property))
+    /// The hashes of several entities: what they inherit is hashed once.
+    struct Entities {
+        private var entities: [ObjectIdentifier: Data] = [:]
+        private var properties: [ObjectIdentifier: Data] = [:]
+
+        mutating func hash(of entity: NSEntityDescription) -> Data {
+            if let known = entities[ObjectIdentifier(entity)] { return known }
+            // From the root down, so that an inheritance cycle, which validation reports, does not recurse for ever.
+            var parent: Data?
+            for ancestor in entity.ancestors.reversed() {
+                parent = entities[ObjectIdentifier(ancestor)] ?? hash(of: ancestor, parent: parent)
+            }
+            return hash(of: entity, parent: parent)
         }
-        // Own choice where there are several: one after the other, in the model's order.
-        for constraint in entity.uniquenessConstraintNames {
-            message.append(contentsOf: constraint.joined(separator: ".").utf8)
+
+        private mutating func hash(of entity: NSEntityDescription, parent: Data?) -> Data {
+            var message = Data((entity.name ?? "").utf8)
+            message.append(entity.isAbstract ? 1 : 0)
+            if let parent { message.append(parent) }
+            for property in sorted(entity.properties.filter(\.isPersistent)) {
+                message.append(hash(of: property))
+            }
+            // Own choice where there are several: one after the other, in the model's order.
+            for constraint in entity.uniquenessConstraintNames {
+                message.append(contentsOf: constraint.joined(separator: ".").utf8)
+            }
+            message.append(contentsOf: (entity.versionHashModifier ?? "").utf8)
+            let hash = SHA2.sha256(message)
+            entities[ObjectIdentifier(entity)] = hash
+            return hash
         }
-        message.append(contentsOf: (entity.versionHashModifier ?? "").utf8)
-        return SHA2.sha256(message)
+
+        private mutating func hash(of property: NSPropertyDescription) -> Data {
+            if let known = properties[ObjectIdentifier(property)] { return known }
+            let hash = VersionHash.hash(of: property)
+            properties[ObjectIdentifier(property)] = hash
+            return hash
+        }
     }
 
     // MARK: - Models

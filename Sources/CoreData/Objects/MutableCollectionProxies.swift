@@ -12,11 +12,15 @@ extension NSManagedObject {
     }
 
     /// As ``mutableSetValue(forKey:)``, at the end of a path of to-one relationships.
+    ///
+    /// If one on the way is nil the set is empty, and adding to it stops the program.
     public final func mutableSetValue(forKeyPath keyPath: String) -> NSMutableSet {
         let parts = keyPath.split(separator: ".").map(String.init)
         var object = self
         for part in parts.dropLast() {
-            guard let next = object.value(forKey: part) as? NSManagedObject else { return NSMutableSet() }
+            guard let next = object.value(forKey: part) as? NSManagedObject else {
+                return SetOfNobody(keyPath: keyPath, missing: part)
+            }
             object = next
         }
         return object.mutableSetValue(forKey: parts.last ?? keyPath)
@@ -47,6 +51,27 @@ extension NSManagedObject {
             fatalError("CoreData: \"\(key)\" of \(entity.name ?? "") is no to-many relationship.")
         }
         return slot
+    }
+}
+
+/// The empty set at the end of a path that leads nowhere: what is added to it would be lost.
+private final class SetOfNobody: NSMutableSet {
+    private let keyPath: String
+    private let missing: String
+
+    init(keyPath: String, missing: String) {
+        self.keyPath = keyPath
+        self.missing = missing
+        super.init(capacity: 0)
+    }
+
+    required init(capacity numItems: Int) {
+        fatalError("CoreData: a relationship's set is made by mutableSetValue(forKeyPath:).")
+    }
+    required init?(coder aDecoder: NSCoder) { nil }
+
+    override func add(_ object: Any) {
+        fatalError("CoreData: nothing can be added to \"\(keyPath)\": \"\(missing)\" is nil. Set it first.")
     }
 }
 

@@ -41,7 +41,7 @@ extension NSManagedObject {
             do {
                 let before = anyValue(forKey: key)
                 var value = before
-                try validator(self, &value)
+                try apply(validator, &value, key)
                 if (value as? NSObject) != (before as? NSObject) { setAnyValue(value, forKey: key) }
             } catch {
                 errors.append(error)
@@ -81,16 +81,20 @@ extension NSManagedObject {
     /// Checks the number of members where it can have changed.
     private func validate(_ slot: ToManySlot) throws {
         let relationship = slot.relationship
+        guard relationship.minCount > 0 || relationship.maxCount > 1 || !relationship.isOptional else { return }
+        guard flags.contains(.inserted) || extras?.toMany[slot.index]?.hasChanges == true else { return }
+        try validate(try readMembers(slot).count, of: relationship)
+    }
+
+    /// Checks the number of members of a to-many relationship.
+    private func validate(_ count: Int, of relationship: NSRelationshipDescription) throws {
         let minimum = relationship.isOptional ? relationship.minCount : max(1, relationship.minCount)
         let maximum = relationship.maxCount
-        guard minimum > 0 || maximum > 1 else { return }
-        guard flags.contains(.inserted) || extras?.toMany[slot.index]?.hasChanges == true else { return }
-        let count = try readMembers(slot).count
         // An optional relationship may be empty; if it is not, the minimum holds.
         if count < minimum, !(relationship.isOptional && count == 0) {
             throw validationError(
                 .validationRelationshipLacksMinimumCount,
-                slot.name,
+                relationship.name,
                 nil,
                 "has \(count) objects, but needs \(minimum)"
             )
@@ -98,7 +102,7 @@ extension NSManagedObject {
         if maximum > 1, count > maximum {
             throw validationError(
                 .validationRelationshipExceedsMaximumCount,
-                slot.name,
+                relationship.name,
                 nil,
                 "has \(count) objects, but may have \(maximum)"
             )
@@ -107,9 +111,19 @@ extension NSManagedObject {
 
     // MARK: - One value
 
+    /// Asks a rule of the class's own; what it puts in the place of a value the model has to accept as well.
+    final func apply(_ validator: PropertyValidator, _ value: inout Any?, _ key: String) throws {
+        let before = value
+        try validator(self, &value)
+        if (value as? NSObject) != (before as? NSObject) { try validateByModel(&value, forKey: key) }
+    }
+
     /// Checks a value against the model's rules for a property.
     final func validateByModel(_ value: inout Any?, forKey key: String) throws {
         guard let property = entity.propertiesByName[key] else { return }
+        if let relationship = property as? NSRelationshipDescription, relationship.isToMany {
+            try validate(Self.memberCount(value), of: relationship)
+        }
         let isEmpty = value == nil || value is NSNull
         if isEmpty {
             guard property.isOptional || property is NSDerivedAttributeDescription else {
@@ -141,6 +155,17 @@ extension NSManagedObject {
             }
         }
         try validatePredicates(of: property, value)
+    }
+
+    private static func memberCount(_ value: Any?) -> Int {
+        switch value {
+        case let set as NSSet: set.count
+        case let ordered as NSOrderedSet: ordered.count
+        case let array as NSArray: array.count
+        case let set as Set<AnyHashable>: set.count
+        case let array as [Any]: array.count
+        default: 0
+        }
     }
 
     private func validatePredicates(of property: NSPropertyDescription, _ value: Any?) throws {
@@ -179,7 +204,9 @@ extension NSManagedObject {
         for (name, relationship) in entity.relationshipsByName where relationship.deleteRule == .denyDeleteRule {
             let remaining: Int
             switch layout.places[name] {
-            case .toMany(let index): remaining = members(layout.toMany[index]).filter { !$0.isDeleted }.count
+            case .toMany(let index):
+                let members = try readMembers(layout.toMany[index])
+                remaining = context?.objects(for: members, near: self).count { !$0.isDeleted } ?? 0
             case .slot(let index): remaining = toOne(layout.slots[index]).map { $0.isDeleted ? 0 : 1 } ?? 0
             default: remaining = 0
             }

@@ -254,7 +254,7 @@ open class NSManagedObject: NSObject {
     /// - Throws: A `CocoaError` of the validation codes that names the object, key and value.
     public final func validateValue(_ value: inout Any?, forKey key: String) throws {
         try validateByModel(&value, forKey: key)
-        try Swift.type(of: self).propertyValidators[key]?(self, &value)
+        if let validator = Swift.type(of: self).propertyValidators[key] { try apply(validator, &value, key) }
     }
 
     /// Rules of the class's own, by property.

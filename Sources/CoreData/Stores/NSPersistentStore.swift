@@ -47,7 +47,7 @@ open class NSPersistentStore: NSObject, @unchecked Sendable {
             State(
                 coordinator: root,
                 identifier: UUID().uuidString,
-                isReadOnly: (options?[NSReadOnlyPersistentStoreOption] as? Bool) ?? false,
+                isReadOnly: StoreOption.flag(options?[NSReadOnlyPersistentStoreOption]),
                 url: url,
                 metadata: [:]
             )

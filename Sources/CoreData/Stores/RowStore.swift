@@ -39,6 +39,10 @@ protocol RowStore: NSPersistentStore, RowSource {
     ///   ``BatchClashes``; `CancellationError`.
     func execute(_ batch: Batch, didCommit: (BatchChanges) -> Void) throws
 
+    /// Runs `body` while nobody writes to the store, and refuses all writes once it has succeeded: another store takes this
+    /// one's place.
+    func retire(_ body: () throws -> Void) throws
+
     /// Writes the store's metadata when it has changed since it was read, without a save.
     func saveMetadata() throws
 
@@ -82,6 +86,19 @@ extension RowStore {
                 NSLocalizedDescriptionKey:
                     "Stores of type \(type) (\(Swift.type(of: self))) take no \(Swift.type(of: batch.request)): fetch the objects, change them, and save.",
                 NSAffectedStoresErrorKey: [self],
+            ]
+        )
+    }
+
+    func retire(_ body: () throws -> Void) throws { try body() }
+
+    /// The error for a write to a store that was removed meanwhile.
+    var closedError: CocoaError {
+        CocoaError(
+            .persistentStoreOperation,
+            userInfo: [
+                NSLocalizedDescriptionKey:
+                    "The store \(url?.path ?? "") is closed: it was removed from its coordinator."
             ]
         )
     }

@@ -8,10 +8,29 @@ enum VerifyCommand: Command {
 
     static func run(_ arguments: Arguments, print: (String) -> Void) throws -> ExitCode {
         let url = try Store.url(arguments)
-        let model = try Store.model(arguments, storeURL: url)
-        let problems = try StoreVerifier(storeURL: url, model: model).problems()
+        let problems: [String]
+        if let problem = try damage({ _ = try Store.metadata(at: url) }) {
+            problems = [problem]
+        } else {
+            let model = try Store.model(arguments, storeURL: url)
+            var found: [String] = []
+            let problem = try damage { found = try StoreVerifier(storeURL: url, model: model).problems() }
+            problems = found + (problem.map { [$0] } ?? [])
+        }
         problems.forEach(print)
         if problems.isEmpty { print("\(url.path) is sound.") }
         return problems.isEmpty ? .success : .problemsFound
+    }
+
+    /// What is wrong with a file that cannot be opened, or not be read to its end; other errors are thrown on.
+    private static func damage(_ read: () throws -> Void) throws -> String? {
+        do {
+            try read()
+            return nil
+        } catch let error as CocoaError
+            where [.fileReadCorruptFile, .persistentStoreTypeMismatch].contains(error.code)
+        {
+            return "file: \(error.localizedDescription)"
+        }
     }
 }

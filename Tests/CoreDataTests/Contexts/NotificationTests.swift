@@ -223,8 +223,11 @@ struct RereadRowTests {
         return StoreModels.model(order, item)
     }
 
-    @Test func `are refreshed objects in the saving context, and updated ones where the save is merged`() throws {
-        let stack = try Stack(.sqlite, model: Self.model())
+    @Test(arguments: StoreKind.allCases)
+    func `are refreshed objects in the saving context, and updated ones where the save is merged`(_ kind: StoreKind)
+        throws
+    {
+        let stack = try Stack(kind, model: Self.model())
         let (context, other, following) = (stack.context("saving"), stack.context("other"), stack.context("following"))
         following.automaticallyMergesChangesFromParent = true
         let orderEntity = try #require(stack.coordinator.managedObjectModel.entitiesByName["Order"])

@@ -72,4 +72,29 @@ struct MetadataTests {
         }
         #expect(!FileManager.default.fileExists(atPath: scratch.file("missing").path))
     }
+
+    @Test(arguments: StoreKind.allCases)
+    func `a store of one configuration has the hashes of its entities only`(_ kind: StoreKind) throws {
+        let scratch = try ScratchFolder()
+        let model = GuideModel.make()
+        model.setEntities([try #require(model.entitiesByName["City"])], forConfigurationName: "Cities")
+        let coordinator = NSPersistentStoreCoordinator(managedObjectModel: model)
+
+        let store = try coordinator.addPersistentStore(type: kind.type, configuration: "Cities", at: scratch.file("c"))
+
+        let hashes = coordinator.metadata(for: store)[NSStoreModelVersionHashesKey] as? [String: Data]
+        #expect(hashes?.keys.sorted() == ["City"])
+    }
+
+    @Test(arguments: [true as any Sendable, "YES", 1, "true"])
+    func `read-only may be asked for in each way that an option may be written`(_ value: any Sendable) throws {
+        let scratch = try ScratchFolder()
+        let coordinator = NSPersistentStoreCoordinator(managedObjectModel: GuideModel.make())
+        let store = try coordinator.addPersistentStore(
+            type: .inMemory,
+            at: scratch.file("m"),
+            options: [NSReadOnlyPersistentStoreOption: value]
+        )
+        #expect(store.isReadOnly)
+    }
 }

@@ -51,6 +51,122 @@ struct MovingStoresTests {
     }
 
     @Test(arguments: [(StoreKind.sqlite, StoreKind.memory), (.memory, .sqlite), (.sqlite, .sqlite)])
+    func `a configuration with a sub-entity alone is migrated like any other`(from: StoreKind, to: StoreKind)
+        async throws
+    {
+        let scratch = try ScratchFolder()
+        let model = GuideModel.make()
+        let bar = try #require(model.entitiesByName["Bar"])
+        model.setEntities([bar], forConfigurationName: "Bars")
+        let coordinator = NSPersistentStoreCoordinator(managedObjectModel: model)
+        let old = try coordinator.addPersistentStore(
+            type: from.type,
+            configuration: "Bars",
+            at: scratch.file("old.sqlite")
+        )
+        let context = NSManagedObjectContext(.privateQueue)
+        context.persistentStoreCoordinator = coordinator
+        try await context.perform {
+            for beers in 1...3 { Bar(context: context).beers = Int16(beers) }
+            try context.save()
+        }
+
+        try coordinator.migratePersistentStore(old, to: scratch.file("new.sqlite"), type: to.type)
+
+        let beers = try await context.perform {
+            context.reset()
+            return try context.fetch(NSFetchRequest<Bar>(entityName: "Bar")).map(\.beers).sorted()
+        }
+        #expect(beers == [1, 2, 3])
+    }
+
+    @Test func `a place where a store has objects is refused, and one without is taken`() async throws {
+        let scratch = try ScratchFolder()
+        let coordinator = NSPersistentStoreCoordinator(managedObjectModel: GuideModel.make())
+        let old = try coordinator.addPersistentStore(type: .sqlite, at: scratch.file("old.sqlite"))
+        try await Self.fill(coordinator)
+        let before = try await Self.contents(coordinator)
+        for name in ["full.sqlite", "empty.sqlite"] {
+            let other = NSPersistentStoreCoordinator(managedObjectModel: GuideModel.make())
+            let store = try other.addPersistentStore(type: .sqlite, at: scratch.file(name))
+            if name == "full.sqlite" { try await Self.fill(other) }
+            try other.remove(store)
+        }
+
+        let error = try #require(throws: CocoaError.self) {
+            try coordinator.migratePersistentStore(old, to: scratch.file("full.sqlite"), type: .sqlite)
+        }
+        #expect(error.code == .persistentStoreOperation)
+        #expect(coordinator.persistentStores == [old])
+        #expect(try await Self.contents(coordinator) == before)
+
+        try coordinator.migratePersistentStore(old, to: scratch.file("empty.sqlite"), type: .sqlite)
+        #expect(try await Self.contents(coordinator) == before)
+    }
+
+    @Test func `a migration that fails leaves nothing behind`() async throws {
+        let scratch = try ScratchFolder()
+        let coordinator = NSPersistentStoreCoordinator(managedObjectModel: GuideModel.make())
+        let old = try coordinator.addPersistentStore(type: .sqlite, at: scratch.file("old.sqlite"))
+        try await Self.fill(coordinator)
+        let before = try await Self.contents(coordinator)
+        // A property list has no place for it, so the metadata cannot be written.
+        var metadata = coordinator.metadata(for: old)
+        metadata["mine"] = NSNull()
+        coordinator.setMetadata(metadata, for: old)
+
+        #expect(throws: CocoaError.self) {
+            try coordinator.migratePersistentStore(old, to: scratch.file("new.sqlite"), type: .sqlite)
+        }
+
+        #expect(coordinator.persistentStores == [old])
+        #expect(try await Self.contents(coordinator) == before)
+        let files = try FileManager.default.contentsOfDirectory(atPath: scratch.folder.path)
+        #expect(!files.contains { $0.contains("new") }, "\(files)")
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `whoever is told of a migration sees each object once, and can save no more to the old store`(
+        _ kind: StoreKind
+    )
+        async throws
+    {
+        let scratch = try ScratchFolder()
+        let coordinator = NSPersistentStoreCoordinator(managedObjectModel: GuideModel.make())
+        let old = try coordinator.addPersistentStore(type: kind.type, at: scratch.file("old.sqlite"))
+        try await Self.fill(coordinator)
+        let held = NSManagedObjectContext(.privateQueue)
+        held.persistentStoreCoordinator = coordinator
+        let user = UncheckedSendable(
+            try await held.perform { try UncheckedSendable(#require(held.fetch(User.fetchRequest()).first)) }
+                .value
+        )
+        await held.perform { user.value.email = "lost" }
+        let counts = Shared<[Int]>([])
+        let changed = Shared<[[NSPersistentStore]]>([])
+        let names: [Notification.Name] = [
+            .NSPersistentStoreCoordinatorStoresWillChange, .NSPersistentStoreCoordinatorStoresDidChange,
+        ]
+        let observers = names.map { name in
+            NotificationCenter.default.addObserver(forName: name, object: coordinator, queue: nil) { notification in
+                let context = NSManagedObjectContext(.privateQueue)
+                context.persistentStoreCoordinator = coordinator
+                let count = context.performAndWait { try? context.count(for: Venue.fetchRequest()) }
+                counts.update { $0.append(count ?? -1) }
+                let stores = notification.userInfo?[NSUUIDChangedPersistentStoresKey] as? [NSPersistentStore]
+                changed.update { $0.append(stores ?? []) }
+            }
+        }
+        defer { observers.forEach(NotificationCenter.default.removeObserver) }
+
+        let new = try coordinator.migratePersistentStore(old, to: scratch.file("new.sqlite"), type: .sqlite)
+
+        #expect(counts.current == [20, 20])
+        #expect(changed.current == [[old, new], [old, new]])
+        await held.perform { _ = #expect(throws: CocoaError.self) { try held.save() } }
+    }
+
+    @Test(arguments: [(StoreKind.sqlite, StoreKind.memory), (.memory, .sqlite), (.sqlite, .sqlite)])
     func `a migrated store holds the same objects and takes the old one's place`(
         from: StoreKind,
         to: StoreKind

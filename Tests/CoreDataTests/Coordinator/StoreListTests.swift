@@ -160,4 +160,51 @@ struct StoreListTests {
             #expect(error?.code == .persistentStoreOperation)
         }
     }
+
+    @Test func `a file is one store, however its URL is written`() throws {
+        let scratch = try ScratchFolder()
+        let coordinator = NSPersistentStoreCoordinator(managedObjectModel: GuideModel.make())
+        let url = scratch.file("a.sqlite")
+        let store = try coordinator.addPersistentStore(type: .sqlite, at: url)
+        let folder = scratch.folder.appendingPathComponent("link")
+        try FileManager.default.createSymbolicLink(at: folder, withDestinationURL: scratch.folder)
+        let link = scratch.file("link.sqlite")
+        try FileManager.default.createSymbolicLink(at: link, withDestinationURL: url)
+        let others = [
+            scratch.folder.appendingPathComponent("x/../a.sqlite"), folder.appendingPathComponent("a.sqlite"), link,
+            URL(fileURLWithPath: "a.sqlite", relativeTo: scratch.folder),
+        ]
+
+        for other in others {
+            #expect(coordinator.persistentStore(for: other) === store, "\(other)")
+            let adding = #expect(throws: CocoaError.self) {
+                try coordinator.addPersistentStore(type: .sqlite, at: other)
+            }
+            #expect(adding?.code == .persistentStoreOpen)
+            let destroying = #expect(throws: CocoaError.self) {
+                try coordinator.destroyPersistentStore(at: other, type: .sqlite)
+            }
+            #expect(destroying?.code == .persistentStoreOperation)
+        }
+        #expect(coordinator.persistentStores == [store])
+    }
+
+    @Test func `a copy of a store is refused beside it`() throws {
+        let scratch = try ScratchFolder()
+        let coordinator = NSPersistentStoreCoordinator(managedObjectModel: GuideModel.make())
+        let store = try coordinator.addPersistentStore(type: .sqlite, at: scratch.file("a.sqlite"))
+        let copy = scratch.file("b.sqlite")
+        try coordinator.replacePersistentStore(
+            at: copy,
+            withPersistentStoreFrom: scratch.file("a.sqlite"),
+            type: .sqlite
+        )
+
+        let error = #expect(throws: CocoaError.self) { try coordinator.addPersistentStore(type: .sqlite, at: copy) }
+
+        #expect(error?.code == .persistentStoreOpen)
+        #expect(coordinator.persistentStores == [store])
+        try coordinator.remove(store)
+        try coordinator.addPersistentStore(type: .sqlite, at: copy)
+    }
 }

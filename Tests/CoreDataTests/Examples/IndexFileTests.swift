@@ -87,6 +87,38 @@ struct IndexFileTests {
         }
     }
 
+    @Test(arguments: [("gzip", "gz"), ("bzip2", "bz2"), ("xz", "xz")])
+    func `a compressed index is read like a plain one, and one that breaks off is an error`(
+        program: String,
+        suffix: String
+    ) throws {
+        let place = ["/usr/bin/", "/bin/"].map { $0 + program }.first(where: FileManager.default.isExecutableFile)
+        guard let place else {
+            // Only gzip is on every machine.
+            return #expect(program != "gzip")
+        }
+        try withFolder { folder in
+            let path = folder + "/x_Packages"
+            let stanzas = (0..<2000).map { "Package: p\($0)\nVersion: \($0.hashValue)\nArchitecture: all\n" }
+            try stanzas.joined(separator: "\n").write(toFile: path, atomically: true, encoding: .utf8)
+            let compress = Process()
+            compress.executableURL = URL(fileURLWithPath: place)
+            compress.arguments = [path]
+            try compress.run()
+            compress.waitUntilExit()
+            let whole = "\(path).\(suffix)"
+
+            #expect(try Survey(of: [IndexFile(path: whole)]).packages == 2000)
+
+            let data = try Data(contentsOf: URL(fileURLWithPath: whole))
+            let part = "\(folder)/part_Packages.\(suffix)"
+            for length in [data.count / 2, data.count - 2] {
+                try data.prefix(length).write(to: URL(fileURLWithPath: part))
+                #expect(throws: IndexError.self) { try Survey(of: [IndexFile(path: part)]) }
+            }
+        }
+    }
+
     @Test func `batches cover every package once, across indexes`() async throws {
         try await withFolder { folder in
             let files = try ["one", "two"].map { name in

@@ -177,4 +177,52 @@ struct UnreadableStoreTests {
         }
         #expect(try stack.read(id, Venue.self) { $0.photos.map(\.title) } == ["a", "b", "c"])
     }
+
+    @Test(arguments: [true, false])
+    func `a cascade that cannot be read is made up for, or else the save throws`(_ isLoaded: Bool) throws {
+        let ids = try (0..<2).map { _ in
+            try stack.store(Venue.self) { venue, context in venue.photos = [Photo(context: context)] }
+        }
+        let context = stack.context()
+        try context.performAndWait { () throws in
+            let venues = try ids.map { try context.get($0, Venue.self) }
+            for venue in venues where isLoaded { #expect(venue.name == nil) }
+            try broken.withoutTable(isLoaded ? /ZPHOTO/ : /ZVENUE/) {
+                context.delete(venues[0])
+                context.processPendingChanges()
+                #expect(!broken.reported().isEmpty)
+                #expect(throws: CocoaError.self) { try context.save() }
+            }
+            #expect(venues[0].isDeleted && context.hasChanges)
+            // What comes between has rules of its own.
+            context.delete(venues[1])
+            context.processPendingChanges()
+            try context.save()
+        }
+        #expect(try stack.count("Photo") == 0)
+        #expect(try stack.count("Venue") == 0)
+    }
+
+    @Test func `a relationship that denies deletion denies it also when it cannot be read`() throws {
+        let id = try stack.store(User.self) { user, context in
+            user.email = "boss"
+            let report = User(context: context)
+            report.email = "report"
+            user.reports = [report]
+        }
+        let context = stack.context()
+        try context.performAndWait { () throws in
+            let boss = try context.get(id, User.self)
+            #expect(boss.email == "boss")
+            context.delete(boss)
+            try broken.withoutTable(/ZUSER/) { () throws -> Void in
+                #expect { try boss.validateForDelete() } throws: {
+                    ($0 as? CocoaError)?.code != .validationRelationshipDeniedDelete
+                }
+            }
+            #expect { try context.save() } throws: {
+                ($0 as? CocoaError)?.code == .validationRelationshipDeniedDelete
+            }
+        }
+    }
 }

@@ -50,6 +50,15 @@ struct MisuseTests {
     }
 
     @Test
+    func `an addition to a relationship of nobody`() async throws {
+        let result = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
+            try Self.inGuide { Venue(context: $0).mutableSetValue(forKeyPath: "city.venues").add(Venue(context: $0)) }
+        }
+        #expect(names("\"city.venues\"", "\"city\" is nil", in: result))
+        try Self.inGuide { #expect(Venue(context: $0).mutableSetValue(forKeyPath: "city.venues").count == 0) }
+    }
+
+    @Test
     func `wrong types for every kind of attribute`() async {
         let text = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
             try Self.inObjects { Sample(context: $0).setValue(5, forKey: "text") }

@@ -140,6 +140,25 @@ struct ValidationTests {
         try stack.inContext { context throws in #expect(try context.object(Form.self, id).nickname == "nick") }
     }
 
+    @Test(arguments: StoreKind.allCases)
+    func `what a rule puts in the place of a value has to fit the model`(_ kind: StoreKind) throws {
+        let entity = GuideModel.entity("Emptying", Emptying.self)
+        entity.properties = [GuideModel.attribute("title", .string, optional: false)]
+        let model = NSManagedObjectModel()
+        model.entities = [entity]
+        let stack = try Stack(kind, model: model)
+        try stack.inContext { context in
+            let object = Emptying(context: context)
+            object.title = "empty"
+            #expect(try failure(context).code == .validationMissingMandatoryProperty)
+            #expect(object.title == "empty")
+            var value: Any? = "empty"
+            #expect(throws: CocoaError.self) { try object.validateValue(&value, forKey: "title") }
+            object.title = "full"
+            try context.save()
+        }
+    }
+
     @Test
     func `one value is checked before it is set`() throws {
         let stack = try Stack.objects(.memory)
@@ -164,6 +183,12 @@ struct ValidationTests {
             #expect(code(Colour(0, 0), "colour") == 1550)
             #expect(code(Colour(1, 0), "colour") == nil)
             #expect(code("rude", "nickname") == 1680)
+            let pages = (0..<4).map { _ in page(context) }
+            #expect(code(nil, "pages") == 1580)
+            #expect(code(Set<NSManagedObject>(), "pages") == 1580)
+            #expect(code(Set(pages), "pages") == 1590)
+            #expect(code(NSSet(array: pages), "pages") == 1590)
+            #expect(code(Set(pages.prefix(3)), "pages") == nil)
             var name: Any? = " n "
             #expect(throws: Never.self) { try form.validateValue(&name, forKey: "nickname") }
             #expect(name as? String == "n")
@@ -245,6 +270,15 @@ struct ValidationTests {
             context.delete(strict)
             #expect(try failure(context).localizedDescription == "not to be deleted")
         }
+    }
+}
+
+@ManagedObject
+final class Emptying: NSManagedObject {
+    @Managed var title: String?
+
+    override class var propertyValidators: [String: PropertyValidator] {
+        ["title": { _, value in if value as? String == "empty" { value = nil } }]
     }
 }
 

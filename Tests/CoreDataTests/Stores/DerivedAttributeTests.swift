@@ -1,11 +1,12 @@
+import TestSupport
 import Testing
 
 @testable import CoreData
 
-@Suite("Derived attributes in a SQLite store")
+@Suite("Derived attributes")
 struct DerivedAttributeTests {
     /// Orders of customers, with items.
-    private func orders() throws -> StoreHarness {
+    private func orders(_ kind: StoreKind) throws -> StoreHarness {
         let customer = StoreModels.entity("Customer")
         let order = StoreModels.entity("Order")
         let item = StoreModels.entity("Item")
@@ -27,15 +28,16 @@ struct DerivedAttributeTests {
             StoreModels.derived("savedAt", .date, NSExpression(format: "now()")),
         ]
         item.properties = [StoreModels.attribute("price", .double), orderOf]
-        return try StoreHarness(StoreModels.model(customer, order, item))
+        return try StoreHarness(StoreModels.model(customer, order, item), type: kind.type)
     }
 
     private func value(_ row: Row, _ name: String) throws -> Any? {
         row.anyValue(try #require(row.layout.slot(named: name)))
     }
 
-    @Test func `are computed on insertion and told back`() throws {
-        let harness = try orders()
+    @Test(arguments: StoreKind.allCases)
+    func `are computed on insertion and told back`(_ kind: StoreKind) throws {
+        let harness = try orders(kind)
         let customer = try harness.row("Customer", -1, ["name": "Ärger"])
         let order = try harness.row("Order", -2, to: ["customer": harness.reference("Customer", -1)])
         let toOrder = ["order": try harness.reference("Order", -2)]
@@ -57,8 +59,9 @@ struct DerivedAttributeTests {
         #expect(try value(#require(rows["Customer"]), "upper") as? String == "ÄRGER")
     }
 
-    @Test func `follow changes and deletions`() throws {
-        let harness = try orders()
+    @Test(arguments: StoreKind.allCases)
+    func `follow changes and deletions`(_ kind: StoreKind) throws {
+        let harness = try orders(kind)
         try harness.insert(
             harness.row("Customer", -1, ["name": "a"]),
             harness.row("Order", -2, to: ["customer": harness.reference("Customer", -1)]),
@@ -86,14 +89,84 @@ struct DerivedAttributeTests {
         #expect([first.version, second.version] == [1, 1])
     }
 
-    @Test func `are not written from what was handed over`() throws {
-        let harness = try orders()
+    @Test(arguments: StoreKind.allCases)
+    func `are not written from what was handed over`(_ kind: StoreKind) throws {
+        let harness = try orders(kind)
         try harness.insert(harness.row("Order", -1, ["itemCount": 77]))
 
         #expect(try value(harness.stored("Order", 1), "itemCount") as? Int64 == 0)
         try harness.save(StoreChanges(updated: [harness.update("Order", 1, ["itemCount": 5])]))
         #expect(try value(harness.stored("Order", 1), "itemCount") as? Int64 == 0)
         #expect(try harness.stored("Order", 1).version == 2)
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `follow relationships that no column of a member holds, and one another`(_ kind: StoreKind) throws {
+        let (club, person) = (StoreModels.entity("Club"), StoreModels.entity("Person"))
+        let (members, clubs) = (StoreModels.toMany("members", person), StoreModels.toMany("clubs", club))
+        StoreModels.connect(members, clubs)
+        let guests = StoreModels.toMany("guests", person)
+        let best = StoreModels.toOne("best", club)
+        club.properties = [
+            StoreModels.attribute("name", .string), members, guests,
+            StoreModels.derived("memberCount", .integer64, NSExpression(format: "members.@count")),
+            StoreModels.derived("guestAge", .integer64, NSExpression(format: "guests.@sum.age")),
+            StoreModels.derived("oldest", .integer64, NSExpression(format: "guests.@max.age")),
+            StoreModels.derived("mean", .double, NSExpression(format: "guests.@avg.age")),
+        ]
+        person.properties = [
+            StoreModels.attribute("age", .integer64), clubs, best,
+            StoreModels.derived("bestName", .string, NSExpression(forKeyPath: "best.name")),
+            StoreModels.derived("loudName", .string, NSExpression(format: "uppercase:(bestName)")),
+        ]
+        let harness = try StoreHarness(StoreModels.model(club, person), type: kind.type)
+        var changes = StoreChanges()
+        changes.inserted = [
+            try harness.row("Club", -1, ["name": "golf"]), try harness.row("Club", -2),
+            try harness.row("Person", -3, ["age": 20], to: ["best": harness.reference("Club", -1)]),
+            try harness.row("Person", -4, ["age": 40]),
+        ]
+        let people = try [-3, -4].map { try harness.reference("Person", $0) }
+        for name in ["members", "guests"] {
+            changes.toMany.append(
+                ToManyChange(
+                    relationship: try harness.toMany("Club", name),
+                    owner: try harness.reference("Club", -1),
+                    added: people,
+                    removed: []
+                )
+            )
+        }
+        try harness.save(changes)
+
+        func numbers(_ club: Int64) throws -> [Double?] {
+            let row = try harness.stored("Club", club)
+            return try ["memberCount", "guestAge", "oldest", "mean"].map {
+                (try value(row, $0) as? NSNumber)?.doubleValue
+            }
+        }
+        #expect(try numbers(1) == [2, 60, 40, 30])
+        #expect(try numbers(2) == [0, 0, nil, nil])
+        #expect(try value(harness.stored("Person", 1), "loudName") as? String == "GOLF")
+
+        changes = StoreChanges()
+        changes.updated = [
+            try harness.update("Club", 1, ["name": "chess"]), try harness.update("Person", 1, ["age": 50]),
+        ]
+        changes.deleted = [try harness.deletion("Person", 2)]
+        changes.toMany = [
+            ToManyChange(
+                relationship: try harness.toMany("Club", "guests"),
+                owner: try harness.reference("Club", 2),
+                added: [try harness.reference("Person", 1)],
+                removed: []
+            )
+        ]
+        try harness.save(changes)
+        #expect(try numbers(1) == [1, 0, nil, nil])
+        #expect(try numbers(2) == [0, 50, 50, 50])
+        #expect(try value(harness.stored("Person", 1), "bestName") as? String == "chess")
+        #expect(try value(harness.stored("Person", 1), "loudName") as? String == "CHESS")
     }
 
     @Test(arguments: [

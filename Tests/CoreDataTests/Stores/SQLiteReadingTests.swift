@@ -196,4 +196,30 @@ struct SQLiteReadingTests {
 
         #expect(rows.map { $0.isNull(0) } == [true, true])
     }
+
+    @Test func `a file that is there but cannot be read is an error, not a missing value`() throws {
+        let harness = try StoreHarness(Self.photos())
+        try harness.insert(harness.row("Photo", -1, ["pixels": Data(repeating: 9, count: 200_000)]))
+        let external = try harness.sqlite.openFile().external
+        let name = try #require(try files(harness).first)
+        let url = try #require(external.folder).appendingPathComponent(name)
+        try FileManager.default.removeItem(at: url)
+        try FileManager.default.createDirectory(at: url, withIntermediateDirectories: false)
+
+        let reads: [() throws -> Void] = [
+            { _ = try harness.store.rows(for: harness.plan("Photo")) },
+            { _ = try harness.store.row(forKey: 1, in: harness.layout("Photo")) },
+            {
+                try harness.coordinator.migratePersistentStore(
+                    harness.store,
+                    to: harness.folder.file("copy.sqlite"),
+                    type: .sqlite
+                )
+            },
+        ]
+        for read in reads {
+            let error = try #require(throws: CocoaError.self) { try read() }
+            #expect(error.localizedDescription.contains(url.path))
+        }
+    }
 }

@@ -42,13 +42,14 @@ struct StoreHarness {
         _ model: NSManagedObjectModel,
         at url: URL? = nil,
         in folder: StoreFolder? = nil,
+        type: NSPersistentStore.StoreType = .sqlite,
         options: [AnyHashable: Any]? = nil
     ) throws {
         let folder = try folder ?? StoreFolder()
         self.folder = folder
         self.url = url ?? folder.file()
         coordinator = NSPersistentStoreCoordinator(managedObjectModel: model)
-        let added = try coordinator.addPersistentStore(type: .sqlite, at: self.url, options: options)
+        let added = try coordinator.addPersistentStore(type: type, at: self.url, options: options)
         store = try #require(added as? any RowStore)
     }
 
@@ -76,7 +77,11 @@ struct StoreHarness {
     @discardableResult
     func save(_ changes: StoreChanges, sourceLocation: SourceLocation = #_sourceLocation) throws -> StoreSaveResult {
         var result: StoreSaveResult?
-        let conflicts = try store.save(changes) { result = $0 }
+        let conflicts = try store.save(changes) {
+            // A store in memory holds the very rows that it was given.
+            if store is InMemoryStore { changes.settle($0) }
+            result = $0
+        }
         #expect(conflicts.isEmpty, sourceLocation: sourceLocation)
         return try #require(result, "didCommit was not called", sourceLocation: sourceLocation)
     }

@@ -235,7 +235,7 @@ extension NSPersistentStoreCoordinator {
     ) throws -> RemoteChangeFollower {
         let current = currentPersistentHistoryToken(fromStores: nil)
         let postsChanges = openStores.contains {
-            SQLiteOptions.flag($0.store.options?[NSPersistentStoreRemoteChangeNotificationPostOptionKey])
+            StoreOption.flag($0.store.options?[NSPersistentStoreRemoteChangeNotificationPostOptionKey])
         }
         guard let current, postsChanges else {
             throw CocoaError(

@@ -150,7 +150,7 @@ extension CustomStore {
             metadata = known
             return
         }
-        let ignores = options?[NSIgnorePersistentStoreVersioningOption] as? Bool ?? false
+        let ignores = StoreOption.flag(options?[NSIgnorePersistentStoreVersioningOption])
         guard !ignores, !model.isConfiguration(withName: configuration, compatibleWithStoreMetadata: known) else {
             return
         }

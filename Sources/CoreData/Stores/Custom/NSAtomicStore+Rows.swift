@@ -50,7 +50,7 @@ extension NSAtomicStore: CustomStore, InMemoryRows {
         }
         try requireDestinations(changes, rows, model)
         var contents = InMemoryContents(model: model)
-        let result = contents.apply(changes)
+        let result = contents.apply(changes, derives: false)
         changes.settle(result)
         let loadedContents = contents
         self.contents.withLock { $0 = loadedContents }

@@ -32,6 +32,7 @@ extension NSAtomicStore {
             let filled: [Row]
             do {
                 try edit.make(ToldChanges(changes, of: context, on: self))
+                try edit.setDerived(result.reread)
                 filled = try reread(changes)
                 try save()
             } catch {
@@ -40,8 +41,8 @@ extension NSAtomicStore {
             }
             var adjusted = StoreChanges()
             adjusted.updated = filled.map { RowUpdate(row: $0, baseVersion: $0.version - 1, changed: SlotSet()) }
-            _ = next.apply(adjusted)
-            result.reread += filled
+            _ = next.apply(adjusted, derives: false)
+            result.replaceReread(filled)
             didCommit(result)
             let committed = next
             contents.withLock { $0 = committed }
@@ -151,6 +152,16 @@ private final class NodeEdit {
     private func set(_ value: Any?, _ name: String, _ node: NSAtomicStoreCacheNode) {
         if !added.contains(node) { former.append((node, [(name, node.value(forKey: name))])) }
         node.setValue(value, forKey: name)
+    }
+
+    /// Enters derived attributes, which the nodes' objects do not know yet.
+    func setDerived(_ rows: [Row]) throws {
+        for row in rows where row.layout.hasDerivedSlots {
+            guard let node = store.nodes.node(try store.id(ofKey: row.key, in: row.layout).id) else { continue }
+            for slot in row.layout.slots where slot.property is NSDerivedAttributeDescription {
+                set(row.anyValue(slot), slot.name, node)
+            }
+        }
     }
 
     private func node(of object: NSManagedObject) throws -> NSAtomicStoreCacheNode {

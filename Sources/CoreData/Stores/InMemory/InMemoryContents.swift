@@ -21,6 +21,10 @@ struct InMemoryContents: Sendable {
     var orders: [RelationshipKey: PersistentMap<[Int64]>] = [:]
     /// Who has which values of the constrained attributes.
     private(set) var uniques: UniqueIndexes
+    /// The derived attributes; `nil` if the model has none.
+    let derived: DerivedAttributes?
+    /// The rows whose derived attributes ``updateDerived(_:versions:)`` has yet to look at.
+    var outdated = OutdatedRows()
 
     /// A relationship by the number of the entity that declares it, and its name.
     struct RelationshipKey: Hashable {
@@ -28,8 +32,11 @@ struct InMemoryContents: Sendable {
         let name: String
         /// The number of the root entity of the members.
         let destinationRoot: Int
+        /// The number of the root entity of the owners.
+        let ownerRoot: Int
 
         init(_ relationship: NSRelationshipDescription) {
+            ownerRoot = relationship.entity.rootEntity.entityNumber
             destinationRoot = relationship.destinationEntity?.rootEntity.entityNumber ?? 0
             entity = relationship.entity.entityNumber
             name = relationship.name
@@ -39,6 +46,7 @@ struct InMemoryContents: Sendable {
     /// Nothing, of a store with these entities.
     init(model: FrozenModel?) {
         uniques = UniqueIndexes(model)
+        derived = DerivedAttributes(model)
     }
 
     mutating func reserve(_ count: Int, _ root: Int) -> Range<Int64> {
@@ -62,6 +70,17 @@ struct InMemoryContents: Sendable {
         return members.sorted { places[$0.key, default: 0] < places[$1.key, default: 0] }
     }
 
+    /// How many members a to-many relationship has.
+    func memberCount(of relationship: NSRelationshipDescription, ownedBy owner: Int64) -> Int {
+        if let inverse = relationship.inverseRelationship, !inverse.isToMany {
+            return pointing[RelationshipKey(inverse)]?[owner]?.count ?? 0
+        }
+        return memberships[RelationshipKey(relationship)]?[owner]?.count ?? 0
+    }
+
+    /// Who owns a member of a relationship without an inverse.
+    func owner(of member: Int64, in relationship: RelationshipKey) -> Int64? { owners[relationship]?[member] }
+
     private func unorderedMembers(
         of relationship: NSRelationshipDescription,
         ownedBy owner: Int64
@@ -81,11 +100,12 @@ struct InMemoryContents: Sendable {
 
     private mutating func point(_ row: Row, _ key: Int64, _ isThere: Bool, _ permanent: KeyMap<Int64>) {
         for slot in row.layout.referenceSlots {
-            guard let relationship = slot.relationship, relationship.inverseRelationship != nil,
-                let reference = row.reference(slot)
-            else { continue }
-            let target = reference.key < 0 ? permanent[reference.key] ?? reference.key : reference.key
+            guard let relationship = slot.relationship, let reference = row.reference(slot) else { continue }
             let name = RelationshipKey(relationship)
+            guard relationship.inverseRelationship != nil || derived?.looseCopies.contains(name) == true else {
+                continue
+            }
+            let target = reference.key < 0 ? permanent[reference.key] ?? reference.key : reference.key
             // Taken out while it is changed, so that nothing is copied that only this map has.
             var map = pointing.removeValue(forKey: name) ?? PersistentMap()
             var keys = map.remove(target) ?? PersistentMap()
@@ -97,6 +117,12 @@ struct InMemoryContents: Sendable {
 
     /// Enters a row, in the place of the one of its key if there is one.
     mutating func put(_ row: Row, _ key: Int64, _ permanent: KeyMap<Int64>) {
+        enter(row, key, permanent)
+        if derived != nil { outdated.add(key, root: row.layout.rootNumber, isWritten: true) }
+    }
+
+    /// Enters a row whose own derived attributes are not affected.
+    mutating func enter(_ row: Row, _ key: Int64, _ permanent: KeyMap<Int64>) {
         let root = row.layout.rootNumber
         var table = rows.removeValue(forKey: root) ?? PersistentMap()
         let old = table[key]
@@ -108,6 +134,7 @@ struct InMemoryContents: Sendable {
         }
         point(row, key, true, permanent)
         uniques.insert(row, key)
+        if derived != nil { outdateDependants(of: old, row, key, permanent) }
     }
 
     private mutating func apply(
@@ -149,6 +176,7 @@ struct InMemoryContents: Sendable {
         members[member.key] = isThere ? member.entity : nil
         if !members.isEmpty { map.set(members, for: owner) }
         memberships[name] = map
+        if derived != nil { outdated.add(owner, root: name.ownerRoot) }
         if relationship.inverseRelationship == nil { own(name, owner, member.key, isThere) }
     }
 
@@ -157,7 +185,10 @@ struct InMemoryContents: Sendable {
         var map = owners.removeValue(forKey: name) ?? PersistentMap()
         let known = map[member]
         if isThere {
-            if let known, known != owner { memberships[name]?[known]?.remove(member) }
+            if let known, known != owner {
+                memberships[name]?[known]?.remove(member)
+                if derived != nil { outdated.add(known, root: name.ownerRoot) }
+            }
             map.set(owner, for: member)
         } else if known == owner {
             map.remove(member)
@@ -171,9 +202,11 @@ struct InMemoryContents: Sendable {
         rows[layout.rootNumber]?.remove(key)
         point(old, key, false, KeyMap())
         uniques.remove(old, key)
+        if derived != nil { outdateDependants(of: old, nil, key, KeyMap()) }
         for name in owners.keys where name.destinationRoot == layout.rootNumber {
             guard let owner = owners[name]?.remove(key) else { continue }
             memberships[name]?[owner]?.remove(key)
+            if derived != nil { outdated.add(owner, root: name.ownerRoot) }
         }
         for slot in old.layout.toMany {
             let relationship = slot.relationship
@@ -214,7 +247,9 @@ struct InMemoryContents: Sendable {
     ///
     /// Their keys, versions and references are still those of the context: ``StoreChanges/settle(_:)`` sets them once
     /// the save is accepted.
-    mutating func apply(_ changes: StoreChanges) -> StoreSaveResult {
+    ///
+    /// `derives`: Whether derived attributes are computed; otherwise they are taken as they are.
+    mutating func apply(_ changes: StoreChanges, derives: Bool = true) -> StoreSaveResult {
         var result = StoreSaveResult()
         var permanent = KeyMap<Int64>()
         for row in changes.inserted {
@@ -232,6 +267,10 @@ struct InMemoryContents: Sendable {
         for deletion in changes.deleted {
             result.reread += releaseStragglers(of: deletion, changes, result.insertedKeys)
         }
+        if derived != nil, derives {
+            result.replaceReread(updateDerived(permanent, versions: changes.versions(result)))
+        }
+        outdated = OutdatedRows()
         return result
     }
 

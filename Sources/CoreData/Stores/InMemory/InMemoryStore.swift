@@ -10,9 +10,13 @@ import StrataLocks
 ///
 /// Gone when it is removed from its coordinator. Any thread may use it.
 final class InMemoryStore: NSPersistentStore, InMemoryRows, @unchecked Sendable {
-    // @unchecked Sendable: all state of its own is in `contents` behind its mutex.
+    // @unchecked Sendable: all state of its own is behind mutexes.
 
     private let contents = Mutex(InMemoryContents(model: nil))
+    /// Whether another store has taken this one's place.
+    ///
+    /// Held by whoever writes.
+    private let isRetired = Mutex(false)
 
     override var type: String { NSInMemoryStoreType }
 
@@ -22,7 +26,7 @@ final class InMemoryStore: NSPersistentStore, InMemoryRows, @unchecked Sendable 
         metadata = [
             NSStoreTypeKey: NSInMemoryStoreType,
             NSStoreUUIDKey: identifier ?? "",
-            NSStoreModelVersionHashesKey: model.entityVersionHashesByName,
+            NSStoreModelVersionHashesKey: model.versionHashes(forConfigurationName: configurationName) ?? [:],
             NSStoreModelVersionIdentifiersKey: model.versionIdentifiers.compactMap { $0 as? String }.sorted(),
         ]
     }
@@ -47,7 +51,7 @@ final class InMemoryStore: NSPersistentStore, InMemoryRows, @unchecked Sendable 
     }
 
     func save(_ changes: StoreChanges, didCommit: (StoreSaveResult) -> Void) throws -> [StoreConflict] {
-        contents.withLock { contents in
+        try writing { contents in
             // The new contents are made beside the old ones, so a refused save leaves nothing behind.
             var next = contents
             let conflicts = next.findVersionConflicts(changes)
@@ -68,7 +72,7 @@ final class InMemoryStore: NSPersistentStore, InMemoryRows, @unchecked Sendable 
         #endif
         // Handlers are called before the contents are locked.
         let given = try InMemoryBatch.givenRows(of: batch)
-        try contents.withLock { contents in
+        try writing { contents in
             // As in a save: what is refused leaves nothing behind.
             var work = InMemoryBatch(batch, contents)
             try work.run(given)
@@ -79,6 +83,21 @@ final class InMemoryStore: NSPersistentStore, InMemoryRows, @unchecked Sendable 
             contents = work.contents
         }
         batch.control?.add(given.count)
+    }
+
+    func retire(_ body: () throws -> Void) throws {
+        try isRetired.withLock { isRetired in
+            // Readers, as `body` is one, do not wait for this.
+            try body()
+            isRetired = true
+        }
+    }
+
+    private func writing<R>(_ body: (inout InMemoryContents) throws -> sending R) throws -> sending R {
+        try isRetired.withLock { isRetired in
+            if isRetired { throw closedError }
+            return try contents.withLock { try body(&$0) }
+        }
     }
 
     func saveMetadata() throws {}

@@ -1,7 +1,7 @@
 import Foundation
 
-/// The uniqueness constraints of a model, each with an index over the rows of its entity and sub-entities, as the unique
-/// indexes of a table would be.
+/// The uniqueness constraints of a model, each with an index over the rows of its hierarchy that have the attributes, as the
+/// unique indexes of a table would be.
 ///
 /// A value, like the contents that it belongs to.
 struct UniqueIndexes: Sendable {
@@ -25,7 +25,8 @@ struct UniqueIndexes: Sendable {
             for names in entity.uniquenessConstraintNames {
                 let slots = names.compactMap { entity.layout.slot(named: $0) }
                 guard !slots.isEmpty, slots.count == names.count else { continue }
-                for number in entity.frozen.subtree { byEntity[number].append(constraints.count) }
+                for number in entity.rootEntity.frozen.subtree
+                where model?.layouts[number - 1].shares(slots) == true { byEntity[number].append(constraints.count) }
                 constraints.append(Constraint(layout: entity.layout, slots: slots))
             }
         }

@@ -9,6 +9,8 @@ struct DerivedTriggers {
     static let insertCallback = "NSCoreDataDATriggerInsertUpdatedAffectedObjectValue"
 
     private(set) var statements: [String] = []
+    /// In the order of the statements.
+    private(set) var names: [String] = []
     private let mapping: SQLMapping
 
     init(_ mapping: SQLMapping) {
@@ -255,6 +257,7 @@ struct DerivedTriggers {
         let when = condition.map { "WHEN (\($0)) " } ?? ""
         let report =
             "SELECT \(callback)('\(table.raw)', Z_ENT, Z_PK, '\(target.attribute)', \(target.column)) FROM \(table) WHERE \(column) = \(row)"
+        names.append(name.raw)
         statements.append(
             "CREATE TRIGGER \(name) AFTER \(event) ON \(firing) FOR EACH ROW \(when)"
                 + "BEGIN UPDATE \(table) SET \(assignment) WHERE \(column) = \(row); \(report); END"

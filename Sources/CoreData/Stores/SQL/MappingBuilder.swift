@@ -11,6 +11,8 @@ struct MappingBuilder {
 
     private var slotColumns: [[SlotColumn]]
     private var hierarchies: [Hierarchy] = []
+    private var hierarchyOfRoot: [ObjectIdentifier: Int] = [:]
+    private var indexNames = UniqueNames()
     private var toManyMappings: [ObjectIdentifier: ToManyMapping] = [:]
 
     private(set) var mappings: [EntityMapping] = []
@@ -45,37 +47,57 @@ struct MappingBuilder {
     private func number(_ entity: NSEntityDescription?) -> Int { entity.map { storeNumbers[$0.entityNumber] } ?? 0 }
 
     mutating func build() throws {
+        let byRoot = Dictionary(grouping: members) { ObjectIdentifier($0.rootEntity) }
         hierarchies = members.filter { $0.superentity == nil }.map { root in
-            Hierarchy(
-                table: SQLName("Z" + (root.name ?? "").uppercased()),
-                entities: members.filter { $0.rootEntity === root }
-            )
+            Hierarchy(table: table(of: root), entities: byRoot[ObjectIdentifier(root)] ?? [root])
+        }
+        for (index, hierarchy) in hierarchies.enumerated() {
+            hierarchyOfRoot[ObjectIdentifier(hierarchy.entities[0])] = index
         }
         for index in hierarchies.indices { nameSlots(of: index) }
         for index in hierarchies.indices { mapOwnedToMany(of: index) }
         try mapJoins()
         for hierarchy in hierarchies { makeMappings(hierarchy) }
-        tables = hierarchies.map { hierarchy in
+        for hierarchy in hierarchies {
             let mappings = hierarchy.entities.compactMap { mappingsByModelNumber[$0.entityNumber] }
-            return SQLTable(
-                name: hierarchy.table,
-                entities: mappings,
-                columns: declaredColumns(hierarchy, mappings),
-                inverselessKeys: hierarchy.inverselessKeys,
-                constraints: constraints(mappings)
+            tables.append(
+                SQLTable(
+                    name: hierarchy.table,
+                    entities: mappings,
+                    columns: declaredColumns(hierarchy, mappings),
+                    inverselessKeys: hierarchy.inverselessKeys,
+                    constraints: constraints(mappings)
+                )
             )
         }
         try requireDistinctTables()
+        try requireFewColumns()
+    }
+
+    /// The most columns that a table of SQLite may have, as it is built by default.
+    private static let mostColumns = 2000
+
+    private func requireFewColumns() throws {
+        for table in tables where table.columns.count + 3 > Self.mostColumns {
+            throw CocoaError(
+                .persistentStoreIncompatibleSchema,
+                userInfo: [
+                    NSLocalizedDescriptionKey:
+                        "The entity \(table.entities[0].layout.entity.name ?? "") and its sub-entities need \(table.columns.count + 3) columns in table \(table.name.raw), but a table may have \(Self.mostColumns). Move attributes to entities of their own."
+                ]
+            )
+        }
     }
 
     private func requireDistinctTables() throws {
-        var seen: Set<String> = []
+        // The tables in which a store keeps its books.
+        var seen: Set<String> = ["Z_PRIMARYKEY", "Z_METADATA", "Z_MODELCACHE"]
         for name in tables.map(\.name) + joinTables.map(\.name) where !seen.insert(name.raw.uppercased()).inserted {
             throw CocoaError(
                 .persistentStoreIncompatibleSchema,
                 userInfo: [
                     NSLocalizedDescriptionKey:
-                        "Two entities or relationships of the model would both be kept in table \(name.raw). Rename one: SQL does not tell upper from lower case."
+                        "Two entities or relationships of the model would both be kept in table \(name.raw), or an entity in one of the store's own. Rename one: SQL does not tell upper from lower case."
                 ]
             )
         }
@@ -135,7 +157,7 @@ struct MappingBuilder {
             for slot in ownToMany(entity) where !slot.isTransient {
                 let relationship = slot.relationship
                 guard let destination = relationship.destinationEntity, number(destination) > 0,
-                    let target = hierarchies.firstIndex(where: { $0.entities[0] === destination.rootEntity })
+                    let target = hierarchyOfRoot[ObjectIdentifier(destination.rootEntity)]
                 else { continue }
                 if let inverse = relationship.inverseRelationship {
                     guard !inverse.isToMany, !inverse.isTransient,
@@ -184,6 +206,7 @@ struct MappingBuilder {
                 SQLJoinTable(
                     name: join.table,
                     ownerNumber: number(join.owning.entity),
+                    memberNumber: number(join.owning.destinationEntity),
                     first: join.first,
                     second: join.second,
                     orders: [join.firstOrder, join.secondOrder].compactMap { $0 },
@@ -226,15 +249,22 @@ struct MappingBuilder {
     // MARK: - By entity
 
     private mutating func makeMappings(_ hierarchy: Hierarchy) {
+        // Sub-entities are numbered right behind their super-entity.
+        var last: [Int: Int] = [:]
+        for entity in hierarchy.entities.reversed() {
+            let own = number(entity)
+            let end = last[own] ?? own
+            if let parent = entity.superentity { last[number(parent)] = max(end, last[number(parent)] ?? 0) }
+            last[own] = end
+        }
         for entity in hierarchy.entities {
             let own = number(entity)
-            let last = hierarchy.entities.last { $0.isKindOf(entity: entity) } ?? entity
             let mapping = EntityMapping(
                 layout: entity.layout,
                 number: own,
                 rootNumber: number(hierarchy.entities[0]),
                 table: hierarchy.table,
-                subtree: own...number(last),
+                subtree: own...(last[own] ?? own),
                 isShared: hierarchy.entities.count > 1,
                 columns: slotColumns[entity.entityNumber],
                 toMany: entity.layout.toMany.map { toManyMappings[ObjectIdentifier($0.relationship)] ?? .absent }
@@ -244,21 +274,27 @@ struct MappingBuilder {
         }
     }
 
-    private func constraints(_ mappings: [EntityMapping]) -> [SQLConstraint] {
-        mappings.flatMap { mapping in
-            mapping.layout.entity.uniquenessConstraintNames.compactMap { names -> SQLConstraint? in
+    private mutating func constraints(_ mappings: [EntityMapping]) -> [SQLConstraint] {
+        var constraints: [SQLConstraint] = []
+        for mapping in mappings {
+            var seen: Set<[SQLName]> = []
+            for names in mapping.layout.entity.uniquenessConstraintNames {
                 let slots = names.compactMap { mapping.layout.slot(named: $0) }
                 let columns = slots.compactMap { mapping.columns[$0.index].name }
-                guard !names.isEmpty, columns.count == names.count else { return nil }
+                guard !names.isEmpty, columns.count == names.count, seen.insert(columns).inserted else { continue }
                 let entity = mapping.layout.entity.name ?? ""
-                return SQLConstraint(
-                    layout: mapping.layout,
-                    slots: slots,
-                    columns: columns,
-                    index: SQLName("Z_\(entity)_UNIQUE_" + names.joined(separator: "_"))
+                constraints.append(
+                    SQLConstraint(
+                        layout: mapping.layout,
+                        slots: slots,
+                        columns: columns,
+                        // Two constraints may come to one name: {a, b} and {a_b}.
+                        index: indexNames.name("Z_\(entity)_UNIQUE_" + names.joined(separator: "_"))
+                    )
                 )
             }
         }
+        return constraints
     }
 
     // MARK: - Order of columns

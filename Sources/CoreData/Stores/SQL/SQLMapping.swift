@@ -12,6 +12,8 @@ package final class SQLMapping: Sendable {
     let tables: [SQLTable]
     let joinTables: [SQLJoinTable]
     private let byModelNumber: [EntityMapping?]
+    /// The positions of the tables, by the number of the root entity.
+    private let tableOfRoot: [Int: Int]
 
     /// Maps a model.
     ///
@@ -28,6 +30,9 @@ package final class SQLMapping: Sendable {
         tables = builder.tables
         joinTables = builder.joinTables
         byModelNumber = builder.mappingsByModelNumber
+        tableOfRoot = Dictionary(
+            uniqueKeysWithValues: builder.tables.enumerated().map { ($1.entities[0].rootNumber, $0) }
+        )
     }
 
     /// The mapping of an entity by its layout; `nil` if the store does not hold the entity.
@@ -45,7 +50,7 @@ package final class SQLMapping: Sendable {
     }
 
     /// The table of an entity's hierarchy.
-    func table(of mapping: EntityMapping) -> SQLTable? { tables.first { $0.name == mapping.table } }
+    func table(of mapping: EntityMapping) -> SQLTable? { tableOfRoot[mapping.rootNumber].map { tables[$0] } }
 
     /// What the mapping needs and a file lacks: `ZTABLE` or `ZTABLE.ZCOLUMN`.
     func missing(in catalog: SQLCatalog) -> [String] {

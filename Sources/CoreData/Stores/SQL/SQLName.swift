@@ -41,18 +41,19 @@ extension SQLName {
 struct UniqueNames {
     // SQLite compares names without regard to case.
     private var taken: Set<String> = []
+    /// The number that was appended last, by name: the ones below are taken.
+    private var last: [String: Int] = [:]
 
     init(taken: [String] = []) { self.taken = Set(taken.map { $0.uppercased() }) }
 
     /// The suffix with which `name` is not taken yet; the name is taken then.
     mutating func suffix(for name: String) -> String {
-        var suffix = ""
-        var number = 0
-        while !taken.insert((name + suffix).uppercased()).inserted {
-            number += 1
-            suffix = String(number)
-        }
-        return suffix
+        let name = name.uppercased()
+        if taken.insert(name).inserted { return "" }
+        var number = last[name, default: 0]
+        repeat { number += 1 } while !taken.insert(name + String(number)).inserted
+        last[name] = number
+        return String(number)
     }
 
     mutating func name(_ name: String) -> SQLName { SQLName(name + suffix(for: name)) }

@@ -28,10 +28,7 @@ struct SQLConstraint: Sendable {
 
     /// Whether rows with this layout have all of the columns.
     func applies(to layout: EntityLayout) -> Bool {
-        slots.allSatisfy { slot in
-            slot.index < layout.slots.count && layout.slots[slot.index].word == slot.word
-                && layout.slots[slot.index].name == slot.name
-        }
+        layout.shares(slots)
     }
 }
 
@@ -40,6 +37,8 @@ struct SQLJoinTable: Sendable {
     let name: SQLName
     /// The entity that declares the relationship which gives the table its name.
     let ownerNumber: Int
+    /// The entity at the other end of that relationship.
+    let memberNumber: Int
     /// The two key columns, then those of positions.
     let first: SQLName
     let second: SQLName

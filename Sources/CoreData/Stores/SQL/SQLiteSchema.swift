@@ -30,13 +30,13 @@ package struct SQLiteSchema {
     // MARK: - Tables
 
     private static func tables(_ mapping: SQLMapping) -> [String] {
-        mapping.tables.flatMap { table in
+        let joins = mapping.joinTablesByOwner
+        return mapping.tables.flatMap { table in
             let columns =
                 ["Z_PK INTEGER PRIMARY KEY", "Z_ENT INTEGER", "Z_OPT INTEGER"]
                 + table.columns.map { "\($0.name) \($0.type)" }
-            let numbers = Set(table.entities.map(\.number))
             return ["CREATE TABLE \(table.name) ( \(columns.joined(separator: ", ")) )"]
-                + mapping.joinTables.filter { numbers.contains($0.ownerNumber) }.map(join)
+                + table.entities.flatMap { joins[$0.number] ?? [] }.map(join)
         }
     }
 
@@ -48,9 +48,12 @@ package struct SQLiteSchema {
     // MARK: - Indexes
 
     private static func indexes(_ mapping: SQLMapping) -> [String] {
-        var taken: Set<String> = []
+        let joins = mapping.joinTablesByOwner
+        // What saves rely on keeps its name.
+        var names = UniqueNames(taken: mapping.tables.flatMap { $0.constraints.map(\.index.raw) })
+        var known: Set<String> = []
         return mapping.tables.flatMap { table in
-            var indexes: [(name: String, statement: String)] = []
+            var indexes: [(name: String, on: String)] = []
             for entity in table.entities {
                 let inherited = entity.layout.entity.superentity?.layout.slots.count ?? 0
                 for slot in entity.layout.slots.dropFirst(inherited) where slot.kind == .reference {
@@ -59,36 +62,30 @@ package struct SQLiteSchema {
             }
             for column in table.inverselessKeys { indexes.append(keyIndex(table, column)) }
             if table.entities.count > 1 { indexes.append(keyIndex(table, .entity)) }
-            let numbers = Set(table.entities.map(\.number))
-            for join in mapping.joinTables where numbers.contains(join.ownerNumber) {
-                let name = "\(join.name.raw)_\(join.second.raw)_INDEX"
+            for join in table.entities.flatMap({ joins[$0.number] ?? [] }) {
                 let on = "\(join.name) (\(join.second), \(join.first))"
-                indexes.append((name, "CREATE INDEX \(SQLName(name)) ON \(on)"))
+                indexes.append(("\(join.name.raw)_\(join.second.raw)_INDEX", on))
             }
             for entity in table.entities { indexes += fetchIndexes(entity) }
-            for constraint in table.constraints {
+            // One and the same index may be asked for twice; others that come to one name get a number.
+            let plain = indexes.filter { known.insert("\($0.name) \($0.on)").inserted }
+                .map { "CREATE INDEX \(names.name($0.name)) ON \($0.on)" }
+            let unique = table.constraints.map { constraint in
                 let columns = constraint.columns.map { "\($0) COLLATE BINARY ASC" }.joined(separator: ", ")
-                indexes.append(
-                    (
-                        constraint.index.raw,
-                        "CREATE UNIQUE INDEX \(constraint.index) ON \(table.name) (\(columns))"
-                    )
-                )
+                return "CREATE UNIQUE INDEX \(constraint.index) ON \(table.name) (\(columns))"
             }
-            return indexes.filter { taken.insert($0.name.uppercased()).inserted }.map(\.statement)
+            return plain + unique
         }
     }
 
-    private static func keyIndex(_ table: SQLTable, _ column: SQLName) -> (name: String, statement: String) {
-        let name = "\(table.name.raw)_\(column.raw)_INDEX"
-        return (name, "CREATE INDEX \(SQLName(name)) ON \(table.name) (\(column))")
+    private static func keyIndex(_ table: SQLTable, _ column: SQLName) -> (name: String, on: String) {
+        ("\(table.name.raw)_\(column.raw)_INDEX", "\(table.name) (\(column))")
     }
 
     /// The indexes that the model asks for: of single attributes first, then compound ones, then those with names.
-    private static func fetchIndexes(_ mapping: EntityMapping) -> [(name: String, statement: String)] {
+    private static func fetchIndexes(_ mapping: EntityMapping) -> [(name: String, on: String)] {
         let entity = mapping.layout.entity
-        func index(_ name: String, _ columns: [(name: String, isAscending: Bool)]) -> (name: String, statement: String)?
-        {
+        func index(_ name: String, _ columns: [(name: String, isAscending: Bool)]) -> (name: String, on: String)? {
             let found = columns.compactMap { column in
                 mapping.column(named: column.name)?.name.map {
                     "\($0) COLLATE BINARY \(column.isAscending ? "ASC" : "DESC")"
@@ -96,9 +93,7 @@ package struct SQLiteSchema {
             }
             // An expression, or a relationship that no column holds: the index is left out, which costs speed only.
             guard !columns.isEmpty, found.count == columns.count else { return nil }
-            let name = "Z_\(entity.name ?? "")_\(name)"
-            let columns = found.joined(separator: ", ")
-            return (name, "CREATE INDEX \(SQLName(name)) ON \(mapping.table) (\(columns))")
+            return ("Z_\(entity.name ?? "")_\(name)", "\(mapping.table) (\(found.joined(separator: ", ")))")
         }
         let named = entity.indexes.map { index in
             (index.name, index.elements.map { (name: $0.propertyName ?? "", isAscending: $0.isAscending) })
@@ -114,4 +109,9 @@ package struct SQLiteSchema {
             }
             + named.compactMap { index($0.0, $0.1) }
     }
+}
+
+extension SQLMapping {
+    /// The join tables by the number of the entity that declares the relationship.
+    fileprivate var joinTablesByOwner: [Int: [SQLJoinTable]] { Dictionary(grouping: joinTables, by: \.ownerNumber) }
 }

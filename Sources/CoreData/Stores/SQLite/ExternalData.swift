@@ -51,8 +51,26 @@ struct ExternalData: Sendable {
     }
 
     /// The data of a file, mapped rather than read; `nil` if it is missing.
-    func read(_ name: String) -> Data? {
-        folder.flatMap { try? Data(contentsOf: $0.appendingPathComponent(name), options: .mappedIfSafe) }
+    ///
+    /// Throws: Why a file that is there cannot be read: no permission, too many open files, a broken disk.
+    func read(_ name: String) throws -> Data? {
+        guard let url = folder?.appendingPathComponent(name) else { return nil }
+        do {
+            return try Data(contentsOf: url, options: .mappedIfSafe)
+        } catch let error as CocoaError where [.fileReadNoSuchFile, .fileNoSuchFile].contains(error.code) {
+            return nil
+        } catch {
+            let reason = (error as? CocoaError)?.underlying ?? error
+            throw CocoaError(
+                (error as? CocoaError)?.code ?? .fileReadUnknown,
+                userInfo: [
+                    NSLocalizedDescriptionKey:
+                        "The file \(url.path), which holds the value of an attribute, cannot be read: \(reason.localizedDescription)",
+                    NSFilePathErrorKey: url.path,
+                    NSUnderlyingErrorKey: error,
+                ]
+            )
+        }
     }
 
     // MARK: - Writing
@@ -74,12 +92,23 @@ struct ExternalData: Sendable {
                 let handle = try FileHandle(forWritingTo: url)
                 defer { try? handle.close() }
                 try handle.synchronize()
+                try Self.synchronize(folder)
             }
         } catch {
             remove(name)
             throw error
         }
         return name
+    }
+
+    /// Sees to it that a folder names its new file also after a loss of power.
+    private static func synchronize(_ folder: URL) throws {
+        let descriptor = open(folder.path, O_RDONLY | O_DIRECTORY)
+        guard descriptor >= 0 else { throw CocoaError(.fileWriteUnknown, userInfo: [NSFilePathErrorKey: folder.path]) }
+        defer { close(descriptor) }
+        guard fsync(descriptor) == 0 else {
+            throw CocoaError(.fileWriteUnknown, userInfo: [NSFilePathErrorKey: folder.path])
+        }
     }
 
     /// The tagged value for data that stays in the row.

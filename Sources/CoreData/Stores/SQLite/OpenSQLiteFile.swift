@@ -131,6 +131,8 @@ final class OpenSQLiteFile: Sendable {
             }
             try reader.pool.close()
         }
+        // A model that no store can have is refused before there is a file.
+        if !exists { _ = try SQLMapping(request.model, configuration: request.configuration) }
         let access: Connection.Access = options.isReadOnly ? .readOnly : exists ? .readWrite : .readWriteCreate
         return try openOrCreate(request, SQLiteDatabase(.file(path), options.pool, access: access))
     }

@@ -12,7 +12,7 @@ extension RowQueries {
         var results = FetchedValues(width: query.columns.count)
         var counter = RowCounter(plan.rows.control)
         while try statement.step() {
-            for column in query.columns { results.append(value(column, statement, plan.rows.storeNumber)) }
+            for column in query.columns { results.append(try value(column, statement, plan.rows.storeNumber)) }
             counter.count()
         }
         counter.finish()
@@ -55,12 +55,13 @@ extension RowQueries {
 
     // MARK: - Values
 
-    private func value(_ column: SelectedColumn, _ statement: borrowing Statement, _ store: Int) -> FetchedValue {
+    private func value(_ column: SelectedColumn, _ statement: borrowing Statement, _ store: Int) throws -> FetchedValue
+    {
         switch column {
         case .value(let position, let type): return .plain(PredicateValue(statement[position], type))
         case .tagged(let position):
             let value = statement[position]
-            return value.isNull ? .null : tagged(value).map { .plain(.data($0)) } ?? .null
+            return value.isNull ? .null : try tagged(value).map { .plain(.data($0)) } ?? .null
         case .object(let position, let entityPosition, let declared):
             guard let key = statement[position].optionalInt64 else { return .null }
             var number = declared.number

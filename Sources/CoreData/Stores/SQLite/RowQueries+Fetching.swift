@@ -40,7 +40,7 @@ struct RowStatement: ~Copyable {
         repeat {
             guard try statement.step() else { return nil }
         } while skipped?.contains(statement[RowShape.keyPosition].int64) ?? false
-        guard let row = shape.row(statement, stamp: stamp, queries) else {
+        guard let row = try shape.row(statement, stamp: stamp, queries) else {
             throw queries.unknownEntity(statement, shape)
         }
         return row

@@ -31,7 +31,7 @@ extension RowQueries {
             // A member of several owners comes with each of them.
             guard seen[key] == nil else { continue }
             seen.set(true, for: key)
-            if let row = shape.row(statement, stamp: stamp, self) {
+            if let row = try shape.row(statement, stamp: stamp, self) {
                 result.rows.append(row)
             } else {
                 others.append(key)

@@ -40,11 +40,13 @@ final class RowQueries: Sendable {
     }
 
     /// The data behind a tag; `nil` if its file is missing, or there is no tag that we know.
-    func tagged(_ value: Value) -> Data? {
+    ///
+    /// Throws: Why a file that is there cannot be read.
+    func tagged(_ value: Value) throws -> Data? {
         switch ExternalData.content(value.bytes) {
         case .inline(let data): return data
         case .file(let name):
-            if let data = external.read(name) { return data }
+            if let data = try external.read(name) { return data }
             MissedFiles.note(name)
             return nil
         case .malformed: return nil
@@ -73,7 +75,7 @@ final class RowQueries: Sendable {
         let statement = try connection.statement(shape.selectByKey)
         try statement.bind(key, at: 1)
         guard try statement.step() else { return nil }
-        guard let row = shape.row(statement, stamp: stamp, self) else { throw unknownEntity(statement, shape) }
+        guard let row = try shape.row(statement, stamp: stamp, self) else { throw unknownEntity(statement, shape) }
         return row
     }
 
@@ -97,7 +99,7 @@ final class RowQueries: Sendable {
         // Rows of entities that the shape does not cover are read one by one, once this statement is done.
         var others: [Int64] = []
         while try statement.step() {
-            if let row = shape.row(statement, stamp: stamp, self) {
+            if let row = try shape.row(statement, stamp: stamp, self) {
                 rows.append(row)
             } else {
                 others.append(statement[RowShape.keyPosition].int64)
@@ -128,7 +130,7 @@ final class RowQueries: Sendable {
             let key = statement[RowShape.keyPosition].int64
             while next < keys.count, keys[next] < key { next += 1 }
             guard next < keys.count, keys[next] == key else { continue }
-            guard let row = shape.row(statement, stamp: stamp, self) else { throw unknownEntity(statement, shape) }
+            guard let row = try shape.row(statement, stamp: stamp, self) else { throw unknownEntity(statement, shape) }
             rows.append(row)
         }
         return rows

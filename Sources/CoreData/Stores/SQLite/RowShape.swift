@@ -112,8 +112,9 @@ final class RowShape: Sendable {
     ///   - stamp: The time of reading.
     ///   - queries: What a row may need besides its columns.
     /// - Returns: The row; `nil` if its entity is not one that the shape covers.
+    /// - Throws: Why the file of a value cannot be read.
     @inline(__always)
-    func row(_ statement: borrowing Statement, stamp: UInt32, _ queries: RowQueries) -> Row? {
+    func row(_ statement: borrowing Statement, stamp: UInt32, _ queries: RowQueries) throws -> Row? {
         let number = statement.int64(Self.entityPosition) &- firstNumber
         guard number >= 0, number < layouts.count else { return nil }
         let entity = layouts[Int(number)]
@@ -153,7 +154,7 @@ final class RowShape: Sendable {
                 target.words[word + 1] = UInt64(truncatingIfNeeded: number)
             case .data, .uuid, .decimal:
                 let value = statement[position]
-                guard !value.isNull, Self.readBytes(value, column, target, queries) else { continue }
+                guard !value.isNull, try Self.readBytes(value, column, target, queries) else { continue }
             }
             if column.slot < 32 { nulls &= ~(1 << UInt32(column.slot)) } else { target.markPresent(Int(column.slot)) }
         }
@@ -168,7 +169,7 @@ final class RowShape: Sendable {
         _ column: ColumnReader,
         _ target: UnsafeRow,
         _ queries: RowQueries
-    ) -> Bool {
+    ) throws -> Bool {
         let word = Int(column.word)
         switch column.kind {
         case .uuid:
@@ -178,7 +179,7 @@ final class RowShape: Sendable {
             guard let decimal = StoredDecimal.read(value) else { return false }
             target.pointer(Decimal.self, word).initialize(to: decimal)
         default:
-            guard let data = column.isTagged ? queries.tagged(value) : value.data else { return false }
+            guard let data = column.isTagged ? try queries.tagged(value) : value.data else { return false }
             target.pointer(Data.self, word).initialize(to: data)
         }
         return true

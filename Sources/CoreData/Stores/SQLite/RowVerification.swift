@@ -17,9 +17,13 @@ struct RowVerification {
         for table in mapping.tables {
             try checkEntities(table, &report)
             try checkCounter(table, &report)
-            for entity in table.entities { try checkRelationships(entity, &report) }
+            for entity in table.entities {
+                try checkTypes(entity, &report)
+                try checkRelationships(entity, &report)
+            }
             for constraint in table.constraints { try check(constraint, table, &report) }
         }
+        try checkTriggers(&report)
         for join in mapping.joinTables { try check(join, &report) }
         try checkExternalFiles(&report)
     }
@@ -66,7 +70,55 @@ struct RowVerification {
         }
     }
 
+    /// Values that SQLite has taken for a column but that are none of the attribute's.
+    private func checkTypes(_ entity: EntityMapping, _ report: inout VerificationReport) throws {
+        let inherited = entity.layout.entity.superentity?.layout.slots.count ?? 0
+        for slot in entity.layout.slots.dropFirst(inherited) {
+            guard let column = entity.columns[slot.index].name else { continue }
+            let fits =
+                switch slot.kind {
+                case .int, .reference: "typeof(\(column)) = 'integer'"
+                case .double: "typeof(\(column)) IN ('real', 'integer')"
+                // A decimal that no number holds may be a text.
+                case .decimal: "typeof(\(column)) IN ('real', 'integer', 'text')"
+                case .string: "typeof(\(column)) = 'text'"
+                case .uuid: "typeof(\(column)) = 'blob' AND length(\(column)) = 16"
+                case .data: "typeof(\(column)) = 'blob'"
+                }
+            report.add(
+                entity.table.raw,
+                rows: try keys("SELECT Z_PK FROM \(entity.table) WHERE \(column) NOT NULL AND NOT (\(fits))"),
+                "whose \(slot.name) is of another type"
+            )
+        }
+    }
+
+    /// Without its triggers a derived attribute stays as it is.
+    private func checkTriggers(_ report: inout VerificationReport) throws {
+        let present = Set(try keys("SELECT upper(name) FROM sqlite_schema WHERE type = 'trigger'"))
+        for name in DerivedTriggers(mapping).names where !present.contains(name.uppercased()) {
+            report.add("schema: trigger \(name) is missing")
+        }
+    }
+
+    /// Saves rely on the index; its name does not matter.
+    private func checkIndex(_ constraint: SQLConstraint, _ table: SQLTable, _ report: inout VerificationReport) throws {
+        let statement = try connection.statement(
+            """
+            SELECT (SELECT group_concat(upper(name), ' ') FROM (SELECT name FROM pragma_index_info(i.name) ORDER BY seqno))
+            FROM pragma_index_list(?) AS i WHERE i."unique" AND NOT i.partial
+            """
+        )
+        try statement.bind(table.name.raw, at: 1)
+        let columns = constraint.columns.map { $0.raw.uppercased() }
+        while try statement.step() {
+            if Set(statement[0].string.split(separator: " ").map(String.init)) == Set(columns) { return }
+        }
+        report.add("schema: \(table.name.raw) has no unique index on \(columns.joined(separator: ", "))")
+    }
+
     private func check(_ constraint: SQLConstraint, _ table: SQLTable, _ report: inout VerificationReport) throws {
+        try checkIndex(constraint, table, &report)
         let columns = constraint.columns.map(\.description)
         let present = columns.map { "\($0) NOT NULL" }.joined(separator: " AND ")
         let groups = try keys(
@@ -104,6 +156,12 @@ struct RowVerification {
                 )
             }
             guard let order = key.order else { continue }
+            // Equal positions are no damage: files of Apple's framework may have them.
+            report.add(
+                key.table.raw,
+                rows: try keys("SELECT Z_PK FROM \(key.table) WHERE \(key.column) IS NULL AND \(order) NOT NULL"),
+                "with a position in \(slot.name) of no object"
+            )
             report.add(
                 key.table.raw,
                 rows: try keys(
@@ -159,13 +217,17 @@ struct RowVerification {
     }
 
     private func check(_ join: SQLJoinTable, _ report: inout VerificationReport) throws {
-        for (column, table) in [(join.first, join.firstTable), (join.second, join.secondTable)] {
+        for (column, table, number) in [
+            (join.first, join.firstTable, join.ownerNumber), (join.second, join.secondTable, join.memberNumber),
+        ] {
+            guard let entity = mapping.entity(storeNumber: Int64(number)) else { continue }
+            let range = "\(entity.subtree.lowerBound) AND \(entity.subtree.upperBound)"
             report.add(
                 join.name.raw,
                 rows: try keys(
                     """
-                    SELECT j.\(join.first) || '-' || j.\(join.second) FROM \(join.name) AS j
-                    WHERE NOT EXISTS (SELECT 1 FROM \(table) AS t WHERE t.Z_PK = j.\(column))
+                    SELECT j.\(join.first) || '-' || j.\(join.second) FROM \(join.name) AS j WHERE NOT EXISTS
+                    (SELECT 1 FROM \(table) AS t WHERE t.Z_PK = j.\(column) AND t.Z_ENT BETWEEN \(range))
                     """
                 ),
                 "with an object in \(column.raw) that does not exist"

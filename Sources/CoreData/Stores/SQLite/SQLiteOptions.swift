@@ -42,7 +42,7 @@ struct SQLiteOptions {
         } else {
             place = .file(path)
         }
-        func flag(_ key: String) -> Bool { Self.flag(options[key]) }
+        func flag(_ key: String) -> Bool { StoreOption.flag(options[key]) }
         isReadOnly = flag(NSReadOnlyPersistentStoreOption)
         ignoresVersions = flag(NSIgnorePersistentStoreVersioningOption)
         vacuums = flag(NSSQLiteManualVacuumOption)
@@ -64,11 +64,6 @@ struct SQLiteOptions {
 
     /// Apple's, in seconds.
     private static let defaultTimeout: Double = 240
-
-    static func flag(_ value: Any?) -> Bool {
-        (value as? Bool) ?? (value as? NSNumber)?.boolValue
-            ?? ((value as? String).map { ["YES", "true", "1"].contains($0) } ?? false)
-    }
 
     private static func number(_ value: Any?) -> Double? {
         (value as? Double) ?? (value as? Int).map(Double.init) ?? (value as? NSNumber)?.doubleValue

@@ -95,7 +95,7 @@ extension SQLiteStore {
         with source: URL,
         _ sourceOptions: [AnyHashable: Any]?
     ) throws {
-        if SQLiteOptions.flag(destinationOptions?[NSReadOnlyPersistentStoreOption]) {
+        if StoreOption.flag(destinationOptions?[NSReadOnlyPersistentStoreOption]) {
             throw CocoaError(
                 .persistentStoreOperation,
                 userInfo: [
@@ -105,11 +105,13 @@ extension SQLiteStore {
                 ]
             )
         }
-        guard destination.standardizedFileURL != source.standardizedFileURL else { return }
+        guard FilePlace(destination) != FilePlace(source) else { return }
         try SQLiteBoundary.run(.reading, source) {
             try withFile(source, sourceOptions, access: .readOnly) { from in
                 _ = try from.pool.read { try metadata($0, source) }
-                try SQLiteBoundary.run(.replacing, destination) { try overwrite(destination, destinationOptions, with: from) }
+                try SQLiteBoundary.run(.replacing, destination) {
+                    try overwrite(destination, destinationOptions, with: from)
+                }
             }
         }
         let files = FileManager.default
@@ -147,7 +149,7 @@ extension SQLiteStore {
     ///
     /// The file stays, as an empty database, unless `NSPersistentStoreForceDestroyOption` asks for its removal.
     static func destroy(at url: URL, options: [AnyHashable: Any]?) throws {
-        if SQLiteOptions.flag(options?[NSPersistentStoreForceDestroyOption]) {
+        if StoreOption.flag(options?[NSPersistentStoreForceDestroyOption]) {
             removeFiles(of: url)
         } else if FileManager.default.fileExists(atPath: url.path) {
             try SQLiteBoundary.run(.destroying, url) {
@@ -157,6 +159,12 @@ extension SQLiteStore {
                 }
             }
         }
+        try? FileManager.default.removeItem(at: ExternalData.supportFolder(of: url))
+    }
+
+    /// Removes a store that nobody has open, with its external files.
+    static func removeAll(of url: URL) {
+        removeFiles(of: url)
         try? FileManager.default.removeItem(at: ExternalData.supportFolder(of: url))
     }
 

@@ -22,6 +22,9 @@ class SQLiteStore: NSPersistentStore, RowStore, @unchecked Sendable {
     /// Whether the metadata has to be written with the next save.
     private let hasNewMetadata = Atomic(false)
 
+    /// Whether another store has taken this one's place.
+    private let isRetired = Atomic(false)
+
     // MARK: - Opening and closing
 
     override func loadMetadata() throws {
@@ -59,7 +62,7 @@ class SQLiteStore: NSPersistentStore, RowStore, @unchecked Sendable {
     /// Starts, or starts anew, to post that the store was written to.
     private func watchForCommits() throws {
         guard let coordinator = persistentStoreCoordinator, let file = file.withLock({ $0 }),
-            SQLiteOptions.flag(options?[NSPersistentStoreRemoteChangeNotificationPostOptionKey])
+            StoreOption.flag(options?[NSPersistentStoreRemoteChangeNotificationPostOptionKey])
         else { return }
         let poster = try SQLiteBoundary.run(.opening, url) {
             try RemoteChangePoster(self, file.pool, in: coordinator)
@@ -100,13 +103,28 @@ class SQLiteStore: NSPersistentStore, RowStore, @unchecked Sendable {
     /// - Throws: `persistentStoreOperation` (134070) once the store was removed.
     func openFile() throws -> OpenSQLiteFile {
         if let file = file.withLock({ $0 }) { return file }
-        throw CocoaError(
-            .persistentStoreOperation,
-            userInfo: [
-                NSLocalizedDescriptionKey:
-                    "The store \(url?.path ?? "") is closed: it was removed from its coordinator."
-            ]
-        )
+        throw closedError
+    }
+
+    func retire(_ body: () throws -> Void) throws {
+        let file = try openFile()
+        // What is read-only here nobody writes through this store; and in a database in memory, which has a single
+        // connection, whoever writes would keep the body from reading.
+        guard !isReadOnly, case .file = file.pool.location else {
+            try body()
+            return isRetired.store(true, ordering: .releasing)
+        }
+        try SQLiteBoundary.run(.saving, url) {
+            try file.pool.write { _ in
+                try body()
+                isRetired.store(true, ordering: .releasing)
+            }
+        }
+    }
+
+    /// Refuses a write that has got its turn after another store has taken this one's place.
+    func requireInUse() throws {
+        if isRetired.load(ordering: .acquiring) { throw closedError }
     }
 
     /// Uses another file from now on, which must be the same store.
@@ -266,6 +284,7 @@ class SQLiteStore: NSPersistentStore, RowStore, @unchecked Sendable {
         defer { OperationTally.stopTiming(start) }
         return try SQLiteBoundary.run(.saving, url, for: changes.contextName) {
             let lease = try file.pool.writer()
+            try requireInUse()
             let transaction = SaveTransaction(changes, file, lease.connection)
             let writesMetadata = hasNewMetadata.load(ordering: .acquiring)
             do {

@@ -45,8 +45,12 @@ package struct StoreVerifier {
                 guard report.lines.isEmpty else { return report.lines }
                 let catalog = try SQLCatalog(connection)
                 guard let metadata = try metadata(connection, catalog, &report) else { return report.lines }
-                check(metadata, &report)
-                let mapping = try SQLMapping(model, catalog: catalog)
+                if try connection.firstInt64("SELECT COUNT(*) FROM Z_METADATA") ?? 0 > 1 {
+                    report.add("metadata: there are several rows, of which the first counts")
+                }
+                let configuration = description?.configuration(ofStoreMetadata: metadata.values)
+                check(metadata, configuration, &report)
+                let mapping = try SQLMapping(model, configuration: configuration, catalog: catalog)
                 let missing = mapping.missing(in: catalog)
                 for name in missing { report.add("schema: \(name) is missing") }
                 guard missing.isEmpty else { return report.lines }
@@ -71,7 +75,9 @@ package struct StoreVerifier {
         return nil
     }
 
-    private func check(_ metadata: StoreMetadata, _ report: inout VerificationReport) {
+    private var description: NSManagedObjectModel? { model.entities.first?.managedObjectModel }
+
+    private func check(_ metadata: StoreMetadata, _ configuration: String?, _ report: inout VerificationReport) {
         if UUID(uuidString: metadata.uuid) == nil { report.add("metadata: \(metadata.uuid) is no UUID") }
         let type = metadata.values[NSStoreTypeKey] as? String
         if type != NSSQLiteStoreType { report.add("metadata: the store's type is \(type ?? "missing")") }
@@ -88,10 +94,7 @@ package struct StoreVerifier {
         {
             report.add("metadata: the checksum is not that of the version hashes")
         }
-        let names = model.entities.first?.managedObjectModel.entitiesThatDiffer(
-            fromStoreMetadata: metadata.values,
-            configuration: nil
-        )
+        let names = description?.entitiesThatDiffer(fromStoreMetadata: metadata.values, configuration: configuration)
         for name in names ?? [] { report.add("model: entity \(name) differs from the model's") }
     }
 }

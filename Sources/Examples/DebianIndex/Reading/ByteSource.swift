@@ -39,22 +39,28 @@ final class FileSource: ByteSource {
     }
 }
 
-/// A compressed file, decompressed by apt's helper: it knows every format that apt itself may have chosen.
-final class AptHelperSource: ByteSource, @unchecked Sendable {
+/// A compressed file, decompressed by another program.
+final class DecompressedSource: ByteSource, @unchecked Sendable {
     // @unchecked Sendable: one reader owns a source, and readers are confined to the task that made them.
-    static let helper = "/usr/lib/apt/apt-helper"
+    /// Knows every format that apt itself may have chosen.
+    static let aptHelper = "/usr/lib/apt/apt-helper"
+    private static let gzip = "/bin/gzip"
 
     private let path: String
+    private let program: String
     private let process = Process()
     private let output = Pipe()
 
     init(path: String) throws {
-        guard FileManager.default.isExecutableFile(atPath: Self.helper) else {
-            throw IndexError.cannotDecompress(path: path)
+        // Of a gzip file that breaks off apt's helper gives what is there, and says that all is well.
+        let isGzip = path.hasSuffix(".gz")
+        program = isGzip ? Self.gzip : Self.aptHelper
+        guard FileManager.default.isExecutableFile(atPath: program) else {
+            throw IndexError.cannotDecompress(path: path, program: program)
         }
         self.path = path
-        process.executableURL = URL(fileURLWithPath: Self.helper)
-        process.arguments = ["cat-file", path]
+        process.executableURL = URL(fileURLWithPath: program)
+        process.arguments = isGzip ? ["-dc", "--", path] : ["cat-file", path]
         process.standardOutput = output
         process.standardError = FileHandle.nullDevice
         try process.run()
@@ -70,7 +76,7 @@ final class AptHelperSource: ByteSource, @unchecked Sendable {
         if piece.isEmpty {
             process.waitUntilExit()
             guard process.terminationStatus == 0 else {
-                throw IndexError.cannotRead(path: path, reason: "apt-helper could not decompress it")
+                throw IndexError.cannotRead(path: path, reason: "\(program) could not decompress it")
             }
         }
         return piece

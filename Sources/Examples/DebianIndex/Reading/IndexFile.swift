@@ -49,7 +49,7 @@ struct IndexFile: Sendable, Equatable {
     func open() throws -> ControlFileReader {
         let suffix = path.split(separator: "/").last?.split(separator: ".").last ?? ""
         let source: any ByteSource =
-            Self.compressions.contains(suffix) ? try AptHelperSource(path: path) : try FileSource(path: path)
+            Self.compressions.contains(suffix) ? try DecompressedSource(path: path) : try FileSource(path: path)
         return ControlFileReader(source)
     }
 }
@@ -60,7 +60,7 @@ struct IndexFile: Sendable, Equatable {
 enum IndexError: Error, Equatable, CustomStringConvertible {
     case noIndex
     case cannotRead(path: String, reason: String)
-    case cannotDecompress(path: String)
+    case cannotDecompress(path: String, program: String)
 
     var description: String {
         switch self {
@@ -68,8 +68,8 @@ enum IndexError: Error, Equatable, CustomStringConvertible {
             "There is no package index on this machine: name one with --index FILE."
         case .cannotRead(let path, let reason):
             "Cannot read \(path): \(reason)."
-        case .cannotDecompress(let path):
-            "Cannot read \(path): it is compressed, and \(AptHelperSource.helper) is not there to decompress it. "
+        case .cannotDecompress(let path, let program):
+            "Cannot read \(path): it is compressed, and \(program) is not there to decompress it. "
                 + "Decompress the file and pass the result with --index."
         }
     }

@@ -46,6 +46,20 @@ struct InMemoryBatch {
         case .update(let update): try self.update(update)
         case .delete(let deletion): try delete(deletion)
         }
+        noteDerived()
+    }
+
+    /// Brings derived attributes up to date, and lists the rows that are not listed already.
+    private mutating func noteDerived() {
+        let rows = contents.updateDerived()
+        guard !rows.isEmpty else { return }
+        var known: [Int: Set<Int64>] = [:]
+        for rows in [changes.inserted, changes.changed, changes.followed].joined() {
+            known[rows.layout.rootNumber, default: []].formUnion(rows.keys)
+        }
+        for row in rows where known[row.layout.rootNumber]?.contains(row.key) != true {
+            changes.related.add(row.key, row.layout)
+        }
     }
 
     // MARK: - Rows

@@ -31,6 +31,7 @@ extension SQLiteStore {
     ) throws {
         try SQLiteBoundary.run(.saving, url) {
             let lease = try file.pool.writer(cancellation: cancellation)
+            try requireInUse()
             let transaction = BatchTransaction(batch, file, lease.connection)
             do {
                 #if FaultPoints

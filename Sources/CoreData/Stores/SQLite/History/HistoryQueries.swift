@@ -122,24 +122,24 @@ struct HistoryQueries {
             layout: mapping.layout,
             key: statement.int64(4),
             updated: kind == .update && !columns.isNull ? HistoryMask(entity.places, columns.bytes) : nil,
-            tombstone: kind == .delete ? tombstone(statement, entity) : nil
+            tombstone: kind == .delete ? try tombstone(statement, entity) : nil
         )
     }
 
     /// What is left of a deleted object; `nil` if its entity keeps nothing.
-    private func tombstone(_ statement: borrowing Statement, _ entity: HistoryEntity) -> [String: Any]? {
+    private func tombstone(_ statement: borrowing Statement, _ entity: HistoryEntity) throws -> [String: Any]? {
         guard !entity.kept.isEmpty else { return nil }
         var values: [String: Any] = [:]
         for (index, slot) in entity.kept.enumerated() {
             let value = statement[6 + index]
             guard !value.isNull else { continue }
-            values[slot.name] = keptValue(value, slot, entity)
+            values[slot.name] = try keptValue(value, slot, entity)
         }
         return values
     }
 
     /// A kept value as key-value coding shows it.
-    private func keptValue(_ value: Value, _ slot: Slot, _ entity: HistoryEntity) -> Any? {
+    private func keptValue(_ value: Value, _ slot: Slot, _ entity: HistoryEntity) throws -> Any? {
         let row = Row(layout: entity.mapping.layout, key: 0)
         switch slot.kind {
         case .int: row.setInt(value.int64, slot)
@@ -148,7 +148,7 @@ struct HistoryQueries {
         case .uuid: value.uuid.map { row.setUUID($0, slot) }
         case .decimal: StoredDecimal.read(value).map { row.setDecimal($0, slot) }
         case .data:
-            let data = entity.mapping.columns[slot.index].isTagged ? file.queries.tagged(value) : value.data
+            let data = entity.mapping.columns[slot.index].isTagged ? try file.queries.tagged(value) : value.data
             guard let data else { return nil }
             guard slot.type == .transformableAttributeType else { return data }
             return slot.attribute?.unarchived(data)

@@ -134,7 +134,7 @@ final class HistoryWriter {
     }
 
     /// A value as it is stored; of one that is in a file the content, as the file goes with its row.
-    private func keptValue(_ value: Value, _ column: SlotColumn) -> SQLBinding {
+    private func keptValue(_ value: Value, _ column: SlotColumn) throws -> SQLBinding {
         switch value.kind {
         case .null: return .null
         case .integer: return .integer(value.int64)
@@ -142,7 +142,7 @@ final class HistoryWriter {
         case .text: return .text(value.string)
         case .blob:
             guard column.isTagged else { return .blob(value.data) }
-            return file.queries.tagged(value).map { .blob(ExternalData.tagged($0)) } ?? .null
+            return try file.queries.tagged(value).map { .blob(ExternalData.tagged($0)) } ?? .null
         }
     }
 
