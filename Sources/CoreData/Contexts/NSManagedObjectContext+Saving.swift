@@ -217,6 +217,9 @@ extension NSManagedObjectContext {
     /// Tells the objects and everybody else what was saved.
     private func announce(_ saved: SavedChanges) {
         advanceGeneration(now: true)
+        // Before hooks and handlers, which may save as well: whoever follows is told of saves in their order.
+        if upward == nil { coordinator?.announce(saved, from: self) }
+        announceInTree(saved)
         for object in saved.objects { object.didSave() }
         // A handler may save again.
         isSaving = false
@@ -233,8 +236,6 @@ extension NSManagedObjectContext {
             sets.add(.deletedObjectIDs, idsOf: saved.deleted)
             sets.add(queryGenerationToken)
         }
-        if upward == nil { coordinator?.announce(saved, from: self) }
-        announceInTree(saved)
         processPendingChanges()
         sweepIfGrown()
     }
