@@ -115,11 +115,6 @@ extension NSManagedObjectContext {
 
     /// Tells those that follow what was saved: siblings, and children of this context's own.
     final func announceInTree(_ saved: SavedChanges) {
-        if upward != nil, saveCollector != nil || observers.hasFeeds {
-            let message = ChangeMessage(saved, coordinator)
-            saveCollector?.add(message)
-            observers.committed(message)
-        }
         guard downward.hasChildren || upward != nil else { return }
         let message = ChangeMessage(saved, coordinator)
         if let upward {
