@@ -30,7 +30,7 @@ final class PreparedReads {
     /// What a store has said.
     enum Answer: Sendable {
         case rows(ReadRows)
-        case references([ObjectReference])
+        case references(ReadReferences)
         case count(Int)
         case values(FetchedValues)
         /// The store is to be asked by the fetch itself.
@@ -58,7 +58,7 @@ final class PreparedReads {
             plan.rows.control = control
             switch question.kind {
             case .rows: return .rows(try ReadRows(store, plan.rows))
-            case .references: return .references(try store.reader.references(for: plan.rows))
+            case .references: return .references(try ReadReferences(store, plan.rows))
             case .count: return .count(try store.reader.count(for: plan.rows))
             case .values: return .values(try store.reader.values(for: plan))
             case .valueCount: return .count(try store.reader.count(for: plan))
@@ -95,7 +95,9 @@ final class PreparedReads {
         let unanswered = Unanswered(.references, store, DictionaryPlan(only: plan))
         switch answers[unanswered.question] {
         case .askInScope: return nil
-        case .references(let references): return references
+        case .references(let read):
+            guard let references = read.renewed() else { throw unanswered }
+            return references
         default: throw unanswered
         }
     }
@@ -133,42 +135,69 @@ extension DictionaryPlan {
     }
 }
 
-/// Rows that were read some time before objects are made of them.
-///
-/// For the row cache the read goes on until then, so that the cache keeps what saves in the meantime have written or
-/// removed.
-final class ReadRows: Sendable {
-    private let store: OpenStore
-    private let root: Int
-    private let rows: [Row]
-    private let commits: UInt64
-    private let read: RowCache.Read
+/// A read that goes on, for the row cache, until nobody holds this: so the cache keeps what saves in the meantime have written
+/// or removed.
+private final class LastingRead: Sendable {
+    let store: OpenStore
+    let read: RowCache.Read
+    /// The commit count before the store was asked.
+    let commits: UInt64
 
-    fileprivate init(_ store: OpenStore, _ plan: FetchPlan) throws {
+    init(_ store: OpenStore) {
         self.store = store
-        root = plan.layout.rootNumber
         read = store.cache.beginRead()
         commits = store.cache.commits
-        do {
-            var rows = try store.reader.rows(for: plan)
-            store.cache.offer(&rows, root: root, read: read)
-            self.rows = rows
-        } catch {
-            store.cache.endRead(read)
-            throw error
-        }
     }
 
     deinit { store.cache.endRead(read) }
+}
+
+/// Rows that were read some time before objects are made of them.
+struct ReadRows: Sendable {
+    private let began: LastingRead
+    private let root: Int
+    private let rows: [Row]
+
+    fileprivate init(_ store: OpenStore, _ plan: FetchPlan) throws {
+        began = LastingRead(store)
+        root = plan.layout.rootNumber
+        var rows = try store.reader.rows(for: plan)
+        store.cache.offer(&rows, root: root, read: began.read)
+        self.rows = rows
+    }
 
     /// The rows with the values of now, and the commit up to which they are the newest.
     ///
     /// Gives: `nil` if a row has gone since, or the store has: then it has to be asked again.
     fileprivate func renewed() -> (rows: [Row], commits: UInt64)? {
+        let store = began.store
         guard store.isOpen else { return nil }
         let commits = store.cache.commits
-        guard commits != self.commits else { return (rows, commits) }
+        guard commits != began.commits else { return (rows, commits) }
         var rows = rows
-        return store.cache.renew(&rows, root: root, read: read) ? (rows, commits) : nil
+        return store.cache.renew(&rows, root: root, read: began.read) ? (rows, commits) : nil
+    }
+}
+
+/// References that were read some time before objects are made of them.
+struct ReadReferences: Sendable {
+    private let began: LastingRead
+    private let root: Int
+    private let references: [ObjectReference]
+
+    fileprivate init(_ store: OpenStore, _ plan: FetchPlan) throws {
+        began = LastingRead(store)
+        root = plan.layout.rootNumber
+        references = try store.reader.references(for: plan)
+    }
+
+    /// The references, if all of their rows are there.
+    ///
+    /// Gives: `nil` as ``ReadRows/renewed()``.
+    fileprivate func renewed() -> [ObjectReference]? {
+        let store = began.store
+        guard store.isOpen else { return nil }
+        guard store.cache.commits != began.commits else { return references }
+        return store.cache.hasKept(references, root: root, since: began.read) ? references : nil
     }
 }
