@@ -23,20 +23,20 @@ extension NSManagedObjectContext {
 
     /// Applies the delete rules of every object deleted since the last time; cascades included.
     final func propagateDeletes() {
-        // An event of a context with many unsaved changes costs no more for them.
-        guard hasFreshDeletions else { return }
-        defer { hasFreshDeletions = false }
         var index = 0
         // Cascades append to the list while it is walked.
-        while index < changedList.count {
-            let object = changedList[index]
+        while index < freshDeletions.count {
+            let object = freshDeletions[index]
             index += 1
-            guard object.flags.contains(.deleted), object.flags.isDisjoint(with: [.deletePropagated, .gone]) else {
+            guard object.context === self, object.flags.contains(.deleted),
+                object.flags.isDisjoint(with: [.deletePropagated, .gone])
+            else {
                 continue
             }
             object.flags.insert(.deletePropagated)
             propagateDelete(of: object)
         }
+        freshDeletions = []
     }
 
     private func propagateDelete(of object: NSManagedObject) {
@@ -110,8 +110,10 @@ extension NSManagedObjectContext {
     /// They stay registered and readable for those who hold them, but no fetch finds them and nothing is saved of them.
     private func forgetMergedDeletions() {
         guard !mergedDeletions.isEmpty else { return }
+        // Most had no changes here: then the list is left alone, however long it is.
+        let wereListed = mergedDeletions.contains { $0.flags.contains(.listed) }
         for object in mergedDeletions { object.flags.remove(.listed) }
         mergedDeletions = []
-        changedList.removeAll { !$0.flags.contains(.listed) }
+        if wereListed { changedList.removeAll { !$0.flags.contains(.listed) } }
     }
 }
