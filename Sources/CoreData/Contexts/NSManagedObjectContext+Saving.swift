@@ -218,8 +218,7 @@ extension NSManagedObjectContext {
     private func announce(_ saved: SavedChanges) {
         advanceGeneration(now: true)
         // Before hooks and handlers, which may save as well: whoever follows is told of saves in their order.
-        if upward == nil { coordinator?.announce(saved, from: self) }
-        announceInTree(saved)
+        if upward == nil { coordinator?.announce(saved, from: self) } else { announceInParent(saved) }
         for object in saved.objects { object.didSave() }
         // A handler may save again.
         isSaving = false
@@ -236,6 +235,7 @@ extension NSManagedObjectContext {
             sets.add(.deletedObjectIDs, idsOf: saved.deleted)
             sets.add(queryGenerationToken)
         }
+        announceToChildren(saved)
         processPendingChanges()
         sweepIfGrown()
     }
