@@ -53,18 +53,18 @@ extension NSManagedObjectContext {
         var absent: Set<ChangeMessage.RowName> = []
         var groups: [(layout: EntityLayout, store: OpenStore, keys: [Int64], changes: [ChangeMessage.Change])] = []
         for change in changes where change.store.isOpen && change.removals != change.store.cache.removals {
-            var key = change.key
+            var (key, store) = (change.key, change.store)
             if key < 0 {
-                guard let permanent = change.temporaryID?.current, permanent.store != nil else {
+                guard let permanent = change.temporaryID?.current, let holder = permanent.store else {
                     absent.insert(ChangeMessage.RowName(change))
                     continue
                 }
-                key = permanent.key
+                (key, store) = (permanent.key, holder)
             }
             let root = change.layout.rootNumber
             // Of one hierarchy after the other, mostly.
-            if groups.last?.layout.rootNumber != root || groups.last?.store !== change.store {
-                groups.append((change.layout, change.store, [], []))
+            if groups.last?.layout.rootNumber != root || groups.last?.store !== store {
+                groups.append((change.layout, store, [], []))
             }
             groups[groups.count - 1].keys.append(key)
             groups[groups.count - 1].changes.append(change)
