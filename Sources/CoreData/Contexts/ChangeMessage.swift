@@ -11,6 +11,8 @@ struct ChangeMessage: Sendable {
         let store: OpenStore
         /// The ID of an object that only a tree of contexts has, under a negative key.
         var temporaryID: NSManagedObjectID?
+        /// Of a new row: the row cache's count of removals when it was there for sure; `nil` if nobody has noted that.
+        var removals: UInt64?
 
         /// The ID of the row's object.
         var id: NSManagedObjectID { temporaryID ?? store.ids.id(key: key, layout: layout, store: store) }
@@ -108,7 +110,8 @@ struct ChangeMessage: Sendable {
         }
     }
 
-    private struct RowName: Hashable {
+    /// The row of a change, told from all others.
+    struct RowName: Hashable {
         let store: ObjectIdentifier
         let root: Int
         let key: Int64

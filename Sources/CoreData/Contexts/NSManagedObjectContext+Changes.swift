@@ -74,7 +74,7 @@ extension NSManagedObjectContext {
         object.prepareForDeletion()
         guard !object.flags.contains(.deleted) else { return }
         noteUndo(object, before: nil)
-        hasFreshDeletions = true
+        freshDeletions.append(object)
         object.flags.insert([.deleted, .eventDeleted])
         list(object)
     }

@@ -28,16 +28,16 @@ extension NSManagedObjectContext {
     ///
     /// Throws: What kept relationships from being read. The rules of those objects are still to be applied.
     final func propagateDeletes() throws {
-        // An event of a context with many unsaved changes costs no more for them.
-        guard hasFreshDeletions else { return }
-        hasFreshDeletions = false
+        var failed: [NSManagedObject] = []
         var failure: (any Error)?
         var index = 0
         // Cascades append to the list while it is walked.
-        while index < changedList.count {
-            let object = changedList[index]
+        while index < freshDeletions.count {
+            let object = freshDeletions[index]
             index += 1
-            guard object.flags.contains(.deleted), object.flags.isDisjoint(with: [.deletePropagated, .gone]) else {
+            guard object.context === self, object.flags.contains(.deleted),
+                object.flags.isDisjoint(with: [.deletePropagated, .gone])
+            else {
                 continue
             }
             object.flags.insert(.deletePropagated)
@@ -45,12 +45,12 @@ extension NSManagedObjectContext {
                 try propagateDelete(of: object)
             } catch {
                 object.flags.remove(.deletePropagated)
+                failed.append(object)
                 failure = failure ?? error
             }
         }
-        guard let failure else { return }
-        hasFreshDeletions = true
-        throw failure
+        freshDeletions = failed
+        if let failure { throw failure }
     }
 
     private func propagateDelete(of object: NSManagedObject) throws {
@@ -138,8 +138,10 @@ extension NSManagedObjectContext {
     /// They stay registered and readable for those who hold them, but no fetch finds them and nothing is saved of them.
     private func forgetMergedDeletions() {
         guard !mergedDeletions.isEmpty else { return }
+        // Most had no changes here: then the list is left alone, however long it is.
+        let wereListed = mergedDeletions.contains { $0.flags.contains(.listed) }
         for object in mergedDeletions { object.flags.remove(.listed) }
         mergedDeletions = []
-        changedList.removeAll { !$0.flags.contains(.listed) }
+        if wereListed { changedList.removeAll { !$0.flags.contains(.listed) } }
     }
 }

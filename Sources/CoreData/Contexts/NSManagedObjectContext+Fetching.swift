@@ -194,7 +194,7 @@ struct ContextFetch {
             return fetch.objects(in: context)
         }
         let found = try partialObjects(wantedSlots) ?? unbatchedObjects()
-        try context.prefetch(prefetches, of: found)
+        try context.prefetch(prefetches, of: found, PrefetchReads(prepared))
         return found
     }
 

@@ -25,6 +25,11 @@ extension NSManagedObjectContext {
 
     /// Merges changes that were made elsewhere into several contexts, each on its own queue, and waits for all.
     ///
+    /// Waits as ``performAndWait(_:)`` does: of two blocks of different contexts that merge into one another's context at the
+    /// same time neither could go on, which stops the program. Call it outside of any block, or inside one of a context
+    /// that nobody merges into, or let contexts merge in turn (``automaticallyMergesChangesFromParent``,
+    /// ``save(mergingInto:)``).
+    ///
     /// - Parameters:
     ///   - changeNotificationData: IDs, or URIs of IDs, in arrays or sets under the inserted, updated and deleted keys
     ///     (those for objects or those for IDs), as a batch request's result or another process's message has them. The
@@ -94,8 +99,9 @@ extension NSManagedObjectContext {
         settleStrangers()
         // What is merged is newer than what the context was pinned to.
         advanceGeneration()
-        readRowsToMerge(message.updated)
-        for change in message.updated.compactMap(settled) {
+        let message = current(settled(message))
+        guard !message.isEmpty else { return }
+        for change in message.updated {
             let slot = Int32(change.store.slot)
             if change.key > 0 {
                 makeFaultIfForgotten(key: change.key, root: change.layout.rootNumber, storeSlot: slot)
@@ -106,7 +112,7 @@ extension NSManagedObjectContext {
             }
             mergeUpdate(of: object)
         }
-        for change in message.inserted.compactMap(settled) {
+        for change in message.inserted {
             let slot = Int32(change.store.slot)
             if let known = registered(key: change.key, layout: change.layout, storeSlot: slot) {
                 // Fetched before the message came, or deleted and now back.
@@ -118,7 +124,7 @@ extension NSManagedObjectContext {
             }
         }
         var unknownRoots: Set<Int> = []
-        for change in message.deleted.compactMap(settled) {
+        for change in message.deleted {
             guard !isBack(change) else {
                 mergeReturn(change)
                 continue
@@ -143,6 +149,15 @@ extension NSManagedObjectContext {
         }
         observers.committed(message)
         downward.tellFollowers(message)
+    }
+
+    /// The changes under the keys that this context knows the objects by, without those of objects of another tree.
+    private func settled(_ message: ChangeMessage) -> ChangeMessage {
+        var message = message
+        message.inserted = message.inserted.compactMap(settled)
+        message.updated = message.updated.compactMap(settled)
+        message.deleted = message.deleted.compactMap(settled)
+        return message
     }
 
     /// The change under the key that this context knows the object by; `nil` for an object of another tree.
@@ -195,7 +210,13 @@ extension NSManagedObjectContext {
     }
 
     /// Lets loaded relationships be loaded anew that may name deleted rows of which there are no objects here.
+    ///
+    /// - Complexity: O(registered objects), if there are to-many relationships to such rows at all.
     private func reloadRelationships(to roots: Set<Int>) {
+        let leadThere = model.layouts.contains { layout in
+            layout.toMany.contains { roots.contains(model.layouts[$0.destinationNumber - 1].rootNumber) }
+        }
+        guard leadThere else { return }
         forEachRegistered { object in
             guard let extras = object.extras else { return }
             for slot in object.layout.toMany where roots.contains(model.layouts[slot.destinationNumber - 1].rootNumber)
@@ -223,7 +244,7 @@ extension NSManagedObjectContext {
             case .found(let row):
                 object.rebase(onto: row)
                 object.awake(fromSnapshotEvents: .refresh)
-            case .missing: break
+            case .missing: return mergeDeletion(of: object)
             case .unreadable:
                 // As a fault it is read again at the next touch. Changes would be lost with that: a save finds the conflict.
                 if !object.hasChanges { object.turnIntoFault() }

@@ -82,7 +82,7 @@ extension NSManagedObjectContext {
     public func rollback() {
         assertCurrent(#function)
         // Delete rules that were not applied yet have nothing to do any more.
-        hasFreshDeletions = false
+        freshDeletions = []
         forgetUndo()
         let objects = changedList
         changedList = []
@@ -121,6 +121,7 @@ extension NSManagedObjectContext {
         conflictDetectionList = []
         mergedDeletions = []
         strangers = []
+        freshDeletions = []
         tellStoresOfAllGoing()
         upward?.forgetAll()
         downward.noteState()

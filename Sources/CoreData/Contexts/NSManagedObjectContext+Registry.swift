@@ -254,6 +254,7 @@ extension NSManagedObjectContext {
         // In this order: an ID that is permanent by now is so for what is filed here, too.
         let (key, store) = objectID.current
         settleStrangers()
+        guard isOwn(store) else { return nil }
         let slot = Int32(store?.slot ?? 0)
         if key > 0 { makeFaultIfForgotten(key: key, root: objectID.layout.rootNumber, storeSlot: slot) }
         return registered(key: key, layout: objectID.layout, storeSlot: slot)
@@ -307,6 +308,8 @@ extension NSManagedObjectContext {
             guard object.context === self, object.key < 0, object.flags.isDisjoint(with: .changed) else { return true }
             let (key, store) = object.objectID.current
             guard let store else { return false }
+            // Whose ID it was could not be told as long as it was temporary.
+            requireKnown(object.objectID)
             guard registered(key: key, layout: object.layout, storeSlot: Int32(store.slot)) == nil else { return true }
             refile(object, key: key, storeSlot: Int32(store.slot))
             object.current = nil
@@ -353,11 +356,15 @@ extension NSManagedObjectContext {
         )
     }
 
+    /// Whether a store, if there is one, is one of this context's coordinator.
+    private func isOwn(_ store: OpenStore?) -> Bool {
+        guard let store, let coordinator else { return true }
+        return store.owner == ObjectIdentifier(coordinator)
+    }
+
     /// Stops the program for an ID of another coordinator: it would name another object here.
-    private func requireKnown(_ id: NSManagedObjectID) {
-        guard let store = id.current.store, let coordinator, store.owner != ObjectIdentifier(coordinator) else {
-            return
-        }
+    final func requireKnown(_ id: NSManagedObjectID) {
+        guard !isOwn(id.current.store) else { return }
         fatalError(
             """
             CoreData: \(id) belongs to another coordinator than \(describedName). Pass uriRepresentation() and ask \

@@ -228,6 +228,8 @@ extension NSManagedObjectContext {
         FaultPoint.saveAnnouncing.pass()
         #endif
         advanceGeneration(now: true)
+        // Before hooks and handlers, which may save as well: whoever follows is told of saves in their order.
+        if upward == nil { coordinator?.announce(saved, from: self) } else { announceInParent(saved) }
         for object in saved.objects { object.didSave() }
         // A handler may save again.
         isSaving = false
@@ -244,8 +246,7 @@ extension NSManagedObjectContext {
             sets.add(.deletedObjectIDs, idsOf: saved.deleted)
             sets.add(queryGenerationToken)
         }
-        if upward == nil { coordinator?.announce(saved, from: self) }
-        announceInTree(saved)
+        announceToChildren(saved)
         processPendingChanges()
         sweepIfGrown()
     }

@@ -110,8 +110,8 @@ open class NSManagedObjectContext: NSObject, @unchecked Sendable {
     final var eventList: [NSManagedObject] = []
     /// Objects that `detectConflicts(for:)` named.
     final var conflictDetectionList: [NSManagedObject] = []
-    /// Whether an object was deleted whose delete rules may not have been applied yet.
-    final var hasFreshDeletions = false
+    /// Deleted objects whose delete rules may not have been applied yet.
+    final var freshDeletions: [NSManagedObject] = []
     final var isProcessing = false
     final var isSaving = false
     /// How many saves were tried, by which a fetch that is under way knows that there is more to read.

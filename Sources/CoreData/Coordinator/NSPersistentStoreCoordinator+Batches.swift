@@ -8,14 +8,16 @@ extension NSPersistentStoreCoordinator {
     /// - Throws: The store's error; nothing has changed then.
     func execute(_ batch: Batch, in store: OpenStore) throws -> StoreBatch {
         var done = BatchChanges()
+        var removals: UInt64 = 0
         try store.store.execute(batch.asked(of: store)) { changes in
             #if FaultPoints
             FaultPoint.batchCommitted.pass()
             #endif
             store.cache.publish(changes)
+            removals = store.cache.removals
             done = changes
         }
-        return StoreBatch(store: store, changes: done)
+        return StoreBatch(store: store, changes: done, removals: removals)
     }
 }
 

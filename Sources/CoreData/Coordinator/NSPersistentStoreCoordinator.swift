@@ -26,7 +26,7 @@ open class NSPersistentStoreCoordinator: NSObject, @unchecked Sendable {
         var slots: [OpenStore] = []
         var open: [OpenStore] = []
         var followers: [FollowerBox] = []
-        nonisolated(unsafe) var errorHandler: ((any Error, String) -> Void)?
+        var errorHandler: (@Sendable (any Error, String) -> Void)?
     }
 
     private let state = Mutex(State())
@@ -190,15 +190,14 @@ open class NSPersistentStoreCoordinator: NSObject, @unchecked Sendable {
 
     // MARK: - Trouble that nobody can be told by a throw
 
-    /// Called with errors of stores met where nothing can throw: when a property is read and its fault cannot be filled.
+    /// Called with errors of stores met where nothing can throw, and with what was being done: when a property is read and
+    /// its fault cannot be filled, say, or a merge, or what other processes have written.
     ///
-    /// Default: a line on standard error. Called on the queue of the context that met the error.
-    public var unreportableErrorHandler: ((any Error, String) -> Void)? {
-        get { state.withLock { UncheckedBox($0.errorHandler) }.value }
-        set {
-            let box = UncheckedBox(newValue)
-            state.withLock { $0.errorHandler = box.value }
-        }
+    /// Default nil: a line on standard error. Called on whatever thread met the error, that of a context's block or one of
+    /// the framework's own, and on several at once; with no lock held. May be set and read on any thread.
+    public var unreportableErrorHandler: (@Sendable (any Error, String) -> Void)? {
+        get { state.withLock { $0.errorHandler } }
+        set { state.withLock { $0.errorHandler = newValue } }
     }
 
     func report(_ error: any Error, _ doing: String) {

@@ -24,6 +24,8 @@ final class RowCache: Sendable {
         var removals: [Removal: UInt64] = [:]
         /// The roots of hierarchies of which all rows were forgotten, as `removals`.
         var forgottenRoots: [Int: UInt64] = [:]
+        /// When all rows were forgotten, whatever their hierarchy; 0 for never.
+        var forgottenAll: UInt64 = 0
         /// The number of saves so far: the clock that reads and removals are ordered by.
         var commit: UInt64 = 0
         /// Reads under way, counted by the commit they began at, with the time when the first of them began.
@@ -44,11 +46,17 @@ final class RowCache: Sendable {
 
     private let state = Mutex(State())
     private let commitCount = Atomic<UInt64>(0)
+    private let removalCount = Atomic<UInt64>(0)
 
     /// The number of saves that this cache has seen.
     ///
     /// While it stands still no cached row can have changed.
     var commits: UInt64 { commitCount.load(ordering: .acquiring) }
+
+    /// How often rows were removed, or may have been elsewhere.
+    ///
+    /// While it stands still no row has gone.
+    var removals: UInt64 { removalCount.load(ordering: .acquiring) }
 
     /// Begins a read of the store.
     ///
@@ -68,9 +76,14 @@ final class RowCache: Sendable {
                 state.readsSince[read.commit]?.count -= 1
                 return
             }
+            let wasOldest = !state.readsSince.keys.contains { $0 < read.commit }
             state.readsSince[read.commit] = nil
-            guard !state.removals.isEmpty || !state.forgottenRoots.isEmpty else { return }
-            let oldest = state.readsSince.keys.min() ?? .max
+            guard wasOldest, !state.removals.isEmpty || !state.forgottenRoots.isEmpty else { return }
+            guard let oldest = state.readsSince.keys.min() else {
+                state.removals.removeAll()
+                state.forgottenRoots.removeAll()
+                return
+            }
             state.removals = state.removals.filter { $0.value > oldest }
             state.forgottenRoots = state.forgottenRoots.filter { $0.value > oldest }
         }
@@ -80,6 +93,16 @@ final class RowCache: Sendable {
     func row(_ key: Int64, root: Int) -> Row? {
         state.withLock { state in
             state.tables[root]?[key].map { Row(shared: $0) }
+        }
+    }
+
+    /// The keys of which there is no row here.
+    func uncached(_ keys: [Int64], root: Int) -> [Int64] {
+        state.withLock { state in
+            guard let table = state.tables[root] else { return keys }
+            var result: [Int64] = []
+            for key in keys where table[key] == nil { result.append(key) }
+            return result
         }
     }
 
@@ -93,7 +116,7 @@ final class RowCache: Sendable {
             state.sweepIfGrown()
             let table = state.table(root)
             let removals = state.removals
-            let isForgotten = state.forgottenRoots[root].map { $0 > read.commit } ?? false
+            let isForgotten = state.forgot(root, since: read)
             let before = table.count
             table.reserve(max(0, rows.count - before))
             Row.withUnmanaged(&rows) { rows in
@@ -123,15 +146,25 @@ final class RowCache: Sendable {
     /// - Complexity: O(1) a row, under one lock for all of them.
     func renew(_ rows: inout [Row], root: Int, read: Read) -> Bool {
         state.withLock { state in
-            if let forgotten = state.forgottenRoots[root], forgotten > read.commit { return false }
+            guard !state.forgot(root, since: read) else { return false }
             let table = state.tables[root]
             for index in rows.indices {
                 let row = rows[index]
-                if let removed = state.removals[Removal(root: root, key: row.key)], removed > read.commit {
-                    return false
-                }
+                guard !state.removed(row.key, root, since: read) else { return false }
                 if let known = table?[row.key], known.header.version > row.version { rows[index] = Row(shared: known) }
             }
+            return true
+        }
+    }
+
+    /// Whether none of the rows of a read that is still under way was removed since it began, or may have changed elsewhere.
+    ///
+    /// - Complexity: O(1) a row, under one lock for all of them.
+    func hasKept(_ rows: [ObjectReference], root: Int, since read: Read) -> Bool {
+        state.withLock { state in
+            guard !state.forgot(root, since: read) else { return false }
+            guard !state.removals.isEmpty else { return true }
+            for row in rows where state.removed(row.key, root, since: read) { return false }
             return true
         }
     }
@@ -150,6 +183,7 @@ final class RowCache: Sendable {
                 state.count += table.count - before
             }
             let readsAreUnderWay = !state.readsSince.isEmpty
+            if !removed.isEmpty { removalCount.wrappingAdd(1, ordering: .releasing) }
             for (root, key) in removed {
                 if state.tables[root]?.remove(key) != nil { state.count -= 1 }
                 if readsAreUnderWay { state.removals[Removal(root: root, key: key)] = state.commit }
@@ -166,10 +200,13 @@ final class RowCache: Sendable {
         state.withLock { state in
             state.commit += 1
             let readsAreUnderWay = !state.readsSince.isEmpty
+            var isEmpty = true
             for key in keys {
+                isEmpty = false
                 if state.tables[root]?.remove(key) != nil { state.count -= 1 }
                 if readsAreUnderWay { state.removals[Removal(root: root, key: key)] = state.commit }
             }
+            if !isEmpty { removalCount.wrappingAdd(1, ordering: .releasing) }
             commitCount.store(state.commit, ordering: .releasing)
         }
     }
@@ -180,18 +217,19 @@ final class RowCache: Sendable {
             state.commit += 1
             if let table = state.tables.removeValue(forKey: root) { state.count -= table.count }
             if !state.readsSince.isEmpty { state.forgottenRoots[root] = state.commit }
+            removalCount.wrappingAdd(1, ordering: .releasing)
             commitCount.store(state.commit, ordering: .releasing)
         }
     }
 
-    /// Forgets every row.
+    /// Forgets every row, as ``invalidate(_:root:)`` does single ones.
     func removeAll() {
         state.withLock { state in
-            state.tables.removeAll()
-            state.removals.removeAll()
-            state.forgottenRoots.removeAll()
-            state.count = 0
             state.commit += 1
+            state.tables.removeAll()
+            state.count = 0
+            if !state.readsSince.isEmpty { state.forgottenAll = state.commit }
+            removalCount.wrappingAdd(1, ordering: .releasing)
             commitCount.store(state.commit, ordering: .releasing)
         }
     }
@@ -206,6 +244,17 @@ extension RowCache.State {
         let table = ObjectTable<RowBuffer>()
         tables[root] = table
         return table
+    }
+
+    /// Whether all rows of a hierarchy were forgotten since a read began.
+    fileprivate func forgot(_ root: Int, since read: RowCache.Read) -> Bool {
+        forgottenAll > read.commit || forgottenRoots[root].map { $0 > read.commit } ?? false
+    }
+
+    /// Whether a row was removed since a read began.
+    fileprivate func removed(_ key: Int64, _ root: Int, since read: RowCache.Read) -> Bool {
+        guard let removed = removals[RowCache.Removal(root: root, key: key)] else { return false }
+        return removed > read.commit
     }
 
     /// Drops rows that only the cache holds, each time it has doubled: O(1) a row in the long run.

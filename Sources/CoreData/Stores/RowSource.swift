@@ -42,6 +42,23 @@ protocol RowSource: AnyObject, Sendable {
     ///
     /// A store need not implement it: the extension asks for each owner.
     func memberships(of relationship: ToManySlot, ownedBy owners: [ObjectReference]) throws -> Memberships
+
+    /// As ``rows(forKeys:in:)``; `control` stops the read, where the store can be interrupted.
+    func rows(forKeys keys: [Int64], in layout: EntityLayout, _ control: FetchControl) throws -> [Row]
+
+    /// As ``memberships(of:ownedBy:)``; `control` stops the read, where the store can be interrupted.
+    func memberships(of relationship: ToManySlot, ownedBy owners: [ObjectReference], _ control: FetchControl) throws
+        -> Memberships
+}
+
+extension RowSource {
+    func rows(forKeys keys: [Int64], in layout: EntityLayout, _ control: FetchControl) throws -> [Row] {
+        try rows(forKeys: keys, in: layout)
+    }
+
+    func memberships(of relationship: ToManySlot, ownedBy owners: [ObjectReference], _ control: FetchControl) throws
+        -> Memberships
+    { try memberships(of: relationship, ownedBy: owners) }
 }
 
 /// Reads a store that does not exist for whoever asks: there is nothing in it.

@@ -54,6 +54,12 @@ struct CompilationTests {
                 print(object)
             }
 
+            func toAHandlerOnAnyThread(_ coordinator: NSPersistentStoreCoordinator) {
+                var count = 0
+                coordinator.unreportableErrorHandler = { _, _ in count += 1 }  // error: mutation of captured var 'count'
+                print(count)
+            }
+
             func toADetachedTask(_ objects: [NSManagedObject]) async {
                 let first = objects[0]
                 await Task.detached { print(first) }.value  // error: risks causing data races

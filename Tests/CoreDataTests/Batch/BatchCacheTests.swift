@@ -38,4 +38,38 @@ struct BatchCacheTests {
         #expect(cache.renew(&new, root: root, read: second))
         cache.endRead(second)
     }
+
+    @Test
+    func `what a read brings that began before all rows were forgotten is not kept`() throws {
+        let coordinator = NSPersistentStoreCoordinator(managedObjectModel: GuideModel.make())
+        let layout = try #require(coordinator.managedObjectModel.entitiesByName["City"]).layout
+        let root = layout.rootNumber
+        func rows(_ version: Int64) -> [Row] {
+            let row = layout.defaults.copy()
+            row.setKey(1)
+            row.setVersion(version)
+            return [row]
+        }
+        let cache = RowCache()
+        let read = cache.beginRead()
+        let commits = cache.commits
+        cache.removeAll()
+        #expect(cache.commits > commits)
+        var old = rows(1)
+        cache.offer(&old, root: root, read: read)
+        #expect(cache.row(1, root: root) == nil && cache.count == 0)
+        #expect(!cache.renew(&old, root: root, read: read))
+        // A removal from before is not forgotten with the rows.
+        cache.publish(written: [], removed: [(root, 1)])
+        cache.removeAll()
+        cache.offer(&old, root: root, read: read)
+        #expect(cache.row(1, root: root) == nil)
+        cache.endRead(read)
+        let second = cache.beginRead()
+        var new = rows(2)
+        cache.offer(&new, root: root, read: second)
+        #expect(cache.row(1, root: root) != nil)
+        #expect(cache.renew(&new, root: root, read: second))
+        cache.endRead(second)
+    }
 }

@@ -14,7 +14,7 @@ import Synchronization
 /// - Rows have the newest values that saves on this coordinator gave them, and none is of a row that such a save
 ///   removed.
 final class BackgroundFetch<Element>: @unchecked Sendable {
-    // @unchecked Sendable: `reads`, `rounds` and `saves` are touched inside the context's scope only, the
+    // @unchecked Sendable: `reads`, `overtakenReads` and `saves` are touched inside the context's scope only, the
     // specification is a copy that nobody changes, and the rest is constant or behind a mutex.
 
     enum Outcome {
@@ -35,12 +35,13 @@ final class BackgroundFetch<Element>: @unchecked Sendable {
     private let completion: Mutex<(@Sendable (Outcome) -> Void)?>
 
     private let reads = PreparedReads()
-    private var rounds = 0
+    /// How many reads were made in vain, since a save has overtaken them.
+    private var overtakenReads = 0
     /// The number of saves of the context, and of those above it, when the reads began.
-    private var saves = 0
+    private var saves: Int?
 
-    /// After so many rounds the rest is read on the context's queue, so that a fetch ends however busy others are.
-    private static var roundLimit: Int { 8 }
+    /// After so many of them the rest is read on the context's queue, so that a fetch ends however busy others are.
+    private static var overtakenReadLimit: Int { 8 }
 
     /// Prepares a fetch.
     ///
@@ -102,13 +103,13 @@ final class BackgroundFetch<Element>: @unchecked Sendable {
     private func round() -> Round { context.inChain { roundInChain() } }
 
     private func roundInChain() -> Round {
-        rounds += 1
         let current = context.saveCountOfChain
         if saves != current {
+            if !reads.isEmpty { overtakenReads += 1 }
             saves = current
             reads.removeAll()
         }
-        let isLast = rounds >= Self.roundLimit
+        let isLast = overtakenReads >= Self.overtakenReadLimit
         do {
             return .ends(.found(try context.fetch(specification, stores, isLast ? nil : reads)))
         } catch let read as PreparedReads.Unanswered {
@@ -135,7 +136,7 @@ final class BackgroundFetch<Element>: @unchecked Sendable {
         switch answer {
         case .failure(let error): finish(.failed(error))
         case .success(let answer):
-            reads.enter(answer, to: question)
+            if reads.enter(answer, to: question) { overtakenReads += 1 }
             go(on: round())
         }
     }

@@ -19,7 +19,9 @@ extension NSManagedObjectContext {
     /// - Parameters:
     ///   - request: What to fetch, read before the first suspension.
     ///   - progress: Told now and then, on the reading thread, how many rows were read. They are counted first then,
-    ///     in the same transaction. `nil` spares that.
+    ///     in the same transaction. `nil` spares that. A connection of the store's pool is taken meanwhile, so keep it
+    ///     short: one that itself reads the store needs a second connection, and waits for it, up to the store's
+    ///     timeout, if the pool has no other (`NSPersistentStoreConnectionPoolMaxSizeKey`).
     /// - Returns: Objects, IDs, dictionaries or a number, as the request's result type says.
     /// - Throws: `CancellationError` when the task was cancelled; else as ``fetch(_:)``.
     nonisolated(nonsending) public func fetch<ResultType>(

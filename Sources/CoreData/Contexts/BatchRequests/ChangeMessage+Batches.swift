@@ -4,7 +4,11 @@ extension ChangeMessage {
         self.init()
         for batch in batches {
             let changes = batch.changes
-            inserted += Self.changes(changes.inserted, batch.store)
+            inserted += Self.changes(changes.inserted, batch.store).map { change in
+                var change = change
+                change.removals = batch.removals
+                return change
+            }
             updated += Self.changes(changes.changed + changes.followed + changes.related, batch.store)
             deleted += Self.changes(changes.deleted, batch.store)
         }

@@ -12,18 +12,20 @@ extension NSManagedObjectContext {
     ///   - faults: The objects, of one store.
     ///   - layout: An entity that has all of them.
     ///   - rereads: Whether rows are read that are known already.
+    ///   - reads: Where reads come from that were made beforehand.
     /// - Returns: The rows that were read, for those objects that are no faults.
     @discardableResult
     final func fill(
         _ faults: [NSManagedObject],
         of layout: EntityLayout,
         in store: OpenStore,
-        rereads: Bool = false
+        rereads: Bool = false,
+        _ reads: PrefetchReads = PrefetchReads(nil)
     ) throws -> [Row] {
         if let upward { return try fillFromParent(faults, of: layout, in: store, upward, rereads: rereads) }
         let root = layout.rootNumber
         let store = try seen(store)
-        let commits = store.cache.commits
+        var commits = store.cache.commits
         var keys: [Int64] = []
         for object in faults where object.key > 0 {
             if rereads {
@@ -37,7 +39,12 @@ extension NSManagedObjectContext {
             }
         }
         guard !keys.isEmpty else { return [] }
-        let rows = try storedRows(forKeys: keys, in: layout, store)
+        let rows: [Row]
+        if let prepared = try reads.rows(forKeys: keys, in: layout, store) {
+            (rows, commits) = prepared
+        } else {
+            rows = try storedRows(forKeys: keys, in: layout, store)
+        }
         notePrefetch(store, commits, rows.count)
         return give(rows, root: root, storeSlot: Int32(store.slot))
     }

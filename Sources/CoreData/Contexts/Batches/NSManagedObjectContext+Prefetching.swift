@@ -8,29 +8,40 @@ extension NSManagedObjectContext {
     ///
     /// Destinations that the context does not know become faults with rows, members of to-many relationships are loaded where
     /// the relationship was a fault. Nothing that is realised or changed is touched; changes stay on top.
-    final func prefetch(_ steps: [PrefetchStep], of owners: [NSManagedObject]) throws {
+    ///
+    /// `reads`: Where reads come from that were made beforehand.
+    ///
+    /// - Throws: Errors of the store; ``PreparedReads/Unanswered`` where `reads` lack an answer.
+    final func prefetch(
+        _ steps: [PrefetchStep],
+        of owners: [NSManagedObject],
+        _ reads: PrefetchReads = PrefetchReads(nil)
+    ) throws {
         guard !steps.isEmpty, !owners.isEmpty else { return }
-        if steps.contains(where: \.isToOne) { try requireRows(of: owners) }
-        for step in steps {
+        if steps.contains(where: \.isToOne) { try requireRows(of: owners, reads.step(-1)) }
+        for (index, step) in steps.enumerated() {
+            let reads = reads.step(index)
             switch step.place {
             case .toOne(let slot):
                 let destinations = destinations(of: slot, step, owners)
-                for (store, objects) in byStore(destinations) { try fill(objects, of: step.destination, in: store) }
-                try prefetch(step.next, of: destinations)
+                for (store, objects) in byStore(destinations) {
+                    try fill(objects, of: step.destination, in: store, reads)
+                }
+                try prefetch(step.next, of: destinations, reads)
             case .toMany(let slot):
-                for (store, objects) in byStore(owners) { try loadMembers(of: slot, step, objects, store) }
+                for (store, objects) in byStore(owners) { try loadMembers(of: slot, step, objects, store, reads) }
                 guard !step.next.isEmpty else { continue }
-                try prefetch(step.next, of: members(of: slot, owners))
+                try prefetch(step.next, of: members(of: slot, owners), reads)
             }
         }
     }
 
     /// Fills the owners that are faults without rows, since their rows tell where to-one relationships lead.
-    private func requireRows(of owners: [NSManagedObject]) throws {
+    private func requireRows(of owners: [NSManagedObject], _ reads: PrefetchReads) throws {
         let bare = owners.filter { $0.flags.contains(.fault) && $0.current == nil }
         guard let first = bare.first else { return }
         let root = model.layouts[first.layout.rootNumber - 1]
-        for (store, objects) in byStore(bare) { try fill(objects, of: root, in: store) }
+        for (store, objects) in byStore(bare) { try fill(objects, of: root, in: store, reads) }
     }
 
     /// Stored objects by their store.
@@ -89,7 +100,8 @@ extension NSManagedObjectContext {
         of slot: ToManySlot,
         _ step: PrefetchStep,
         _ owners: [NSManagedObject],
-        _ store: OpenStore
+        _ store: OpenStore,
+        _ reads: PrefetchReads
     ) throws {
         let cold = owners.filter { owner in
             guard isStored(owner), owner.flags.isDisjoint(with: [.gone, .inaccessible]) else { return false }
@@ -98,7 +110,6 @@ extension NSManagedObjectContext {
         }
         guard let first = cold.first else { return }
         let store = try seen(store)
-        let commits = store.cache.commits
         let storeSlot = Int32(store.slot)
         let root = step.destination.rootNumber
         if let upward {
@@ -115,8 +126,14 @@ extension NSManagedObjectContext {
             }
             return
         }
-        let found = try storedMemberships(of: slot, ownedBy: cold.map(\.reference), memberRoot: root, store)
-
+        let owners = cold.map(\.reference)
+        var commits = store.cache.commits
+        let found: Memberships
+        if let prepared = try reads.memberships(of: slot, ownedBy: owners, memberRoot: root, store) {
+            (found, commits) = prepared
+        } else {
+            found = try storedMemberships(of: slot, ownedBy: owners, memberRoot: root, store)
+        }
         notePrefetch(store, commits, found.rows.count)
         let table = table(storeSlot: storeSlot, root: root)
         table.reserve(found.rows.count)

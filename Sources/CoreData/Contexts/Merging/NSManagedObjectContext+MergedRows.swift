@@ -1,41 +1,84 @@
+// What a message says of a row need not be the last word: somebody may have deleted the row since, and that message may come
+// first. So a merge looks whether the rows are there.
+
 extension NSManagedObjectContext {
-    /// Reads the rows of loaded objects that are about to be merged, with one query for each hierarchy, where the row cache has
-    /// none: after a batch, or a change elsewhere.
+    /// The message as things are now: what it tells to be new or changed, and is gone, is told as deleted.
     ///
-    /// A save has left its rows in the cache, which the first object tells. What cannot be read here is read, and its error
-    /// reported, object by object.
-    final func readRowsToMerge(_ changes: [ChangeMessage.Change]) {
-        guard upward == nil, changes.count > 1 else { return }
-        var missing: [Hierarchy: [Int64]] = [:]
-        var layouts: [Hierarchy: (layout: EntityLayout, store: OpenStore)] = [:]
-        var isFirst = true
-        for change in changes where change.key > 0 {
-            guard
-                let object = registered(
-                    key: change.key,
-                    layout: change.layout,
-                    storeSlot: Int32(change.store.slot)
-                ), !object.isFault
-            else { continue }
-            let root = change.layout.rootNumber
-            // A version that cannot be had now has cached nothing; the object that is merged tells why.
-            let isCached = (try? seen(change.store))?.cache.row(change.key, root: root) != nil
-            if isFirst, isCached { return }
-            isFirst = false
-            guard !isCached else { continue }
-            let hierarchy = Hierarchy(slot: change.store.slot, root: root)
-            missing[hierarchy, default: []].append(change.key)
-            layouts[hierarchy] = (change.layout, change.store)
+    /// Looked up are new rows and those of loaded objects; faults find out when they are realised. What the row cache does not
+    /// have, after a batch or a change elsewhere, is read with one query for each hierarchy. A row that cannot be looked up counts
+    /// as there: why not is reported when its object is read.
+    ///
+    /// - Complexity: O(number of rows).
+    final func current(_ message: ChangeMessage) -> ChangeMessage {
+        var message = message
+        let loaded = message.updated.filter { change in
+            let slot = Int32(change.store.slot)
+            return registered(key: change.key, layout: change.layout, storeSlot: slot)?.isFault == false
         }
-        for (hierarchy, keys) in missing where keys.count > 1 {
-            guard let (layout, store) = layouts[hierarchy] else { continue }
-            // Nothing is lost by an error: each object reads what is not in the cache, and reports its own.
-            _ = try? storedRows(forKeys: keys, in: layout, store)
-        }
+        guard let absent = try? absent(message.inserted + loaded), !absent.isEmpty else { return message }
+        let gone = (message.inserted + message.updated).filter { absent.contains(ChangeMessage.RowName($0)) }
+        message.inserted.removeAll { absent.contains(ChangeMessage.RowName($0)) }
+        message.updated.removeAll { absent.contains(ChangeMessage.RowName($0)) }
+        let known = Set(message.deleted.map(ChangeMessage.RowName.init))
+        message.deleted.append(contentsOf: gone.filter { !known.contains(ChangeMessage.RowName($0)) })
+        return message
     }
 
-    private struct Hierarchy: Hashable {
-        let slot: Int
-        let root: Int
+    /// Which of the rows this context would not find.
+    private func absent(_ changes: [ChangeMessage.Change]) throws -> Set<ChangeMessage.RowName> {
+        guard !changes.isEmpty else { return [] }
+        guard let upward else { return try absentInStores(changes) }
+        return try visitParent(upward) { try $0.absentForChild(changes) }
+    }
+
+    /// Which of the rows neither this context nor anybody above it has; inside the scope, for a child.
+    private func absentForChild(_ changes: [ChangeMessage.Change]) throws -> Set<ChangeMessage.RowName> {
+        var absent: Set<ChangeMessage.RowName> = []
+        var unknown: [ChangeMessage.Change] = []
+        for change in changes {
+            let object = registered(change.key, change.layout, Int32(change.store.slot), change.temporaryID)
+            if object?.flags.isDisjoint(with: [.deleted, .gone, .inaccessible]) == false {
+                absent.insert(ChangeMessage.RowName(change))
+            } else if object?.isFault ?? true {
+                unknown.append(change)
+            }
+        }
+        guard !unknown.isEmpty else { return absent }
+        if let upward { return absent.union(try visitParent(upward) { try $0.absentForChild(unknown) }) }
+        return absent.union(try absentInStores(unknown))
+    }
+
+    /// Which of the rows the stores do not have.
+    private func absentInStores(_ changes: [ChangeMessage.Change]) throws -> Set<ChangeMessage.RowName> {
+        var absent: Set<ChangeMessage.RowName> = []
+        var groups: [(layout: EntityLayout, store: OpenStore, keys: [Int64], changes: [ChangeMessage.Change])] = []
+        for change in changes where change.store.isOpen && change.removals != change.store.cache.removals {
+            var (key, store) = (change.key, change.store)
+            if key < 0 {
+                guard let permanent = change.temporaryID?.current, let holder = permanent.store else {
+                    absent.insert(ChangeMessage.RowName(change))
+                    continue
+                }
+                (key, store) = (permanent.key, holder)
+            }
+            let root = change.layout.rootNumber
+            // Of one hierarchy after the other, mostly.
+            if groups.last?.layout.rootNumber != root || groups.last?.store !== store {
+                groups.append((change.layout, store, [], []))
+            }
+            groups[groups.count - 1].keys.append(key)
+            groups[groups.count - 1].changes.append(change)
+        }
+        for (layout, store, keys, changes) in groups {
+            let uncached = try seen(store).cache.uncached(keys, root: layout.rootNumber)
+            guard !uncached.isEmpty else { continue }
+            let rows = try storedRows(forKeys: uncached, in: model.layouts[layout.rootNumber - 1], store)
+            let missing = Set(uncached).subtracting(rows.lazy.map(\.key))
+            guard !missing.isEmpty else { continue }
+            for (key, change) in zip(keys, changes) where missing.contains(key) {
+                absent.insert(ChangeMessage.RowName(change))
+            }
+        }
+        return absent
     }
 }

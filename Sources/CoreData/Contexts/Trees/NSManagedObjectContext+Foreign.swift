@@ -51,6 +51,7 @@ extension NSManagedObjectContext {
         for (temporary, id) in upward.foreignIDs {
             let (key, store) = id.current
             guard let store else { continue }
+            requireKnown(id)
             permanent.set(key, for: temporary)
             permanentKeys.set(key, for: temporary)
             guard let object = temporaryObjects[temporary], !object.isInserted,

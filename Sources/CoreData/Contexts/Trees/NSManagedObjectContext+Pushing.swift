@@ -113,21 +113,21 @@ extension NSManagedObjectContext {
         }
     }
 
-    /// Tells those that follow what was saved: siblings, and children of this context's own.
-    final func announceInTree(_ saved: SavedChanges) {
-        if upward != nil, saveCollector != nil || observers.hasFeeds {
-            let message = ChangeMessage(saved, coordinator)
-            saveCollector?.add(message)
-            observers.committed(message)
-        }
-        guard downward.hasChildren || upward != nil else { return }
+    /// Tells those that follow what was saved into the parent.
+    final func announceInParent(_ saved: SavedChanges) {
+        guard let upward else { return }
         let message = ChangeMessage(saved, coordinator)
-        if let upward {
-            saveCollector?.add(message)
-            observers.committed(message)
-            upward.parent.downward.tellFollowers(message, except: self, saveCollector)
-        }
-        downward.tellFollowers(message, saveCollector)
+        saveCollector?.add(message)
+        observers.committed(message)
+        upward.parent.downward.tellFollowers(message, except: self, saveCollector)
+    }
+
+    /// Tells the children that follow.
+    ///
+    /// After handlers, which may wait for a child: one that merges waits for this context.
+    final func announceToChildren(_ saved: SavedChanges) {
+        guard downward.hasChildren else { return }
+        downward.tellFollowers(ChangeMessage(saved, coordinator), saveCollector)
     }
 
     // MARK: - Permanent IDs

@@ -107,7 +107,7 @@ extension NSManagedObjectContext {
     }
 
     /// The registered object that a child means.
-    private func registered(
+    final func registered(
         _ key: Int64,
         _ layout: EntityLayout,
         _ storeSlot: Int32,

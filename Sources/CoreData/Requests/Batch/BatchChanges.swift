@@ -42,6 +42,8 @@ extension [BatchRows] {
 struct StoreBatch {
     let store: OpenStore
     let changes: BatchChanges
+    /// The row cache's count of removals when the batch had been committed.
+    let removals: UInt64
 }
 
 extension [StoreBatch] {

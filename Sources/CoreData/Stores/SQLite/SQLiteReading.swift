@@ -77,9 +77,11 @@ struct SQLiteReading {
         return try read(layout) { try $0.row(key, $1, $2, stamp: CoarseClock.now) } ?? nil
     }
 
-    func rows(forKeys keys: [Int64], in layout: EntityLayout) throws -> [Row] {
+    func rows(forKeys keys: [Int64], in layout: EntityLayout, _ control: FetchControl? = nil) throws -> [Row] {
         // In one transaction: the rows are of one commit, and SQLite takes its locks once.
-        try read(layout, isSnapshot: keys.count > 1) { try $0.rows(keys, $1, $2, stamp: CoarseClock.now) } ?? []
+        try read(layout, isSnapshot: keys.count > 1, control: control) {
+            try $0.rows(keys, $1, $2, stamp: CoarseClock.now)
+        } ?? []
     }
 
     func members(of relationship: ToManySlot, ownedBy owner: ObjectReference) throws -> [ObjectReference] {
@@ -110,11 +112,15 @@ struct SQLiteReading {
         }
     }
 
-    func memberships(of relationship: ToManySlot, ownedBy owners: [ObjectReference]) throws -> Memberships {
+    func memberships(
+        of relationship: ToManySlot,
+        ownedBy owners: [ObjectReference],
+        _ control: FetchControl? = nil
+    ) throws -> Memberships {
         guard let owner = owners.first, let entity = file.mapping.entity(modelNumber: owner.entity),
             let members = file.mapping.entity(modelNumber: relationship.destinationNumber)
         else { return Memberships() }
-        return try read(members.layout, isSnapshot: true) { queries, members, connection in
+        return try read(members.layout, isSnapshot: true, control: control) { queries, members, connection in
             try queries.memberships(relationship, entity, of: owners, members, connection, stamp: CoarseClock.now)
         } ?? Memberships()
     }

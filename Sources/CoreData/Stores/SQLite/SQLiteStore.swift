@@ -239,6 +239,14 @@ class SQLiteStore: NSPersistentStore, RowStore, @unchecked Sendable {
         try newest.memberships(of: relationship, ownedBy: owners)
     }
 
+    func rows(forKeys keys: [Int64], in layout: EntityLayout, _ control: FetchControl) throws -> [Row] {
+        try newest.rows(forKeys: keys, in: layout, control)
+    }
+
+    func memberships(of relationship: ToManySlot, ownedBy owners: [ObjectReference], _ control: FetchControl) throws
+        -> Memberships
+    { try newest.memberships(of: relationship, ownedBy: owners, control) }
+
     // MARK: - Versions that contexts are pinned to
 
     /// The versions that somebody may hold, so that closing the file ends them.

@@ -87,4 +87,12 @@ final class SQLiteVersion: RowSource, Sendable {
     func memberships(of relationship: ToManySlot, ownedBy owners: [ObjectReference]) throws -> Memberships {
         try reading.memberships(of: relationship, ownedBy: owners)
     }
+
+    func rows(forKeys keys: [Int64], in layout: EntityLayout, _ control: FetchControl) throws -> [Row] {
+        try reading.rows(forKeys: keys, in: layout, control)
+    }
+
+    func memberships(of relationship: ToManySlot, ownedBy owners: [ObjectReference], _ control: FetchControl) throws
+        -> Memberships
+    { try reading.memberships(of: relationship, ownedBy: owners, control) }
 }

@@ -1,0 +1,25 @@
+import CoreData
+import TestSupport
+import Testing
+
+@Suite("A child's save is told once")
+struct ChildChangeTests {
+    @Test(arguments: StoreKind.allCases)
+    func `the next message of a child's changes is of its next save`(_ kind: StoreKind) async throws {
+        let stack = try Stack(kind)
+        let (_, child) = stack.pair()
+        var changes = child.changes.makeAsyncIterator()
+        for round in 0..<50 {
+            // Whoever waits already gets the first telling alone, and a second one the next time.
+            async let id = child.perform {
+                let city = City(context: child)
+                city.name = "city \(round)"
+                try child.save()
+                return city.objectID
+            }
+            let change = try #require(await changes.next())
+            let inserted = try await id
+            #expect(change.insertedObjectIDs == [inserted])
+        }
+    }
+}
