@@ -36,7 +36,7 @@ enum Bench {
             if let path = options.json { try append(comparison.json, to: path) }
         }
         print("\(options.rows) rows, medians of \(options.runs) runs")
-        for line in Comparison.table(comparisons) { print(line) }
+        for line in Comparison.table(comparisons) + comparisons.compactMap(\.objectMemory) { print(line) }
     }
 
     private static func compareCrews(_ options: BenchOptions) throws {

@@ -1,6 +1,6 @@
-#if STRATA_TSAN
+#if canImport(Glibc)
 import StrataLocks
 
-/// In builds under ThreadSanitizer this module's mutexes are ones that the sanitizer knows.
+/// This module's mutexes are those of the modules that it tests, which ThreadSanitizer knows.
 typealias Mutex<Value: ~Copyable> = StrataLocks.Mutex<Value>
 #endif

@@ -152,7 +152,7 @@ extension NSManagedObjectContext {
         var rest: [NSManagedObject] = []
         for object in changedList {
             let isGone = object.flags.contains(.gone)
-            guard !isGone, isAll || plan.committed.contains(Int(storeSlotForInsertion(of: object))) else {
+            guard !isGone, isAll || plan.committed.contains(Int(plan.slotOfInserted(object))) else {
                 rest.append(object)
                 continue
             }
@@ -178,7 +178,7 @@ extension NSManagedObjectContext {
             saved.inserted.append(object)
             if object.key < 0, let key = plan.permanentKeys[object.key] {
                 if undoManager != nil { permanentKeys.set(key, for: object.key) }
-                refile(object, key: key, storeSlot: storeSlotForInsertion(of: object))
+                refile(object, key: key, storeSlot: plan.slotOfInserted(object))
             }
             object.commit()
         } else {

@@ -105,9 +105,10 @@ open class NSManagedObjectContext: NSObject, @unchecked Sendable {
     // MARK: - Unsaved work
 
     /// The changed objects in the order of their first change, and some that no longer are.
-    final var changedList: [NSManagedObject] = []
+    // Unchecked, as is `eventList`, for the reason of `tables`: each change of an object enters it.
+    @exclusivity(unchecked) final var changedList: [NSManagedObject] = []
     /// The objects that changed in the current event.
-    final var eventList: [NSManagedObject] = []
+    @exclusivity(unchecked) final var eventList: [NSManagedObject] = []
     /// Objects that `detectConflicts(for:)` named.
     final var conflictDetectionList: [NSManagedObject] = []
     /// Deleted objects whose delete rules may not have been applied yet.
@@ -181,12 +182,13 @@ open class NSManagedObjectContext: NSObject, @unchecked Sendable {
     /// For how many seconds a cached row is good enough for a fault.
     ///
     /// Default -1: for ever; 0: every fault reads the store.
-    open var stalenessInterval: TimeInterval = -1
+    // Unchecked, as is `undoManager`, for the reason of `tables`.
+    @exclusivity(unchecked) open var stalenessInterval: TimeInterval = -1
 
     /// What registers changes for undo: all changes of one event are one step.
     ///
     /// Default nil: none. A context with an undo manager loads a to-many relationship before it changes it.
-    open var undoManager: UndoManager? {
+    @exclusivity(unchecked) open var undoManager: UndoManager? {
         didSet { undoManager?.follow(self) }
     }
     /// What the current event has done, for undo.

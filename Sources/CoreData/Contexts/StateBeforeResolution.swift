@@ -53,7 +53,7 @@ final class StateBeforeResolution {
     func forget(_ object: NSManagedObject) {
         // A failure after that is rare: several stores, or none of this matters.
         isPartlySaved = true
-        kept[ObjectIdentifier(object)] = nil
+        if !kept.isEmpty { kept[ObjectIdentifier(object)] = nil }
     }
 
     private var isPartlySaved = false

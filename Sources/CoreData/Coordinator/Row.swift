@@ -18,7 +18,8 @@ struct RowHeader {
 final class RowBuffer: ManagedBuffer<RowHeader, UInt64> {
     deinit {
         let row = UnsafeRow(self)
-        for place in header.layout._withUnsafeGuaranteedRef({ $0.countedPlaces }) where !row.isNull(place.slot) {
+        let layout = row.header.pointee.layout
+        for place in layout._withUnsafeGuaranteedRef({ $0.countedPlaces }) where !row.isNull(place.slot) {
             row.release(place)
         }
     }
@@ -84,7 +85,7 @@ struct Row: @unchecked Sendable {
     /// A copy that the caller owns alone.
     func copy() -> Row {
         let layout = layout
-        let raw = RowBuffer.create(minimumCapacity: layout.wordCount) { _ in self.buffer.header }
+        let raw = RowBuffer.create(minimumCapacity: layout.wordCount) { _ in self.withHeader { $0 } }
         // As above.
         let copy = unsafeDowncast(raw, to: RowBuffer.self)
         buffer.withUnsafeMutablePointerToElements { source in
@@ -142,20 +143,13 @@ struct Row: @unchecked Sendable {
 
     /// The destination of a to-one relationship.
     @inline(__always)
-    func reference(_ slot: Slot) -> ObjectReference? {
-        let row = unsafe
-        guard !row.isNull(slot.index) else { return nil }
-        return ObjectReference(
-            key: Int64(bitPattern: row.words[slot.word]),
-            entity: Int(truncatingIfNeeded: row.words[slot.word + 1])
-        )
-    }
+    func reference(_ slot: Slot) -> ObjectReference? { unsafe.reference(slot) }
 
     // MARK: - Writing, by the owner alone
 
-    func setKey(_ key: Int64) { buffer.header.key = key }
-    func setVersion(_ version: Int64) { buffer.header.version = version }
-    func setStamp(_ stamp: UInt32) { buffer.header.stamp = stamp }
+    func setKey(_ key: Int64) { withExtendedLifetime(buffer) { unsafe.header.pointee.key = key } }
+    func setVersion(_ version: Int64) { withExtendedLifetime(buffer) { unsafe.header.pointee.version = version } }
+    func setStamp(_ stamp: UInt32) { withExtendedLifetime(buffer) { unsafe.header.pointee.stamp = stamp } }
 
     @inline(__always)
     func setNull(_ slot: Slot) {
@@ -312,6 +306,17 @@ struct UnsafeRow {
         } else {
             pointer(T.self, slot.word).pointee = value
         }
+    }
+
+    /// The destination of a to-one relationship.
+    @inline(__always)
+    func reference(_ slot: Slot) -> ObjectReference? { reference(slot.index, at: slot.word) }
+
+    /// The destination of a to-one relationship, by its slot's index and word.
+    @inline(__always)
+    func reference(_ slot: Int, at word: Int) -> ObjectReference? {
+        guard !isNull(slot) else { return nil }
+        return ObjectReference(key: Int64(bitPattern: words[word]), entity: Int(truncatingIfNeeded: words[word + 1]))
     }
 
     /// Lets go of the counted value at `place`, which must be present.

@@ -175,10 +175,14 @@ final class RowCache: Sendable {
     func publish(written: [Row], removed: [(root: Int, key: Int64)]) {
         state.withLock { state in
             state.commit += 1
+            // Rows mostly come in runs of one hierarchy.
+            var latest: (root: Int, table: ObjectTable<RowBuffer>)?
             for row in written {
-                let table = state.table(row.layout.rootNumber)
+                let root = row.layout.rootNumber
+                let table = latest.flatMap { $0.root == root ? $0.table : nil } ?? state.table(root)
+                latest = (root, table)
                 let before = table.count
-                if let known = table[row.key], known.header.version > row.version { continue }
+                if let known = table[row.key], Row(shared: known).version > row.version { continue }
                 table.insert(row.buffer)
                 state.count += table.count - before
             }

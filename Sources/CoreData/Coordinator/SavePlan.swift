@@ -38,11 +38,14 @@ final class SavePlan {
 
     let context: NSManagedObjectContext
     private(set) var stores: [(store: OpenStore, changes: StoreChanges)] = []
-    private var positions: [Int: Int] = [:]
+    /// The positions in `stores` by slot; there are few.
+    private var positions: [(slot: Int, position: Int)] = []
     /// Where new objects of an entity go by default, by the entity's number.
     private var insertionSlots: [Int: Int] = [:]
-    /// Whether the store of a slot records a history.
-    private var recording: [Int: Bool] = [:]
+    /// The entity and the slot that were last found there: changes mostly come in runs of one entity.
+    private var lastInsertion = (entity: 0, slot: 0)
+    /// Whether the stores of slots record a history.
+    private var recording: [(slot: Int, records: Bool)] = []
     private let coordinator: NSPersistentStoreCoordinator
     private let hasSeveralStores: Bool
     /// Objects of `detectConflicts(for:)` whose versions are checked because they are written.
@@ -98,9 +101,10 @@ final class SavePlan {
         } else if flags.contains(.updated) {
             let changed = object.changedSlotSet()
             let advances =
-                object.extras?.toMany.indices.contains { index in
+                object.layout.hasOrderedToMany
+                && object.extras?.toMany.indices.contains { index in
                     object.extras?.toMany[index]?.hasChanges == true && object.layout.toMany[index].isOrdered
-                } ?? false
+                } == true
             if !changed.isEmpty || advances {
                 if object.isFault { object.fireFault() }
                 // Without a change of its own the row may still be shared; only its version advances then.
@@ -127,10 +131,9 @@ final class SavePlan {
         for index in extras.toMany.indices {
             guard let state = extras.toMany[index], state.hasChanges else { continue }
             let slot = object.layout.toMany[index]
-            guard !slot.isTransient else { continue }
-            let inverse = slot.relationship.inverseRelationship
+            guard !slot.isTransient, !slot.isToldByMembers else { continue }
+            let inverse = slot.inverse
             let isManyToMany = inverse?.isToMany == true
-            guard isManyToMany || inverse == nil || slot.isOrdered else { continue }
             let tellsMembership = inverse == nil || (isManyToMany && slot.relationship.isCanonical)
             var order: [ObjectReference]?
             if slot.isOrdered { order = try object.readMembers(slot).compactMap(resolved) }
@@ -156,10 +159,10 @@ final class SavePlan {
     }
 
     private func recordsHistory(_ storeSlot: Int) -> Bool {
-        if let known = recording[storeSlot] { return known }
+        if let known = recording.first(where: { $0.slot == storeSlot }) { return known.records }
         let store = coordinator.openStore(at: storeSlot)?.store as? any HistoryStore
         let records = store?.recordsHistory ?? false
-        recording[storeSlot] = records
+        recording.append((storeSlot, records))
         return records
     }
 
@@ -184,7 +187,7 @@ final class SavePlan {
     }
 
     private func change(_ slot: Int, _ object: NSManagedObject, _ body: (inout StoreChanges) -> Void) throws {
-        if let position = positions[slot] { return body(&stores[position].changes) }
+        if let known = positions.first(where: { $0.slot == slot }) { return body(&stores[known.position].changes) }
         guard let store = coordinator.openStore(at: slot), store.isOpen else {
             throw CocoaError(
                 .persistentStoreSave,
@@ -206,7 +209,7 @@ final class SavePlan {
                 ]
             )
         }
-        positions[slot] = stores.count
+        positions.append((slot, stores.count))
         stores.append((store, StoreChanges()))
         body(&stores[stores.count - 1].changes)
     }
@@ -214,7 +217,7 @@ final class SavePlan {
     /// The store that a new object is saved into.
     private func insertionSlot(of object: NSManagedObject) throws -> Int {
         let number = object.layout.number
-        if object.storeSlot < 0, let known = insertionSlots[number] { return known }
+        if object.storeSlot < 0, let known = knownInsertionSlot(of: number) { return known }
         let slot = Int(context.storeSlotForInsertion(of: object))
         guard let store = coordinator.openStore(at: slot), store.isOpen, store.entityNumbers.contains(number) else {
             throw CocoaError(
@@ -228,6 +231,19 @@ final class SavePlan {
         }
         if object.storeSlot < 0 { insertionSlots[number] = slot }
         return slot
+    }
+
+    private func knownInsertionSlot(of entity: Int) -> Int? {
+        if lastInsertion.entity == entity { return lastInsertion.slot }
+        guard let slot = insertionSlots[entity] else { return nil }
+        lastInsertion = (entity, slot)
+        return slot
+    }
+
+    /// The slot of the store that a new object was saved into.
+    func slotOfInserted(_ object: NSManagedObject) -> Int32 {
+        if object.storeSlot < 0, let known = knownInsertionSlot(of: object.layout.number) { return Int32(known) }
+        return context.storeSlotForInsertion(of: object)
     }
 
     /// Refuses a relationship that leads into another store.

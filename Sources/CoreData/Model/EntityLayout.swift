@@ -52,6 +52,8 @@ struct Slot: Sendable {
     var attribute: NSAttributeDescription? { property as? NSAttributeDescription }
     /// The relationship, for slots of kind ``SlotKind/reference``.
     var relationship: NSRelationshipDescription? { property as? NSRelationshipDescription }
+    /// The relationship that leads back, kept alive as `property` is.
+    unowned(unsafe) let inverse: NSRelationshipDescription?
 }
 
 /// One to-many relationship of an entity.
@@ -63,6 +65,14 @@ struct ToManySlot: Sendable {
     let isOrdered: Bool
     let isTransient: Bool
     unowned(unsafe) let relationship: NSRelationshipDescription
+    /// The relationship that leads back.
+    unowned(unsafe) let inverse: NSRelationshipDescription?
+
+    /// Whether its members' own rows tell all that is stored of it.
+    var isToldByMembers: Bool {
+        guard let inverse else { return false }
+        return !inverse.isToMany && !isOrdered
+    }
 }
 
 /// Where an object keeps the value of a property.
@@ -110,6 +120,24 @@ struct CountedPlace {
     }
 }
 
+/// What validation has to know of a slot, in a form that can be walked without counting anything.
+struct SlotRule {
+    let slot: Int
+    /// Whether there has to be a value.
+    let isRequired: Bool
+    /// Whether the model has predicates for the value.
+    let hasPredicates: Bool
+
+    /// The rule for a slot; `nil` if any value will do, and none.
+    init?(_ slot: Slot) {
+        // The store computes what is derived.
+        isRequired = !slot.isOptional && !(slot.property is NSDerivedAttributeDescription)
+        hasPredicates = !slot.property.validationPredicates.isEmpty
+        guard isRequired || hasPredicates else { return nil }
+        self.slot = slot.index
+    }
+}
+
 /// What making a row needs to know of its layout, in a form that can be passed on without counting anything.
 struct UnsafeRowShape {
     let layout: Unmanaged<EntityLayout>
@@ -153,6 +181,13 @@ final class EntityLayout: Sendable {
     /// The slots whose words are counted references, in memory of its own: each row that goes asks for it.
     // Written by the initialiser alone.
     nonisolated(unsafe) let countedPlaces: UnsafeBufferPointer<CountedPlace>
+    /// What validation has to look at, in memory of its own.
+    // As above.
+    nonisolated(unsafe) let rules: UnsafeBufferPointer<SlotRule>
+    /// The to-many relationships whose number of members has limits.
+    let limitedToMany: [ToManySlot]
+    /// Whether the members of some to-many relationship have an order.
+    let hasOrderedToMany: Bool
     /// The slots that hold to-one relationships.
     let referenceSlots: [Slot]
     /// How far below the root each property is declared, by name.
@@ -199,10 +234,13 @@ final class EntityLayout: Sendable {
         composites = draft.composites
         places = draft.places
         wordCount = nullWords + draft.wordCount
-        let counted = slots.compactMap(CountedPlace.init)
-        let memory = UnsafeMutableBufferPointer<CountedPlace>.allocate(capacity: counted.count)
-        _ = memory.initialize(from: counted)
-        countedPlaces = UnsafeBufferPointer(memory)
+        countedPlaces = Self.allocate(slots.compactMap(CountedPlace.init))
+        rules = Self.allocate(slots.compactMap(SlotRule.init))
+        limitedToMany = toMany.filter { slot in
+            let relationship = slot.relationship
+            return !relationship.isOptional || relationship.minCount > 0 || relationship.maxCount > 1
+        }
+        hasOrderedToMany = toMany.contains(where: \.isOrdered)
         referenceSlots = slots.filter { $0.kind == .reference }
         declarationDepths = draft.declarationDepths
         hasDerivedSlots = slots.contains { $0.property is NSDerivedAttributeDescription }
@@ -213,6 +251,13 @@ final class EntityLayout: Sendable {
             try? defaults.setAny(value, slot)
         }
         defaultRow = defaults
+    }
+
+    /// Memory of its own, which lives as long as the layout: for ever.
+    private static func allocate<Element>(_ elements: [Element]) -> UnsafeBufferPointer<Element> {
+        let memory = UnsafeMutableBufferPointer<Element>.allocate(capacity: elements.count)
+        _ = memory.initialize(from: elements)
+        return UnsafeBufferPointer(memory)
     }
 
     /// The entity, for a call that shall not count it.
@@ -269,7 +314,8 @@ extension Slot {
             type: type,
             destinationNumber: destinationNumber,
             isOptional: isOptional,
-            property: property
+            property: property,
+            inverse: inverse
         )
     }
 }
@@ -322,9 +368,11 @@ private final class Draft {
                     destinationNumber: relationship.destinationEntity?.entityNumber ?? 0,
                     isOrdered: relationship.isOrdered,
                     isTransient: relationship.isTransient,
-                    relationship: relationship
+                    relationship: relationship,
+                    inverse: relationship.inverseRelationship
                 )
             )
+            relationship.place = places[property.name]
         case is NSFetchedPropertyDescription:
             places[property.name] = .fetched
         case let property where property.isTransient:
@@ -339,6 +387,7 @@ private final class Draft {
                 destination: relationship.destinationEntity?.entityNumber ?? 0
             )
             places[property.name] = .slot(slots.count - 1)
+            relationship.place = places[property.name]
         case let composite as NSCompositeAttributeDescription:
             let first = slots.count
             addLeaves(of: composite, prefix: composite.name)
@@ -382,7 +431,8 @@ private final class Draft {
                 type: type,
                 destinationNumber: destination,
                 isOptional: property.isOptional,
-                property: property
+                property: property,
+                inverse: (property as? NSRelationshipDescription)?.inverseRelationship
             )
         )
         wordCount += kind.wordCount

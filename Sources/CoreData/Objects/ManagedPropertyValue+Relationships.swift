@@ -42,13 +42,8 @@ extension NSManagedObject: ManagedScalar {
     @inline(__always)
     private static func destination(_ object: NSManagedObject, _ place: UnsafeSlot, _ name: String) -> Self? {
         guard place != .elsewhere else { return object.anyValue(forKey: name) as? Self }
-        let row = object.readableWords(place.index)
-        guard !row.isNull(place.index) else { return nil }
-        let reference = ObjectReference(
-            key: Int64(bitPattern: row.words[place.word]),
-            entity: Int(truncatingIfNeeded: row.words[place.word + 1])
-        )
-        guard let context = object.unmanagedContext,
+        guard let reference = object.readableWords(place.index).reference(place.index, at: place.word),
+            let context = object.unmanagedContext,
             let found = context._withUnsafeGuaranteedRef({ $0.object(for: reference, near: object) })
         else { return nil }
         // Mostly it is of this very class, which costs one comparison to see.

@@ -201,7 +201,7 @@ extension NSManagedObject {
         flags.remove([.eventInserted, .eventUpdated, .eventDeleted, .eventRefreshed, .eventListed, .writable])
         guard let extras else { return }
         extras.eventBase = nil
-        if !extras.eventToMany.isEmpty { extras.eventToMany.removeAll() }
+        if !extras.eventToMany.isEmpty { extras.eventToMany = [] }
     }
 
     /// A save has written the object: its values are the stored ones now.
@@ -210,10 +210,8 @@ extension NSManagedObject {
         guard let extras else { return }
         extras.base = nil
         extras.eventBase = nil
-        for index in extras.toMany.indices where extras.toMany[index] != nil {
-            extras.toMany[index]?.commitChanges()
-        }
-        if !extras.eventToMany.isEmpty { extras.eventToMany.removeAll() }
+        extras.commitRelationships()
+        if !extras.eventToMany.isEmpty { extras.eventToMany = [] }
     }
 
     /// Drops all changes: the object shows its last fetched or saved values again.
@@ -302,7 +300,7 @@ extension NSManagedObject {
         }
         guard let extras else { return }
         for index in extras.toMany.indices { extras.toMany[index]?.replaceKeys(permanent) }
-        for index in extras.eventToMany.keys { extras.eventToMany[index]?.replaceKeys(permanent) }
+        for index in extras.eventToMany.indices { extras.eventToMany[index].state.replaceKeys(permanent) }
     }
 }
 

@@ -6,23 +6,26 @@ extension NSManagedObject {
     /// `slot`: The slot that is wanted, to tell who asks where the row has gone; -1 for none in particular.
     @inline(__always)
     final func readableRow(_ slot: Int = -1) -> Row {
-        if !flags.isDisjoint(with: .slowRead) { return slowlyReadableRow(slot) }
+        if !flags.isDisjoint(with: .slowRead) { return Row(shared: slowlyReadableRow(slot).takeUnretainedValue()) }
         // Outside a fault there always is a row.
         return current.unsafelyUnwrapped
     }
 
     /// The slow part of a read: what a fetch of some properties has brought, else the values of the whole object.
+    ///
+    /// The object holds the row until it is next written to, or let go of: each first read of an object comes here, so
+    /// nothing is counted.
     @inline(never)
-    final func slowlyReadableRow(_ slot: Int) -> Row {
-        if slot >= 0, current == nil, flags.contains(.fault), let partial = extras?.partial,
+    final func slowlyReadableRow(_ slot: Int) -> Unmanaged<RowBuffer> {
+        if slot >= 0, heldRow == nil, flags.contains(.fault), let partial = extras?.partial,
             partial.slots.contains(slot)
         {
             assertConfined(#function)
-            return partial.row
+            return Unmanaged.passUnretained(partial.row.buffer)
         }
         prepareToRead(slot)
         // `prepareToRead` leaves a row behind.
-        return current.unsafelyUnwrapped
+        return heldRow.unsafelyUnwrapped
     }
 
     /// The slow part of a read: the confinement check, and the realisation of a fault.

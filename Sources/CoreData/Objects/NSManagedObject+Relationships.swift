@@ -15,16 +15,14 @@ extension NSManagedObject {
             if let value { requireDestination(value, slot.name, number: slot.destinationNumber) }
             return setBatchDestination(value, slot)
         }
-        let old = readableRow(slot.index).reference(slot)
+        let old = readableWords(slot.index).reference(slot)
         if let value { requireSameContext(value, slot.name) }
         let new = value.map(\.reference)
         guard old != new else { return }
         if let value { requireDestination(value, slot.name, number: slot.destinationNumber) }
         writableRow().setReference(new, slot)
         // What `awakeFromFetch` sets is this object's affair alone: nothing becomes dirty.
-        guard let inverse = slot.relationship?.inverseRelationship, let context, !flags.contains(.awaking) else {
-            return
-        }
+        guard let inverse = slot.inverse, let context, !flags.contains(.awaking) else { return }
         if let old, let former = context.object(for: old, near: self) {
             former.dropInverse(inverse, self)
         }
@@ -33,7 +31,7 @@ extension NSManagedObject {
 
     /// Enters `object` into the inverse relationship, after the other side was set.
     final func takeInverse(_ inverse: NSRelationshipDescription, _ object: NSManagedObject) {
-        switch layout.places[inverse.name] {
+        switch place(of: inverse) {
         case .toMany(let index):
             changeToMany(layout.toMany[index]) { $0.add(object.reference) }
         case .slot(let index):
@@ -43,7 +41,7 @@ extension NSManagedObject {
             writableRow().setReference(object.reference, slot)
             // One-to-one: whoever was there before has lost this object.
             if let old, let former = context?.object(for: old, near: self),
-                let forward = slot.relationship?.inverseRelationship
+                let forward = slot.inverse
             {
                 former.dropInverse(forward, self)
             }
@@ -53,7 +51,7 @@ extension NSManagedObject {
 
     /// Takes `object` out of the inverse relationship, after the other side was set to something else.
     final func dropInverse(_ inverse: NSRelationshipDescription, _ object: NSManagedObject) {
-        switch layout.places[inverse.name] {
+        switch place(of: inverse) {
         case .toMany(let index):
             changeToMany(layout.toMany[index]) { $0.remove(object.reference) }
         case .slot(let index):
@@ -64,14 +62,17 @@ extension NSManagedObject {
         }
     }
 
+    /// Where this object keeps a relationship of its entity.
+    private func place(of relationship: NSRelationshipDescription) -> PropertyPlace? {
+        relationship.place ?? layout.places[relationship.name]
+    }
+
     /// Has the next save check this object, whose side of a one-to-one relationship needed no change.
     ///
     /// Both sides are stored. If this one showed already what the other one is only now set to, they were read at different
     /// times, and what is stored here may be something else.
     private func holdInverse(_ slot: Slot) {
-        guard slot.relationship?.inverseRelationship?.isToMany == false, slot.relationship?.isTransient == false else {
-            return
-        }
+        guard slot.inverse?.isToMany == false, slot.relationship?.isTransient == false else { return }
         context?.detectConflicts(for: self)
     }
 
@@ -149,7 +150,7 @@ extension NSManagedObject {
     /// What the other side of a one-to-many relationship says, as long as this side is not loaded.
     private func tellsMembership(_ object: NSManagedObject, in slot: ToManySlot) -> Bool? {
         guard extras?.toMany[slot.index]?.isFault ?? flags.isDisjoint(with: [.inserted, .detached]),
-            let inverse = slot.relationship.inverseRelationship, !inverse.isToMany, !inverse.isTransient,
+            let inverse = slot.inverse, !inverse.isToMany, !inverse.isTransient,
             let back = object.layout.slot(named: inverse.name), back.kind == .reference
         else { return nil }
         return object.readableRow(back.index).reference(back) == reference
@@ -161,7 +162,7 @@ extension NSManagedObject {
         requireDestination(object, slot.name, number: slot.destinationNumber)
         if slot.isOrdered { _ = loadedMembers(slot) } else if tellsMembership(object, in: slot) == true { return }
         guard changeToMany(slot, { $0.add(object.reference, at: index) }) else { return }
-        guard let inverse = slot.relationship.inverseRelationship, !flags.contains(.awaking) else { return }
+        guard let inverse = slot.inverse, !flags.contains(.awaking) else { return }
         object.takeInverse(inverse, self)
     }
 
@@ -170,7 +171,7 @@ extension NSManagedObject {
         guard object.context === context else { return }
         if slot.isOrdered { _ = loadedMembers(slot) } else if tellsMembership(object, in: slot) == false { return }
         guard changeToMany(slot, { $0.remove(object.reference) }) else { return }
-        guard let inverse = slot.relationship.inverseRelationship, !flags.contains(.awaking) else { return }
+        guard let inverse = slot.inverse, !flags.contains(.awaking) else { return }
         object.dropInverse(inverse, self)
     }
 
@@ -184,7 +185,7 @@ extension NSManagedObject {
         let stray = loadedMembers(slot).filter { !wanted.contains($0) }
         if !stray.isEmpty {
             changeToMany(slot) { $0.remove(Set(stray)) }
-            if let inverse = slot.relationship.inverseRelationship, !flags.contains(.awaking) {
+            if let inverse = slot.inverse, !flags.contains(.awaking) {
                 for reference in stray { context?.object(for: reference, near: self)?.dropInverse(inverse, self) }
             }
         }
@@ -209,23 +210,23 @@ extension NSManagedObject {
         // Undo has to know who was a member.
         if isAwaking || context?.undoManager != nil { _ = loadedMembers(slot) }
         let extras = writableExtras
-        var state = extras.toMany[slot.index] ?? newToManyState(slot)
-        // A copy is needed where the event or undo wants the state of before; else the members are changed in place,
-        // which takes that nobody else refers to them meanwhile.
+        // Moved out, so that the members are changed in place where nobody else refers to them meanwhile.
+        var state = exchange(&extras.toMany[slot.index], with: nil) ?? newToManyState(slot)
+        // A copy is needed where the event or undo wants the state of before.
         let isFirstInEvent =
-            extras.eventToMany[slot.index] == nil && flags.isDisjoint(with: [.eventInserted, .detached, .awaking])
-        let before = isFirstInEvent || context?.undoManager != nil ? state : nil
-        extras.toMany[slot.index] = nil
+            flags.isDisjoint(with: [.eventInserted, .detached, .awaking])
+            && !extras.eventToMany.contains { $0.index == slot.index }
+        let before = isFirstInEvent || context?.undoManager != nil ? state.kept() : nil
         let didChange = change(&state)
         if isAwaking { state.commitChanges() }
         guard didChange, !isAwaking else {
-            extras.toMany[slot.index] = state
+            extras.toMany[slot.index] = consume state
             return didChange
         }
         if let before {
             extras.toMany[slot.index] = before
             context?.noteUndo(self, before: nil)
-            if isFirstInEvent { extras.eventToMany[slot.index] = before }
+            if isFirstInEvent { extras.eventToMany.append((slot.index, before)) }
         }
         extras.toMany[slot.index] = consume state
         markUpdated()
@@ -260,7 +261,7 @@ extension NSManagedObject {
     /// Takes deleted objects out of the relationships without an inverse that this object has loaded.
     final func forgetInOneWayRelationships(_ isDeleted: (ObjectReference) -> Bool) {
         guard let extras else { return }
-        for slot in layout.toMany where slot.relationship.inverseRelationship == nil {
+        for slot in layout.toMany where slot.inverse == nil {
             extras.toMany[slot.index]?.forget(where: isDeleted)
         }
     }

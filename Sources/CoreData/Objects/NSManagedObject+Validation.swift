@@ -15,14 +15,25 @@ extension NSManagedObject {
     final func validateProperties() throws {
         var errors: [any Error] = []
         let row = readableRow()
-        for slot in layout.slots {
+        let values = row.unsafe
+        // Most values have no rules, and most objects no value that could not be stored.
+        let hasRefused = extras?.refused.isEmpty == false
+        for rule in layout.rules
+        where !hasRefused && (values.isNull(rule.slot) ? rule.isRequired : rule.hasPredicates) {
+            do {
+                try validate(layout.slots[rule.slot], row)
+            } catch {
+                errors.append(error)
+            }
+        }
+        for slot in layout.slots where hasRefused {
             do {
                 try validate(slot, row)
             } catch {
                 errors.append(error)
             }
         }
-        for slot in layout.toMany {
+        for slot in layout.limitedToMany {
             do {
                 try validate(slot)
             } catch {
@@ -50,8 +61,7 @@ extension NSManagedObject {
         try ValidationErrors.throwIfAny(errors)
     }
 
-    /// The fast road for a stored property: without boxing its value unless the model has predicates for it.
-    @inline(__always)
+    /// Checks a stored property, without boxing its value unless the model has predicates for it.
     private final func validate(_ slot: Slot, _ row: Row) throws {
         guard !row.isNull(slot.index) else {
             if let refused = extras?.refused[slot.index] {

@@ -51,7 +51,8 @@ open class NSManagedObject: NSObject {
         heldRow = row.retain()
         former?.release()
     }
-    final var extras: ObjectExtras?
+    // Unchecked, as each read of a fault looks here: a reference that is read or replaced as a whole, never changed in place.
+    @exclusivity(unchecked) final var extras: ObjectExtras?
     /// The ID, once somebody has asked for it.
     private final var knownID: NSManagedObjectID?
     /// The primary key, or the negative number of an unsaved object.
@@ -67,7 +68,8 @@ open class NSManagedObject: NSObject {
     /// - Parameters:
     ///   - entity: An entity of a model that is in use, and not abstract.
     ///   - context: The context to insert into; the call must be made inside its scope.
-    public required init(entity: NSEntityDescription, insertInto context: NSManagedObjectContext?) {
+    public required init(entity: borrowing NSEntityDescription, insertInto context: NSManagedObjectContext?) {
+        // Borrowed, as initialisers take nothing by themselves: else all threads that fetch would count the one entity.
         unmanagedLayout = entity.layoutInUse(context)
         unmanagedContext = nil
         heldRow = nil

@@ -2,17 +2,20 @@
 ///
 /// Confined to the queue of the object's context.
 final class ObjectExtras {
+    // The first four are unchecked, as each change and each save of an object goes through them: they are confined to one
+    // thread at a time, and no access lasts while other code runs.
+
     /// The row that the object's changes are made upon: what was last fetched or saved.
     ///
     /// `nil` if it has no changed row, or was never saved.
-    var base: Row?
+    @exclusivity(unchecked) var base: Row?
     /// The values at the start of the current event, for `changedValuesForCurrentEvent()` and undo; `nil` if the row
     /// was not changed in it, or the object was inserted in it.
-    var eventBase: Row?
+    @exclusivity(unchecked) var eventBase: Row?
     /// The to-many relationships that were touched, by their index in the layout.
-    var toMany: [ToManyState?]
-    /// The to-many relationships changed in the current event, as they were at its start.
-    var eventToMany: [Int: ToManyState] = [:]
+    @exclusivity(unchecked) var toMany: [ToManyState?]
+    /// The to-many relationships changed in the current event, by their index in the layout, as they were at its start.
+    @exclusivity(unchecked) var eventToMany: [(index: Int, state: ToManyState)] = []
     /// Values of transient properties, by their index in the layout.
     var transients: [Any?] = []
     /// Values of transformable attributes that their transformer refused, by slot: the save fails and says so.
@@ -57,6 +60,11 @@ final class ObjectExtras {
     /// Turns all to-many relationships into faults; their changes stay.
     func reloadRelationships() {
         for index in toMany.indices { toMany[index]?.turnIntoFault() }
+    }
+
+    /// Takes the changes of to-many relationships for stored.
+    func commitRelationships() {
+        for index in toMany.indices { toMany[index]?.commitChanges() }
     }
 
     /// Lets go of the collections handed out: they hold their members, and members may hold this object in theirs.

@@ -8,29 +8,73 @@ import Foundation
 ///
 /// Confined to the queue of the object's context.
 struct ToManyState {
-    let isOrdered: Bool
+    /// What the state consists of, in memory of its own: states are looked at, and copied, far more often than changed.
+    private var fields: ToManyFields
+
+    init(isOrdered: Bool) { fields = ToManyFields(isOrdered: isOrdered) }
+
+    /// What is about to be changed: of this state alone.
+    private var own: ToManyFields {
+        @inline(__always) mutating get {
+            if !isKnownUniquelyReferenced(&fields) { fields = ToManyFields(fields) }
+            return fields
+        }
+    }
+
+    var isOrdered: Bool { fields.isOrdered }
     /// The members as they are now; `nil` while the relationship is a fault.
-    private(set) var content: [ObjectReference]?
+    private(set) var content: [ObjectReference]? {
+        @inline(__always) get { fields.content }
+        @inline(__always) _modify { yield &own.content }
+    }
     /// Members that the store does not know of yet.
-    private(set) var added: Set<ObjectReference> = []
+    private(set) var added: Set<ObjectReference> {
+        @inline(__always) get { fields.added }
+        @inline(__always) _modify { yield &own.added }
+    }
     /// Members that the store still has.
-    private(set) var removed: Set<ObjectReference> = []
+    private(set) var removed: Set<ObjectReference> {
+        @inline(__always) get { fields.removed }
+        @inline(__always) _modify { yield &own.removed }
+    }
     /// Whether the members' order, rather than only the membership, was changed.
-    private(set) var isReordered = false
+    private(set) var isReordered: Bool {
+        get { fields.isReordered }
+        set { own.isReordered = newValue }
+    }
+    /// How many members at the beginning of `content` are known to be named by permanent keys: new ones mostly come at the
+    /// end, so that neither they nor a save have to look at all the others.
+    private var settledCount: Int {
+        get { fields.settledCount }
+        set { own.settledCount = newValue }
+    }
     /// The positions in `content` by key, made when a large unordered content is first searched.
-    private var positions: [Int64: Int]?
+    private var positions: [Int64: Int]? {
+        @inline(__always) get { fields.positions }
+        @inline(__always) _modify { yield &own.positions }
+    }
     /// The order that was made here, kept while the relationship is a fault: it is put back on top of what is loaded.
-    private var wantedOrder: [ObjectReference]?
+    private var wantedOrder: [ObjectReference]? {
+        get { fields.wantedOrder }
+        set { own.wantedOrder = newValue }
+    }
     /// The order that was stored when the members were first changed here.
-    private var storedOrder: [ObjectReference]?
+    private var storedOrder: [ObjectReference]? {
+        get { fields.storedOrder }
+        set { own.storedOrder = newValue }
+    }
     /// The collection last handed out, until something changes.
-    var cached: Any?
+    var cached: Any? {
+        get { fields.cached }
+        set { if newValue != nil || fields.cached != nil { own.cached = newValue } }
+    }
     /// The context's count of lost objects when `content` was last known to name none of them.
-    var lossCount = 0
+    var lossCount: Int {
+        get { fields.lossCount }
+        set { if newValue != fields.lossCount { own.lossCount = newValue } }
+    }
 
-    init(isOrdered: Bool) { self.isOrdered = isOrdered }
-
-    var isFault: Bool { content == nil }
+    var isFault: Bool { fields.content == nil }
     /// Whether a member is named by the key of an object that is not in a store.
     var namesUnsaved: Bool {
         content?.contains { $0.key < 0 } ?? false || added.contains { $0.key < 0 }
@@ -41,7 +85,15 @@ struct ToManyState {
     var addedInOrder: [ObjectReference] {
         added.sorted { $0.key < 0 && $1.key < 0 ? $0.key > $1.key : $0.key < $1.key }
     }
-    var hasChanges: Bool { !added.isEmpty || !removed.isEmpty || isReordered }
+    var hasChanges: Bool { !fields.added.isEmpty || !fields.removed.isEmpty || fields.isReordered }
+
+    /// The state as something that is kept to be shown or put back: it takes no part in the searches of this one.
+    func kept() -> ToManyState {
+        guard fields.positions != nil else { return self }
+        var copy = self
+        copy.positions = nil
+        return copy
+    }
 
     /// Takes what the store (or the parent) holds, and puts the pending changes on top.
     mutating func load(_ stored: [ObjectReference]) {
@@ -57,6 +109,7 @@ struct ToManyState {
         // In one order, so that a new list is stable.
         result.append(contentsOf: addedInOrder)
         content = result
+        noteSettled()
         guard let order = wantedOrder else { return }
         wantedOrder = nil
         let members = Set(result)
@@ -68,6 +121,7 @@ struct ToManyState {
     mutating func turnIntoFault() {
         if isOrdered, hasChanges, let content { wantedOrder = content }
         content = nil
+        settledCount = 0
         positions = nil
         cached = nil
     }
@@ -125,8 +179,10 @@ struct ToManyState {
 
     /// The changes are what the store holds now.
     mutating func commitChanges() {
-        added.removeAll()
-        removed.removeAll()
+        // Where there is nothing to commit nothing is copied.
+        guard hasChanges || wantedOrder != nil || storedOrder != nil else { return }
+        added = []
+        removed = []
         isReordered = false
         wantedOrder = nil
         storedOrder = nil
@@ -139,7 +195,9 @@ struct ToManyState {
 
     private mutating func position(of member: ObjectReference) -> Int? {
         guard let content else { return nil }
-        if content.count <= 16 { return content.firstIndex(of: member) }
+        // Who has no permanent key is not among those that have one.
+        let start = member.key < 0 ? settledCount : 0
+        if content.count - start <= 16 { return content[start...].firstIndex(of: member) }
         if positions == nil {
             var found: [Int64: Int] = Dictionary(minimumCapacity: content.count)
             for (index, reference) in content.enumerated() { found[reference.key] = index }
@@ -158,10 +216,11 @@ struct ToManyState {
             noteStoredOrder()
             if let index, let count = content?.count, index < count {
                 content?.insert(member, at: index)
+                settledCount = min(settledCount, index)
                 positions = nil
                 isReordered = true
             } else {
-                positions?[member.key] = content?.count
+                if fields.positions != nil, let end = content?.count { positions?[member.key] = end }
                 content?.append(member)
             }
         } else if added.contains(member) {
@@ -191,13 +250,18 @@ struct ToManyState {
                 positions?[member.key] = nil
             } else if isOrdered {
                 content?.remove(at: index)
+                if index < settledCount { settledCount -= 1 }
                 positions = nil
             } else {
                 content?.swapAt(index, last)
                 content?.removeLast()
                 positions?[member.key] = nil
-                if let moved = content?[index] { positions?[moved.key] = index }
+                if let moved = content?[index] {
+                    positions?[moved.key] = index
+                    if moved.key < 0 { settledCount = min(settledCount, index) }
+                }
             }
+            settledCount = min(settledCount, last)
         } else if removed.contains(member) {
             return false
         }
@@ -215,6 +279,7 @@ struct ToManyState {
         guard !gone.isEmpty else { return false }
         noteStoredOrder()
         content?.removeAll(where: members.contains)
+        noteSettled()
         positions = nil
         cached = nil
         for member in gone where added.remove(member) == nil { removed.insert(member) }
@@ -227,6 +292,7 @@ struct ToManyState {
         if removed.contains(where: isLost) { removed = removed.filter { !isLost($0) } }
         guard let old = content, old.contains(where: isLost) else { return }
         content = old.filter { !isLost($0) }
+        noteSettled()
         positions = nil
         cached = nil
     }
@@ -239,6 +305,7 @@ struct ToManyState {
         guard let content, content != members else { return false }
         noteStoredOrder()
         self.content = members
+        noteSettled()
         positions = nil
         cached = nil
         isReordered = true
@@ -246,19 +313,64 @@ struct ToManyState {
         return true
     }
 
+    /// Finds out how many members at the beginning are named by permanent keys, from one on that is the first in doubt.
+    private mutating func noteSettled(from start: Int = 0) {
+        guard let content else { return }
+        settledCount = content[start...].firstIndex { $0.key < 0 } ?? content.count
+    }
+
     /// Replaces the keys of objects that a save has made permanent.
+    ///
+    /// - Complexity: O(number of members since the last time), if they came at the end.
     mutating func replaceKeys(_ permanent: KeyMap<Int64>) {
         func replaced(_ reference: ObjectReference) -> ObjectReference {
             guard reference.key < 0, let key = permanent[reference.key] else { return reference }
             return ObjectReference(key: key, entity: reference.entity)
         }
-        if let old = content, old.contains(where: { $0.key < 0 }) {
-            content = old.map(replaced)
+        let start = settledCount
+        // Moved out, so that the members are changed in place.
+        if let count = fields.content?.count, start < count, var members = exchange(&content, with: nil) {
+            for index in start..<count where members[index].key < 0 { members[index] = replaced(members[index]) }
+            content = consume members
             positions = nil
+            noteSettled(from: start)
         }
-        wantedOrder = wantedOrder?.map(replaced)
-        storedOrder = storedOrder?.map(replaced)
+        if let order = wantedOrder { wantedOrder = order.map(replaced) }
+        if let order = storedOrder { storedOrder = order.map(replaced) }
         if removed.contains(where: { $0.key < 0 }) { removed = Set(removed.map(replaced)) }
         if added.contains(where: { $0.key < 0 }) { added = Set(added.map(replaced)) }
+    }
+}
+
+/// What a ``ToManyState`` consists of; see there.
+///
+/// Shared by copies of a state until one of them is changed, and changed by the one that has it alone.
+private final class ToManyFields {
+    let isOrdered: Bool
+    var content: [ObjectReference]?
+    var added: Set<ObjectReference> = []
+    var removed: Set<ObjectReference> = []
+    var isReordered = false
+    var settledCount = 0
+    var positions: [Int64: Int]?
+    var wantedOrder: [ObjectReference]?
+    var storedOrder: [ObjectReference]?
+    var cached: Any?
+    var lossCount = 0
+
+    init(isOrdered: Bool) { self.isOrdered = isOrdered }
+
+    init(_ other: ToManyFields) {
+        isOrdered = other.isOrdered
+        content = other.content
+        added = other.added
+        removed = other.removed
+        isReordered = other.isReordered
+        settledCount = other.settledCount
+        positions = other.positions
+        wantedOrder = other.wantedOrder
+        storedOrder = other.storedOrder
+        cached = other.cached
+        lossCount = other.lossCount
     }
 }

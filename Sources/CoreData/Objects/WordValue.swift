@@ -53,7 +53,7 @@ extension NSManagedObject {
     /// Valid until the object is next written to, or let go of.
     @inline(__always)
     final func readableWords(_ slot: Int) -> UnsafeRow {
-        if !flags.isDisjoint(with: .slowRead) { return slowlyReadableRow(slot).unsafe }
+        if !flags.isDisjoint(with: .slowRead) { return UnsafeRow(slowlyReadableRow(slot)) }
         // As in `readableRow`. Nothing runs between this and the load that could let go of the row.
         return UnsafeRow(heldRow.unsafelyUnwrapped)
     }

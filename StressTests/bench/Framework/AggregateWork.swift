@@ -1,6 +1,9 @@
 import CoreData
 
 /// W11: what can be told of all venues without an object.
+///
+/// As dictionaries of Swift's kind: to make and ask an `NSDictionary` for each city takes Foundation a tenth of the time that
+/// SQLite takes for all the rest.
 enum AggregateWork {
     static func run(_ context: NSManagedObjectContext) throws -> Sample {
         try context.performAndWait {
@@ -28,8 +31,8 @@ enum AggregateWork {
         }
     }
 
-    private static func request(_ properties: [Any]) -> NSFetchRequest<NSDictionary> {
-        let request = NSFetchRequest<NSDictionary>(entityName: "Venue")
+    private static func request(_ properties: [Any]) -> NSFetchRequest<[String: Any]> {
+        let request = NSFetchRequest<[String: Any]>(entityName: "Venue")
         request.resultType = .dictionaryResultType
         request.propertiesToFetch = properties
         return request
@@ -42,7 +45,7 @@ enum AggregateWork {
         return column
     }
 
-    private static func integer(_ result: NSDictionary, _ key: String) -> Int {
+    private static func integer(_ result: [String: Any], _ key: String) -> Int {
         (result[key] as? NSNumber)?.intValue ?? 0
     }
 }

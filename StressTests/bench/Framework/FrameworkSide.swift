@@ -114,6 +114,18 @@ enum FrameworkSide: Side {
         }
     }
 
+    static func bytesPerObject(in folder: String, scale: Scale) throws -> Int {
+        let stack = try Stack(folder + "/framework.sqlite", model)
+        defer { stack.close() }
+        return try stack.context.performAndWait {
+            try HeapUse.bytesEach(of: scale.venues) {
+                let request = NSFetchRequest<Venue>(entityName: "Venue")
+                request.returnsObjectsAsFaults = false
+                return try stack.context.fetch(request)
+            }
+        }
+    }
+
     static func query(_ stack: Stack) throws -> Sample {
         var generator = SeededGenerator(seed: 3)
         let prices = (0..<Scale.queries).map { _ in Int.random(in: 0..<0x3FFF, using: &generator) }

@@ -8,6 +8,8 @@ struct Comparison {
     /// How many operations the work is made of, where each is of interest.
     let operations: Int?
     let peakMemory: Int?
+    /// The bytes on the heap that one realised object takes on both sides, where the work is to read all of them.
+    let objectBytes: (raw: Int, framework: Int)?
 
     var rawMedian: Double { Self.median(raw) }
     var frameworkMedian: Double { Self.median(framework) }
@@ -27,6 +29,7 @@ struct Comparison {
             return "≤ \(digits(goal))\(unit)\(reachedText)\(reached > goal ? " missed" : "")"
         }
         switch workload.goal {
+        case .unset: return "none"
         case .ratio(let goal): return text(ratio, goal, "")
         case .each(let goal): return text(nanosecondsEach?.all ?? .nan, goal, " ns each")
         case .eachOverRaw(let goal): return text(nanosecondsEach?.overRaw ?? .nan, goal, " ns each over raw")
@@ -48,8 +51,18 @@ struct Comparison {
             "\"coredata_ms\": \(digits(frameworkMedian))", "\"ratio\": \(digits(ratio))", "\"runs\": \(raw.count)",
         ]
         if let nanosecondsEach { members.append("\"each_ns\": \(digits(nanosecondsEach.all))") }
+        if let objectBytes {
+            members.append("\"object_bytes\": \(objectBytes.framework), \"raw_object_bytes\": \(objectBytes.raw)")
+        }
         members.append("\"peak_rss_mib\": \(peakMemory.map { digits(Double($0) / 1_048_576) } ?? "null")")
         return "{\(members.joined(separator: ", "))}"
+    }
+
+    /// What a realised object takes, in words; `nil` where it was not measured.
+    var objectMemory: String? {
+        objectBytes.map {
+            "\(workload.name): a realised object takes \($0.framework) bytes of the heap, a raw one \($0.raw)"
+        }
     }
 
     /// The comparisons as a table.

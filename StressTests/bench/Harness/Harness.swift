@@ -43,7 +43,15 @@ struct Harness {
             raw: rawTimes,
             framework: frameworkTimes,
             operations: scale.operations(of: workload),
-            peakMemory: peak
+            peakMemory: peak,
+            objectBytes: workload == .readEverything ? try objectBytes(in: folder) : nil
+        )
+    }
+
+    private func objectBytes(in folder: String) throws -> (raw: Int, framework: Int) {
+        (
+            try raw.bytesPerObject(in: folder, scale: scale),
+            try framework.bytesPerObject(in: folder, scale: scale)
         )
     }
 

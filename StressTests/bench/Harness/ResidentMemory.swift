@@ -9,11 +9,21 @@ enum ResidentMemory {
         return line?.split(separator: " ").compactMap { Int($0) }.first.map { $0 * 1024 }
     }
 
-    /// The peak of the framework's side of `workload`, on the database that lies in `folder`.
+    /// The peak of the framework's side of `workload`, on a copy of the database that lies in `folder`: a run that only one
+    /// side makes shall not change what both sides go on with.
     static func peak(of workload: Workload, in folder: String, scale: Scale) throws -> Int? {
+        let copy = folder + "/alone"
+        try FileManager.default.createDirectory(atPath: copy, withIntermediateDirectories: true)
+        defer { try? FileManager.default.removeItem(atPath: copy) }
+        if !workload.startsEmpty {
+            try FileManager.default.copyItem(
+                atPath: folder + "/framework.sqlite",
+                toPath: copy + "/framework.sqlite"
+            )
+        }
         let process = Process()
         process.executableURL = URL(fileURLWithPath: "/proc/self/exe").resolvingSymlinksInPath()
-        process.arguments = ["--child", workload.name, "--rows", "\(scale.venues)", "--folder", folder]
+        process.arguments = ["--child", workload.name, "--rows", "\(scale.venues)", "--folder", copy]
         let output = Pipe()
         process.standardOutput = output
         try process.run()

@@ -156,6 +156,16 @@ enum RawSide: Side {
         return Sample(duration: clock.now - start, checksum: checksum)
     }
 
+    static func bytesPerObject(in folder: String, scale: Scale) throws -> Int {
+        let database = try RawDatabase(path: folder + "/raw.sqlite")
+        return try HeapUse.bytesEach(of: scale.venues) {
+            let statement = try database.prepare("SELECT \(columns) FROM venue")
+            var venues: [Venue] = []
+            while try statement.step() { venues.append(venue(from: statement)) }
+            return venues
+        }
+    }
+
     private static func query(_ database: RawDatabase) throws -> Sample {
         var generator = SeededGenerator(seed: 3)
         let prices = (0..<Scale.queries).map { _ in Int64.random(in: 0..<0x3FFF, using: &generator) }

@@ -38,7 +38,7 @@ extension NSManagedObjectContext {
 
     /// Fills the owners that are faults without rows, since their rows tell where to-one relationships lead.
     private func requireRows(of owners: [NSManagedObject], _ reads: PrefetchReads) throws {
-        let bare = owners.filter { $0.flags.contains(.fault) && $0.current == nil }
+        let bare = owners.filter { $0.flags.contains(.fault) && $0.heldRow == nil }
         guard let first = bare.first else { return }
         let root = model.layouts[first.layout.rootNumber - 1]
         for (store, objects) in byStore(bare) { try fill(objects, of: root, in: store, reads) }
@@ -68,8 +68,10 @@ extension NSManagedObjectContext {
         var seen: [Int32: KeyMap<Bool>] = [:]
         var known = KeyMap<Bool>()
         var knownSlot: Int32 = -1
+        let (index, word) = (slot.index, slot.word)
         for owner in owners {
-            guard let reference = owner.current?.reference(slot) else { continue }
+            // The owner holds the row.
+            guard let row = owner.heldRow, let reference = UnsafeRow(row).reference(index, at: word) else { continue }
             let storeSlot = owner.storeSlot >= 0 ? owner.storeSlot : storeSlotForInsertion(of: owner)
             if storeSlot != knownSlot {
                 // Owners of one store come in runs.

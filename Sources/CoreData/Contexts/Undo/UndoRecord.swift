@@ -39,7 +39,7 @@ struct UndoRecord {
     func closed() -> UndoRecord {
         var record = self
         record.after = object.current
-        for (index, state) in object.extras?.eventToMany ?? [:] {
+        for (index, state) in object.extras?.eventToMany ?? [] {
             guard let before = state.content, let after = object.extras?.toMany[index]?.content else { continue }
             record.members[index] = Members(before: before, after: after)
         }

@@ -76,21 +76,29 @@ final class SaveTransaction {
     // MARK: - Keys
 
     private func allocateKeys() throws {
-        var counts: [Int: Int] = [:]
-        for row in changes.inserted where row.key < 0 { counts[row.layout.rootNumber, default: 0] += 1 }
-        var next = try KeyAllocation(mapping).reserve(counts, connection).mapValues(\.lowerBound)
-        permanentKeys = KeyMap(minimumCapacity: changes.inserted.count)
-        result.insertedKeys.reserveCapacity(changes.inserted.count)
-        for row in changes.inserted {
-            guard row.key < 0 else {
-                result.insertedKeys.append(row.key)
-                continue
+        let inserted = changes.inserted
+        // By the number of the root, in arrays, as each row asks.
+        var counts = [Int](repeating: 0, count: mapping.model.entities.count + 1)
+        for row in inserted where row.key < 0 { counts[row.layout.rootNumber] += 1 }
+        let wanted = counts.enumerated().filter { $0.element > 0 }.map { ($0.offset, $0.element) }
+        let reserved = try KeyAllocation(mapping).reserve(Dictionary(uniqueKeysWithValues: wanted), connection)
+        var next = counts.indices.map { reserved[$0]?.lowerBound ?? 0 }
+        permanentKeys = KeyMap(minimumCapacity: inserted.count)
+        var keys: [Int64] = []
+        keys.reserveCapacity(inserted.count)
+        for row in inserted {
+            var key = row.key
+            if key < 0 {
+                let root = row.layout.rootNumber
+                let temporary = key
+                key = next[root]
+                guard key > 0 else { throw notHeld(row.layout) }
+                next[root] = key + 1
+                permanentKeys.set(key, for: temporary)
             }
-            guard let key = next[row.layout.rootNumber] else { throw notHeld(row.layout) }
-            next[row.layout.rootNumber] = key + 1
-            permanentKeys.set(key, for: row.key)
-            result.insertedKeys.append(key)
+            keys.append(key)
         }
+        result.insertedKeys = keys
     }
 
     /// The key as it is stored; `nil` for a temporary one of a row that is not saved with the rest.

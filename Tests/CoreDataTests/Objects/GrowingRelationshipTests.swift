@@ -1,0 +1,120 @@
+import CoreData
+import TestSupport
+import Testing
+
+/// Relationships of many members that one context changes over many saves, step by step against a plain collection.
+@Suite("Relationships that grow over many saves")
+struct GrowingRelationshipTests {
+    @Test(arguments: StoreKind.allCases, 1...3)
+    func `members that come, go and move between saves are those that a set has`(_ kind: StoreKind, _ seed: UInt64)
+        throws
+    {
+        let stack = try Stack(kind)
+        try stack.inContext { context throws in
+            var dice = Dice(seed: seed)
+            let (city, other) = (City(context: context), City(context: context))
+            (city.name, other.name) = ("Lisbon", "Porto")
+            // As a plain array, so that every run of a seed chooses the same ones.
+            var members: [Venue] = []
+            for step in 0..<150 {
+                switch Int.random(in: 0..<8, using: &dice) {
+                case 0..<4:
+                    let venue = Venue(context: context)
+                    venue.visits = step
+                    venue.city = city
+                    members.append(venue)
+                case 4 where !members.isEmpty:
+                    members.remove(at: Int.random(in: members.indices, using: &dice)).city = other
+                case 5 where !members.isEmpty:
+                    context.delete(members.remove(at: Int.random(in: members.indices, using: &dice)))
+                case 6:
+                    guard let back = other.venues.min(by: { $0.visits < $1.visits }) else { continue }
+                    city.venues.insert(back)
+                    members.append(back)
+                default:
+                    try context.save()
+                }
+                context.processPendingChanges()
+                #expect(city.venues == Set(members))
+            }
+            try context.save()
+            context.refresh(city, mergeChanges: false)
+            #expect(city.venues == Set(members))
+        }
+    }
+
+    @Test(arguments: StoreKind.allCases, 1...3)
+    func `ordered members that come, go and move between saves are in the order that an array has`(
+        _ kind: StoreKind,
+        _ seed: UInt64
+    ) throws {
+        let stack = try Stack(kind, model: ObjectModel.make())
+        try stack.inContext { context throws in
+            var dice = Dice(seed: seed)
+            let mother = Person("mother", context)
+            var children: [Person] = []
+            for step in 0..<150 {
+                switch Int.random(in: 0..<8, using: &dice) {
+                case 0..<3:
+                    let child = Person("child \(step)", context)
+                    child.mother = mother
+                    children.append(child)
+                case 3:
+                    let place = Int.random(in: 0...children.count, using: &dice)
+                    let child = Person("child \(step)", context)
+                    children.insert(child, at: place)
+                    mother.children = children
+                case 4 where !children.isEmpty:
+                    children.remove(at: Int.random(in: children.indices, using: &dice)).mother = nil
+                case 5 where children.count > 1:
+                    children.swapAt(0, Int.random(in: 1..<children.count, using: &dice))
+                    mother.children = children
+                default:
+                    try context.save()
+                }
+                context.processPendingChanges()
+                #expect(mother.children == children)
+            }
+            try context.save()
+            context.refresh(mother, mergeChanges: false)
+            #expect(mother.children == children)
+        }
+    }
+
+    @Test func `what the event and undo keep of many members stays as it was while they change`() throws {
+        let stack = try Stack(.memory)
+        try stack.inContext { context throws in
+            let city = City(context: context)
+            city.name = "Lisbon"
+            let venues = (0..<40).map { _ in Venue(context: context) }
+            for venue in venues { venue.city = city }
+            try context.save()
+            context.undoManager = UndoManager()
+            // A search for one makes what is remembered about places.
+            #expect(city.venues.contains(venues[7]))
+            for venue in venues[..<20] { venue.city = nil }
+            let new = Venue(context: context)
+            new.city = city
+            #expect(city.changedValuesForCurrentEvent()["venues"] as? Set<Venue> == Set(venues))
+            #expect(city.venues == Set(venues[20...] + [new]))
+            context.processPendingChanges()
+            context.undo()
+            #expect(city.venues == Set(venues))
+        }
+    }
+}
+
+/// Random numbers that are the same in every run (SplitMix64).
+private struct Dice: RandomNumberGenerator {
+    private var state: UInt64
+
+    init(seed: UInt64) { state = seed }
+
+    mutating func next() -> UInt64 {
+        state &+= 0x9E37_79B9_7F4A_7C15
+        var bits = state
+        bits = (bits ^ (bits >> 30)) &* 0xBF58_476D_1CE4_E5B9
+        bits = (bits ^ (bits >> 27)) &* 0x94D0_49BB_1331_11EB
+        return bits ^ (bits >> 31)
+    }
+}
