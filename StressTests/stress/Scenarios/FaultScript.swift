@@ -43,7 +43,9 @@ final class FaultScript {
             lift()
             return try run.close(try open())
         }
-        stack.unreportableErrorHandler = { [self] in judge($0, $1) }
+        // The script is played on one thread, which is the one that is told of errors.
+        nonisolated(unsafe) let script = self
+        stack.unreportableErrorHandler = { script.judge($0, $1) }
         let context = stack.context()
         context.performAndWait {
             work(context)
