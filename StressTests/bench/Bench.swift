@@ -18,6 +18,10 @@ enum Bench {
             return
         }
         if let part = options.part { return try part.run(in: options.folder) }
+        if let side = options.weighed {
+            print(try side.bytesPerObject(in: options.folder, scale: Scale(venues: options.rows)))
+            return
+        }
         if let workload = options.child {
             _ = try FrameworkSide.run(workload, in: options.folder, scale: Scale(venues: options.rows))
             print(ResidentMemory.peak ?? 0)

@@ -118,7 +118,7 @@ enum FrameworkSide: Side {
         let stack = try Stack(folder + "/framework.sqlite", model)
         defer { stack.close() }
         return try stack.context.performAndWait {
-            try HeapUse.bytesEach(of: scale.venues) {
+            try ResidentMemory.growth(for: scale.venues) {
                 let request = NSFetchRequest<Venue>(entityName: "Venue")
                 request.returnsObjectsAsFaults = false
                 return try stack.context.fetch(request)

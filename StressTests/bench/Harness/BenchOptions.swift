@@ -1,7 +1,7 @@
 import Foundation
 
 /// What the command line asks for.
-struct BenchOptions: Equatable {
+struct BenchOptions {
     var only: [Workload] = Workload.allCases
     var concurrent: [ConcurrentWorkload] = ConcurrentWorkload.allCases
     var rows = 100_000
@@ -16,6 +16,8 @@ struct BenchOptions: Equatable {
     var folder = FileManager.default.temporaryDirectory.path
     /// The workload that this process is to run once, in the framework only, to tell how much memory that takes.
     var child: Workload?
+    /// The side whose objects this process is to weigh, for another one of the benchmark.
+    var weighed: (any Side.Type)?
     /// What this process does for another one of the benchmark.
     var part: ChildPart?
     var showsHelp = false
@@ -65,6 +67,7 @@ struct BenchOptions: Equatable {
             case "--json": options.json = try value(of: name)
             case "--folder": options.folder = try value(of: name)
             case "--child": options.child = try workload(try value(of: name))
+            case "--weigh": options.weighed = try value(of: name) == "raw" ? RawSide.self : FrameworkSide.self
             case "--part": options.part = ChildPart(rawValue: try value(of: name))
             case "--help", "-h": options.showsHelp = true
             default: throw BenchError("“\(name)” is not an option. --help lists them")

@@ -8,7 +8,7 @@ struct Comparison {
     /// How many operations the work is made of, where each is of interest.
     let operations: Int?
     let peakMemory: Int?
-    /// The bytes on the heap that one realised object takes on both sides, where the work is to read all of them.
+    /// By how many bytes the process grows for each realised object, where the work is to read all of them.
     let objectBytes: (raw: Int, framework: Int)?
 
     var rawMedian: Double { Self.median(raw) }
@@ -61,7 +61,7 @@ struct Comparison {
     /// What a realised object takes, in words; `nil` where it was not measured.
     var objectMemory: String? {
         objectBytes.map {
-            "\(workload.name): a realised object takes \($0.framework) bytes of the heap, a raw one \($0.raw)"
+            "\(workload.name): a realised object takes \($0.framework) bytes, a raw one \($0.raw)"
         }
     }
 

@@ -50,8 +50,8 @@ struct Harness {
 
     private func objectBytes(in folder: String) throws -> (raw: Int, framework: Int) {
         (
-            try raw.bytesPerObject(in: folder, scale: scale),
-            try framework.bytesPerObject(in: folder, scale: scale)
+            try ResidentMemory.bytesPerObject(raw: true, in: folder, scale: scale),
+            try ResidentMemory.bytesPerObject(raw: false, in: folder, scale: scale)
         )
     }
 

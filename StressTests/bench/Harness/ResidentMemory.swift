@@ -1,12 +1,22 @@
 import Foundation
 
-/// How much memory a workload takes, measured in a process of its own: a peak never falls again.
+/// How much memory a workload takes, measured in a process of its own: a peak never falls again, and memory that was used
+/// once is used again.
 enum ResidentMemory {
     /// The peak of this process so far, in bytes; `nil` where there is no `/proc`.
-    static var peak: Int? {
+    static var peak: Int? { status("VmHWM:") }
+
+    private static func status(_ field: String) -> Int? {
         guard let status = try? String(contentsOfFile: "/proc/self/status", encoding: .utf8) else { return nil }
-        let line = status.split(separator: "\n").first { $0.hasPrefix("VmHWM:") }
+        let line = status.split(separator: "\n").first { $0.hasPrefix(field) }
         return line?.split(separator: " ").compactMap { Int($0) }.first.map { $0 * 1024 }
+    }
+
+    /// By how many bytes this process has grown for each of `count` objects while the result of `make` is held.
+    static func growth<Result>(for count: Int, _ make: () throws -> Result) rethrows -> Int {
+        let before = status("VmRSS:") ?? 0
+        let held = try make()
+        return withExtendedLifetime(held) { ((status("VmRSS:") ?? 0) - before) / count }
     }
 
     /// The peak of the framework's side of `workload`, on a copy of the database that lies in `folder`: a run that only one
@@ -21,16 +31,27 @@ enum ResidentMemory {
                 toPath: copy + "/framework.sqlite"
             )
         }
+        return try numberOfChild(["--child", workload.name, "--rows", "\(scale.venues)", "--folder", copy])
+    }
+
+    /// What a realised object takes on the framework's side, or on the other one.
+    static func bytesPerObject(raw: Bool, in folder: String, scale: Scale) throws -> Int {
+        let arguments = ["--weigh", raw ? "raw" : "coredata", "--rows", "\(scale.venues)", "--folder", folder]
+        return try numberOfChild(arguments) ?? 0
+    }
+
+    /// The number that this program prints when it is run with other arguments.
+    private static func numberOfChild(_ arguments: [String]) throws -> Int? {
         let process = Process()
         process.executableURL = URL(fileURLWithPath: "/proc/self/exe").resolvingSymlinksInPath()
-        process.arguments = ["--child", workload.name, "--rows", "\(scale.venues)", "--folder", copy]
+        process.arguments = arguments
         let output = Pipe()
         process.standardOutput = output
         try process.run()
         let text = try output.fileHandleForReading.readToEnd() ?? Data()
         process.waitUntilExit()
         guard process.terminationStatus == 0 else {
-            throw BenchError("\(workload.name) failed in a process of its own")
+            throw BenchError("\(arguments.joined(separator: " ")) failed in a process of its own")
         }
         return Int(String(decoding: text, as: UTF8.self).trimmingCharacters(in: .whitespacesAndNewlines))
     }

@@ -188,7 +188,7 @@ protocol Side {
     /// Makes a database with all rows in `folder`, for the workloads that start from one.
     static func fill(_ folder: String, scale: Scale) throws
 
-    /// The bytes on the heap that one realised object takes while all are held, with all that is kept for it.
+    /// By how many bytes the process grows for each realised object while all are held, SQLite's cache of pages included.
     static func bytesPerObject(in folder: String, scale: Scale) throws -> Int
 
     /// Does the work once, in `folder`, with nothing left over from an earlier run but the database.

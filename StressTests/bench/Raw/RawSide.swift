@@ -158,7 +158,7 @@ enum RawSide: Side {
 
     static func bytesPerObject(in folder: String, scale: Scale) throws -> Int {
         let database = try RawDatabase(path: folder + "/raw.sqlite")
-        return try HeapUse.bytesEach(of: scale.venues) {
+        return try ResidentMemory.growth(for: scale.venues) {
             let statement = try database.prepare("SELECT \(columns) FROM venue")
             var venues: [Venue] = []
             while try statement.step() { venues.append(venue(from: statement)) }
