@@ -21,6 +21,7 @@ struct Shrinker {
     ///
     /// - Parameter steps: Steps that fail.
     /// - Returns: Those that are left, in order.
+    /// - Throws: What keeps a script from being tried.
     mutating func shrink(_ steps: [Int]) throws -> [Int] {
         var left = steps
         var size = max(left.count / 2, 1)

@@ -1,7 +1,9 @@
 import CoreData
 
-/// The power fails at any moment of a script of saves, batches and checkpoints: what was not synced is lost, kept or torn, write
-/// by write. What the file then holds is a beginning of the script, with all that was acknowledged if each save is synced.
+/// The power fails at any moment of a script of saves, batches and checkpoints.
+///
+/// What was not synced is lost, kept or torn, write by write. What the file then holds is a beginning of the script, with
+/// all that was acknowledged if each save is synced.
 enum PowerLoss: Scenario {
     static let name = "powerloss"
     static let summary =
