@@ -63,7 +63,8 @@ struct CompilerDifferentialTests {
                 if isOrdered ? inSQL != inMemory : inSQL.sorted() != inMemory.sorted() {
                     run.fail("SQL \(inSQL), memory \(inMemory)", specification, try? replica.text(for: plan))
                 }
-                guard let predicate = specification.predicate else { continue }
+                // Objects are slow to ask, and a test of their own compares them more often.
+                guard compared.isMultiple(of: 2), let predicate = specification.predicate else { continue }
                 let all = try store.store.references(for: plan.unordered).map(\.key)
                 let candidates = objects.filter { plan.entityNumbers.contains($0.layout.number) }
                 let byObject = try candidates.filter { try predicate.evaluateOrThrow(with: $0) }.map(\.key)
