@@ -43,7 +43,10 @@ enum InspectCommand: Command {
             let name = entity.name ?? ""
             let request = NSFetchRequest<NSManagedObject>(entityName: name)
             request.includesSubentities = false
-            let count = entity.isAbstract ? "abstract" : "\(try store.context.count(for: request))"
+            // No store can be asked for an entity that is not of its configuration.
+            let count =
+                entity.isAbstract
+                ? "abstract" : hashes[name] == nil ? "" : "\(try store.context.count(for: request))"
             return [
                 name, entity.superentity?.name ?? "", count, hashes[name]?.base64EncodedString() ?? "not in the store",
             ]

@@ -172,7 +172,7 @@ struct StoreListTests {
         try FileManager.default.createSymbolicLink(at: link, withDestinationURL: url)
         let others = [
             scratch.folder.appendingPathComponent("x/../a.sqlite"), folder.appendingPathComponent("a.sqlite"), link,
-            URL(fileURLWithPath: "a.sqlite", relativeTo: scratch.folder),
+            URL(fileURLWithPath: "a.sqlite", relativeTo: URL(fileURLWithPath: scratch.folder.path, isDirectory: true)),
         ]
 
         for other in others {
