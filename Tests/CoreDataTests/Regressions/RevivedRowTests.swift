@@ -85,19 +85,18 @@ struct RevivedRowTests {
         try reviving.performAndWait { try reviving.get(scene.id, Venue.self).name = "revived" }
         let watching = scene.stack.context()
         let held = try watching.performAndWait { UncheckedVenue(venue: try watching.get(scene.id, Venue.self)) }
-        watching.performAndWait {
+        try watching.performAndWait {
             #expect(held.venue.name == "first")
             watching.automaticallyMergesChangesFromParent = true
         }
         try scene.delete()
-        watching.performAndWait {
+        try watching.performAndWait {
             #expect(throws: CocoaError.self) { try watching.existingObject(with: scene.id) }
             watching.automaticallyMergesChangesFromParent = false
         }
         try reviving.performAndWait { try reviving.save() }
         try watching.performAndWait {
-            let venue = try watching.get(scene.id, Venue.self)
-            #expect(venue.name == "revived")
+            #expect(try watching.get(scene.id, Venue.self).name == "revived")
             #expect(!held.venue.isDeleted)
         }
     }
