@@ -324,22 +324,17 @@ extension NSManagedObjectContext {
         assertCurrent(#function)
         requireKnown(objectID)
         let known = lookUp(objectID)
-        // The deletion of one that is gone was merged; its row may be back.
-        let isGone = upward == nil && known?.flags.contains(.gone) == true
-        if let known, !known.isFault, !isGone {
+        if let known, !known.isFault {
             guard known.flags.isDisjoint(with: [.inaccessible, .gone]) else { throw Self.missing(objectID) }
             return known
         }
         if upward != nil { return try existingObjectInTree(objectID, known) }
         let (key, store) = objectID.current
         guard key > 0, let store else { throw Self.missing(objectID) }
-        let prefetched = isGone ? nil : known?.current
-        guard let row = try newestRow(key: key, layout: objectID.layout, store: store, prefetched: prefetched),
-            !isGone || row.version > known?.current?.version ?? 0
+        guard let row = try newestRow(key: key, layout: objectID.layout, store: store, prefetched: known?.current)
         else {
             throw Self.missing(objectID)
         }
-        if isGone { known?.flags.remove([.gone, .deleted, .deletePropagated]) }
         let object = known ?? makeFault(key: key, layout: row.layout, storeSlot: Int32(store.slot))
         object.realise(row)
         return object

@@ -76,34 +76,4 @@ struct RevivedRowTests {
             #expect(venue.name == "revived")
         }
     }
-
-    @Test(arguments: StoreKind.allCases)
-    func `an object whose deletion was merged is found again once its row is back`(_ kind: StoreKind) throws {
-        let scene = try Scene(kind)
-        let reviving = scene.stack.context()
-        reviving.mergePolicy = NSMergePolicy.overwrite
-        try reviving.performAndWait { try reviving.get(scene.id, Venue.self).name = "revived" }
-        let watching = scene.stack.context()
-        let held = try watching.performAndWait { UncheckedVenue(venue: try watching.get(scene.id, Venue.self)) }
-        try watching.performAndWait {
-            #expect(held.venue.name == "first")
-            watching.automaticallyMergesChangesFromParent = true
-        }
-        try scene.delete()
-        try watching.performAndWait {
-            #expect(throws: CocoaError.self) { try watching.existingObject(with: scene.id) }
-            watching.automaticallyMergesChangesFromParent = false
-        }
-        try reviving.performAndWait { try reviving.save() }
-        try watching.performAndWait {
-            #expect(try watching.get(scene.id, Venue.self).name == "revived")
-            #expect(!held.venue.isDeleted)
-        }
-    }
-
-    /// Keeps an object alive between blocks.
-    private struct UncheckedVenue: @unchecked Sendable {
-        // @unchecked Sendable: looked into inside its context's scope only.
-        let venue: Venue
-    }
 }
