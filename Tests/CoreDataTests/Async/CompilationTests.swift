@@ -54,16 +54,22 @@ struct CompilationTests {
                 print(object)
             }
 
-            func toAHandlerOnAnyThread(_ coordinator: NSPersistentStoreCoordinator) {
-                var count = 0
-                coordinator.unreportableErrorHandler = { _, _ in count += 1 }  // error: mutation of captured var 'count'
-                print(count)
-            }
-
             func toADetachedTask(_ objects: [NSManagedObject]) async {
                 let first = objects[0]
                 await Task.detached { print(first) }.value  // error: risks causing data races
                 print(objects)
+            }
+            """
+        )
+    }
+
+    @Test func `the handler of errors that nobody can be told is called on any thread`() throws {
+        try check(
+            """
+            func toAHandlerOnAnyThread(_ coordinator: NSPersistentStoreCoordinator) {
+                var count = 0
+                coordinator.unreportableErrorHandler = { _, _ in count += 1 }  // error: mutation of captured var 'count'
+                print(count)
             }
             """
         )

@@ -31,14 +31,18 @@ struct FailingDiskTests {
 
     @Test
     func `a store opens with its write-ahead log or not at all, whichever operation fails`() throws {
-        var point = 0
         var operations = 0
-        repeat {
-            point += 1
+        try withStore { url in
+            FailingDisk.fail(url.path, at: 0)
+            let coordinator = try open(url)
+            operations = FailingDisk.operations
+            try close(coordinator)
+        }
+        try #require(operations > 10)
+        for point in 1...operations {
             try withStore { url in
                 FailingDisk.fail(url.path, at: point)
                 let coordinator = try? open(url)
-                operations = FailingDisk.operations
                 FailingDisk.fail(url.path, at: 0)
                 guard let coordinator else { return }
                 // The file says so itself, in its 19th byte: 2 stands for a log.
@@ -46,8 +50,7 @@ struct FailingDiskTests {
                 #expect(header[18] == 2, "operation \(point) failed")
                 try close(coordinator)
             }
-        } while point < operations
-        #expect(point > 10)
+        }
     }
 
     @Test

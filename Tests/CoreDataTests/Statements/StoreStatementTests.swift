@@ -248,8 +248,8 @@ struct StoreStatementTests {
         func replace() throws {
             try free.replacePersistentStore(
                 at: url,
+                destinationOptions: [NSPersistentStoreTimeoutOption: 1],
                 withPersistentStoreFrom: source.storeURL,
-                sourceOptions: [NSPersistentStoreTimeoutOption: 1],
                 type: .sqlite
             )
         }
