@@ -70,6 +70,11 @@ private final class SetOfNobody: NSMutableSet {
     }
     required init?(coder aDecoder: NSCoder) { nil }
 
+    override var count: Int { 0 }
+    override func member(_ object: Any) -> Any? { nil }
+    override func objectEnumerator() -> NSEnumerator { NSArray().objectEnumerator() }
+    override func remove(_ object: Any) {}
+
     override func add(_ object: Any) {
         fatalError("CoreData: nothing can be added to \"\(keyPath)\": \"\(missing)\" is nil. Set it first.")
     }

@@ -167,7 +167,9 @@ extension ResolvedExpression {
         case .function(_, _, let type): return type
         case .aggregate(let aggregate): return aggregate.type
         case .conditional(_, let first, let second):
-            return first.type == .null ? second.type : first.type
+            // Asked once: twice at each level would double the work with every level of nesting.
+            let type = first.type
+            return type == .null ? second.type : type
         case .rowAggregate(let function, let operand):
             return ResolvedExpression.aggregateType(function, of: operand.type)
         }
