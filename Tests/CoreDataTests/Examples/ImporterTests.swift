@@ -26,11 +26,11 @@ struct ImporterTests {
             .standardizedFileURL
         let expected = [
             ("Package", "name LIKE 'package-1?'", 10), ("Package", "section.name == 'section-3'", 100),
-            ("Package", "installedSize BETWEEN {100, 199} AND version ENDSWITH '.0'", 20),
+            ("Package", "installedSize BETWEEN {100 * 1024, 199 * 1024} AND version ENDSWITH '.0'", 20),
             ("Package", "ANY dependencies.name == 'package-5'", 1),
             ("Package", "maintainer.name CONTAINS[c] 'R 10'", 63),
-            ("Section", "packages.@count == 100", 7), ("Maintainer", "packages.@max.installedSize >= 699", 1),
-            ("PackageName", "SUBQUERY(dependents, $p, $p.installedSize < 10).@count > 5", 1),
+            ("Section", "packages.@count == 100", 7), ("Maintainer", "packages.@max.installedSize >= 699 * 1024", 1),
+            ("PackageName", "SUBQUERY(dependents, $p, $p.installedSize < 10240).@count > 5", 1),
         ]
         for (entity, predicate, count) in expected {
             var lines = 0
