@@ -1,5 +1,9 @@
 # What there is to do with Strata. `make demo` and `make test` need nothing but Swift and, for the first run, the network.
 
+# A pipe fails with any of its parts.
+SHELL = bash
+.SHELLFLAGS = -o pipefail -c
+
 SWIFT ?= swift
 SOURCES = Sources Tests StressTests Package.swift
 
@@ -44,12 +48,17 @@ demo: system-packages
 demo-jobs: system-packages
 	$(SWIFT) run -c $(DEMO_CONFIGURATION) JobQueue demo --folder $(JOBS_FOLDER) $(JOBS_ARGS)
 
-# What scripts several processes runs one by one, and first: among thousands of tests at once a step would wait for minutes.
-PROCESS_SUITES = CoreDataTests\.(ProcessLocking|LogBound|RemoteChange|CommitWatcher|JobQueue|Follower)Tests
+# What scripts several processes, or has to end by a clock, runs one by one, and first: among thousands of tests at once a
+# step would wait for minutes.
+SERIAL_SUITES = StrataSQLiteTests\.|CoreDataTests\.(ProcessLocking|LogBound|RemoteChange|CommitWatcher|JobQueue|Follower|$\
+	AsynchronousFetch|AwaitedFetch|BackgroundPrefetch|BackgroundReading|ChildFetch|Deadlock|RowBatches|Perform|Neighbour|$\
+	TreeConcurrency|BatchStreaming|StoreStatement|HistoryConsumer|Importer)Tests
+# Runs tests, and says again at the end what failed.
+TESTED = | tee .build/test.log || { echo; echo "Failed:"; grep -E '^✘ Test .* recorded an issue|^✘ Test .* failed|[Ff]atal error' .build/test.log; exit 1; }
 
 test: system-packages
-	$(SWIFT) test --no-parallel --filter '$(PROCESS_SUITES)'
-	$(SWIFT) test --skip '$(PROCESS_SUITES)' $(TEST_ARGS)
+	$(SWIFT) test --no-parallel --filter '$(SERIAL_SUITES)' $(TESTED)
+	$(SWIFT) test --skip '$(SERIAL_SUITES)' $(TEST_ARGS) $(TESTED)
 
 # Stops at the first run that fails, with its output and its seed: that repeats the random numbers, not the threads' timing.
 test-repeat: system-packages
@@ -104,8 +113,8 @@ TSAN = --sanitize=thread --scratch-path .build/tsan -Xswiftc -DSTRATA_TSAN
 # A build of its own: every module has to be compiled for the sanitizer, with mutexes that it knows (see StrataLocks).
 # Random tests that stay on one thread run one of their ten seeds here: they take long under it, and it has nothing to see.
 tsan: system-packages
-	$(SWIFT) test $(TSAN) --no-parallel --filter '$(PROCESS_SUITES)'
-	STRATA_SEEDS=1-1 $(SWIFT) test $(TSAN) --skip '$(PROCESS_SUITES)' $(TEST_ARGS)
+	$(SWIFT) test $(TSAN) --no-parallel --filter '$(SERIAL_SUITES)'
+	STRATA_SEEDS=1-1 $(SWIFT) test $(TSAN) --skip '$(SERIAL_SUITES)' $(TEST_ARGS)
 
 lint:
 	$(SWIFT) format lint --strict --recursive $(SOURCES)

@@ -3,10 +3,6 @@ import StrataLocks
 import StrataPredicates
 import Synchronization
 
-#if FaultPoints
-import StrataLocks
-#endif
-
 /// Stands between contexts and stores: it knows the model, opens stores, routes requests to them, and keeps the rows that
 /// all contexts share.
 ///

@@ -91,7 +91,6 @@ extension NSManagedObject {
     /// Checks the number of members where it can have changed.
     private func validate(_ slot: ToManySlot) throws {
         let relationship = slot.relationship
-        guard relationship.minCount > 0 || relationship.maxCount > 1 || !relationship.isOptional else { return }
         guard flags.contains(.inserted) || extras?.toMany[slot.index]?.hasChanges == true else { return }
         try validate(try readMembers(slot).count, of: relationship)
     }

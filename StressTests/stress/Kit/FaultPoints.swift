@@ -18,28 +18,29 @@ enum FaultPoints {
     /// The names of those where an error fails the operation.
     static var failing: [String] { FaultPoint.allCases.filter(\.canFail).map(\.rawValue) }
 
-    /// Throws `error` when a point is reached for the `hit`-th time, counted from 1, and once only.
-    static func fail(at name: String, hit: Int = 1, with error: CocoaError = CocoaError(.fileWriteOutOfSpace)) {
+    /// Runs `body` when a point is reached for the `hit`-th time, counted from 1, and once only.
+    private static func at(_ name: String, hit: Int, _ body: @escaping @Sendable () throws -> Void) {
         let count = Mutex(0)
         FaultPoint.handle { point in
-            guard point.rawValue == name,
-                count.withLock({
-                    $0 += 1; return $0
-                }) == hit
-            else { return }
+            guard point.rawValue == name else { return }
+            let reached = count.withLock { count in
+                count += 1
+                return count
+            }
+            if reached == hit { try body() }
+        }
+    }
+
+    /// Throws `error` when a point is reached for the `hit`-th time, counted from 1, and once only.
+    static func fail(at name: String, hit: Int = 1, with error: CocoaError = CocoaError(.fileWriteOutOfSpace)) {
+        at(name, hit: hit) {
             throw error
         }
     }
 
     /// Ends the process, as `SIGKILL` does, when a point is reached for the `hit`-th time, counted from 1.
     static func kill(at name: String, hit: Int = 1) {
-        let count = Mutex(0)
-        FaultPoint.handle { point in
-            guard point.rawValue == name,
-                count.withLock({
-                    $0 += 1; return $0
-                }) == hit
-            else { return }
+        at(name, hit: hit) {
             _ = Foundation.kill(getpid(), SIGKILL)
             pause()
         }

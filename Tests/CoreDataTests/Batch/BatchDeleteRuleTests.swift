@@ -10,7 +10,7 @@ struct BatchDeleteRuleTests {
     /// A guide in which everything is related at random, the same for each seed.
     private func randomGuide(_ kind: StoreKind, seed: UInt64) throws -> Stack {
         let stack = try Stack(kind)
-        var generator = Dice(seed: seed)
+        var generator = SeededRandom(seed: seed)
         let context = stack.context()
         try context.performAndWait {
             let cities = (0..<4).map { number in
@@ -226,20 +226,5 @@ struct BatchDeleteRuleTests {
         try stack.execute(NSBatchDeleteRequest("Owner", "name IN {'o0', 'o1'}"))
         #expect(try names(stack, "Owner", "friends") == ["o2: "])
         #expect(try stack.problems() == [])
-    }
-}
-
-/// Random numbers that are the same in every run (SplitMix64).
-private struct Dice: RandomNumberGenerator {
-    private var state: UInt64
-
-    init(seed: UInt64) { state = seed }
-
-    mutating func next() -> UInt64 {
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var bits = state
-        bits = (bits ^ (bits >> 30)) &* 0xBF58_476D_1CE4_E5B9
-        bits = (bits ^ (bits >> 27)) &* 0x94D0_49BB_1331_11EB
-        return bits ^ (bits >> 31)
     }
 }

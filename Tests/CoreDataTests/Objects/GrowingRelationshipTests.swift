@@ -11,7 +11,7 @@ struct GrowingRelationshipTests {
     {
         let stack = try Stack(kind)
         try stack.inContext { context throws in
-            var dice = Dice(seed: seed)
+            var dice = SeededRandom(seed: seed)
             let (city, other) = (City(context: context), City(context: context))
             (city.name, other.name) = ("Lisbon", "Porto")
             // As a plain array, so that every run of a seed chooses the same ones.
@@ -50,7 +50,7 @@ struct GrowingRelationshipTests {
     ) throws {
         let stack = try Stack(kind, model: ObjectModel.make())
         try stack.inContext { context throws in
-            var dice = Dice(seed: seed)
+            var dice = SeededRandom(seed: seed)
             let mother = Person("mother", context)
             var children: [Person] = []
             for step in 0..<150 {
@@ -101,20 +101,5 @@ struct GrowingRelationshipTests {
             context.undo()
             #expect(city.venues == Set(venues))
         }
-    }
-}
-
-/// Random numbers that are the same in every run (SplitMix64).
-private struct Dice: RandomNumberGenerator {
-    private var state: UInt64
-
-    init(seed: UInt64) { state = seed }
-
-    mutating func next() -> UInt64 {
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var bits = state
-        bits = (bits ^ (bits >> 30)) &* 0xBF58_476D_1CE4_E5B9
-        bits = (bits ^ (bits >> 27)) &* 0x94D0_49BB_1331_11EB
-        return bits ^ (bits >> 31)
     }
 }

@@ -1,0 +1,47 @@
+import CoreData
+
+// The scenarios' models are made in code, of entities with numbers, texts and relationships.
+
+extension NSEntityDescription {
+    /// An entity with integers, 0 by default, and texts.
+    static func keeping(
+        _ name: String,
+        _ type: AnyClass,
+        _ numbers: [String],
+        texts: [String] = []
+    ) -> NSEntityDescription {
+        let entity = NSEntityDescription()
+        entity.name = name
+        entity.managedObjectClassName = NSStringFromClass(type)
+        let all: [(String, NSAttributeDescription.AttributeType)] =
+            numbers.map { ($0, .integer64) } + texts.map { ($0, .string) }
+        entity.properties = all.map { name, type in
+            let attribute = NSAttributeDescription()
+            attribute.name = name
+            attribute.type = type
+            attribute.isOptional = true
+            if type == .integer64 { attribute.defaultValue = 0 }
+            return attribute
+        }
+        return entity
+    }
+
+    /// Adds a relationship and its inverse; what is deleted here leaves the objects there alone.
+    func relate(
+        _ name: String,
+        to destination: NSEntityDescription,
+        _ inverseName: String,
+        isMany: Bool = false,
+        inverseIsMany: Bool = false,
+        inverseRule: NSDeleteRule = .nullifyDeleteRule
+    ) {
+        let there = NSRelationshipDescription()
+        let back = NSRelationshipDescription()
+        (there.name, there.destinationEntity, there.maxCount) = (name, destination, isMany ? 0 : 1)
+        (back.name, back.destinationEntity, back.maxCount) = (inverseName, self, inverseIsMany ? 0 : 1)
+        (there.deleteRule, back.deleteRule) = (.nullifyDeleteRule, inverseRule)
+        (there.inverseRelationship, back.inverseRelationship) = (back, there)
+        properties.append(there)
+        destination.properties.append(back)
+    }
+}
