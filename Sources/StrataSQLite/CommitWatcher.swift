@@ -15,7 +15,7 @@ package final class CommitWatcher: @unchecked Sendable {
     /// How a watcher paces itself, in seconds.
     package struct Pace: Sendable {
         /// The least time between two reports: commits in between are told as one.
-        package var coalescing = 0.01
+        package var coalescing = 0.005
         /// The time between two looks if nothing happens.
         package var idle = 1.0
         /// The same where the system tells of no writes.

@@ -31,7 +31,6 @@ extension RawSide: ConcurrentSide {
 
     private static func write(_ path: String, _ rows: Int64, _ seed: UInt64, until isOver: () -> Bool) throws -> Int {
         let database = try RawDatabase(path: path)
-        try database.execute("PRAGMA busy_timeout = 10000")
         let select = try database.prepare("SELECT \(columns) FROM venue WHERE id = ?")
         let update = try database.prepare("UPDATE venue SET price = ?, version = ? WHERE id = ? AND version = ?")
         var generator = SeededGenerator(seed: seed)

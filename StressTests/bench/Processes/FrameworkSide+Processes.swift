@@ -21,7 +21,10 @@ extension FrameworkSide {
         let venue = try context.performAndWait {
             let venue = Venue(context: context)
             venue.name = "Clock"
+            venue.price = 1
+            venue.distance = 0
             venue.createdAt = Date()
+            venue.favorite = false
             try context.save()
             return Unchecked(venue)
         }

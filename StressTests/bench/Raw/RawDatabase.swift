@@ -16,6 +16,8 @@ final class RawDatabase {
             throw BenchError("Cannot open \(path)")
         }
         self.handle = handle
+        // Even opening waits: another connection may be recovering the log, or removing it as the last one.
+        try execute("PRAGMA busy_timeout = 10000")
         try execute("PRAGMA journal_mode = WAL")
         try execute("PRAGMA synchronous = NORMAL")
     }
