@@ -43,12 +43,13 @@ extension SQLiteStore {
                 #endif
                 // All that the batch changes is known here, and not committed yet.
                 let changes = transaction.changes
+                try transaction.files.willCommit(lease.connection)
                 try lease.commit { didCommit(changes) }
             } catch {
-                transaction.discardFiles()
+                transaction.files.abandon()
                 throw error
             }
-            transaction.removeObsoleteFiles()
+            transaction.files.didCommit()
         }
     }
 }
