@@ -202,9 +202,12 @@ extension NSManagedObjectContext {
 
     /// Takes objects whose deletion is saved out of the relationships that they do not know of.
     private func forgetInOneWayRelationships(_ deleted: [NSManagedObject]) {
-        var keysByRoot: [Int: Set<Int64>] = [:]
-        for object in deleted { keysByRoot[object.layout.rootNumber, default: []].insert(object.key) }
+        var keysByRoot: [Int32: [Int: Set<Int64>]] = [:]
+        for object in deleted {
+            keysByRoot[object.storeSlot, default: [:]][object.layout.rootNumber, default: []].insert(object.key)
+        }
         forEachRegistered { object in
+            guard let keysByRoot = keysByRoot[object.storeSlot] else { return }
             object.forgetInOneWayRelationships { reference in
                 keysByRoot[layout(of: reference).rootNumber]?.contains(reference.key) ?? false
             }

@@ -67,6 +67,7 @@ extension FetchPlan {
             offset: offset,
             storeNumber: storeNumber,
             specification: specification,
+            control: control,
             wantedSlots: wantedSlots,
             skipped: skipped
         )
