@@ -27,6 +27,8 @@ struct FetchPlan {
     var control: FetchControl?
     /// The slots to read, for rows that shall not be whole; `nil` for all.
     var wantedSlots: SlotSet?
+    /// Whether what is computed of the rows, beside the predicate, can take very long.
+    var hasCostlyValues = false
     /// Rows that do not count; a store may leave them out, but need not.
     var skipped: SkippedRows?
 
@@ -69,6 +71,7 @@ extension FetchPlan {
             specification: specification,
             control: control,
             wantedSlots: wantedSlots,
+            hasCostlyValues: hasCostlyValues,
             skipped: skipped
         )
     }
@@ -109,7 +112,7 @@ extension FetchPlan {
     /// The seconds of processor time that an evaluation may take; `nil` for any number.
     var timeLimit: TimeInterval? {
         if let limit = specification?.evaluationTimeLimit { return limit }
-        return predicate?.isCostly ?? false ? Self.defaultTimeLimit : nil
+        return hasCostlyValues || predicate?.isCostly ?? false ? Self.defaultTimeLimit : nil
     }
 
     private static let defaultTimeLimit: TimeInterval = 10

@@ -206,8 +206,7 @@ final class OpenSQLiteFile: Sendable {
             }
             if !request.options.ignoresVersions { try requireVersion(request, metadata) }
             let mapping = try SQLMapping(request.model, configuration: configuration, catalog: catalog)
-            let bookkeeping = ["Z_PRIMARYKEY"].filter { !catalog.hasTable($0) }
-            let missing = bookkeeping + mapping.missing(in: catalog)
+            let missing = mapping.missing(in: catalog)
             guard missing.isEmpty else {
                 let names = missing.prefix(8).joined(separator: ", ") + (missing.count > 8 ? " …" : "")
                 throw CocoaError(

@@ -1,4 +1,5 @@
 import Foundation
+import StrataPredicates
 import StrataSQLite
 
 #if FaultPoints
@@ -12,7 +13,13 @@ extension SQLiteStore {
         let batch = try batch.withRowsMade(in: file.folder)
         let start = OperationTally.startTiming()
         defer { OperationTally.stopTiming(start) }
-        guard let control = batch.control else { return try execute(batch, file, nil, didCommit) }
+        guard let control = batch.control else {
+            guard let rows = batch.rows else { return try execute(batch, file, nil, didCommit) }
+            // Beyond the limit it is given up, also because everybody else waits for the writer.
+            return try rows.evaluating {
+                try execute(batch, file, Cancellation(orWhen: EvaluationBudget.end), didCommit)
+            }
+        }
         let cancellation = Cancellation()
         try control.running(stoppedBy: { cancellation.cancel() }) {
             do {
