@@ -83,13 +83,21 @@ open class NSPersistentContainer: NSObject, @unchecked Sendable {
         completionHandler block: @escaping (NSPersistentStoreDescription, (any Error)?) -> Void
     ) {
         let follows = followsRemoteChanges
+        if follows { beginLoading() }
         for description in persistentStoreDescriptions where !isLoaded(description) {
-            if follows { prepareToFollow(description) }
+            if follows {
+                prepareToFollow(description)
+                beginLoading()
+            }
             persistentStoreCoordinator.addPersistentStore(with: description) { description, error in
-                if follows, error == nil { self.follow() }
+                if follows {
+                    if error == nil { self.follow() }
+                    self.endLoading()
+                }
                 block(description, error)
             }
         }
+        if follows { endLoading() }
     }
 
     private func isLoaded(_ description: NSPersistentStoreDescription) -> Bool {
