@@ -84,14 +84,22 @@ open class NSPersistentContainer: NSObject, @unchecked Sendable {
     ) {
         let follows = followsRemoteChanges
         let open = persistentStoreCoordinator.persistentStores
+        if follows { beginLoading() }
         // Which are open is told before any is added: descriptions of stores in memory may all be alike.
         for description in persistentStoreDescriptions.filter({ !isLoaded($0, open) }) {
-            if follows { prepareToFollow(description) }
+            if follows {
+                prepareToFollow(description)
+                beginLoading()
+            }
             persistentStoreCoordinator.addPersistentStore(with: description) { description, error in
-                if follows, error == nil { self.follow() }
+                if follows {
+                    if error == nil { self.follow() }
+                    self.endLoading()
+                }
                 block(description, error)
             }
         }
+        if follows { endLoading() }
     }
 
     private func isLoaded(_ description: NSPersistentStoreDescription, _ open: [NSPersistentStore]) -> Bool {

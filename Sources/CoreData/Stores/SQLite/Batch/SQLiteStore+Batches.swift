@@ -39,6 +39,7 @@ extension SQLiteStore {
         try SQLiteBoundary.run(.saving, url) {
             let lease = try file.pool.writer(cancellation: cancellation)
             try requireInUse()
+            try requireNoOtherHistory(of: file, lease.connection)
             let transaction = BatchTransaction(batch, file, lease.connection)
             do {
                 #if FaultPoints
@@ -50,7 +51,11 @@ extension SQLiteStore {
                 #endif
                 // All that the batch changes is known here, and not committed yet.
                 let changes = transaction.changes
-                try lease.commit { didCommit(changes) }
+                let number = transaction.history?.number
+                try lease.commit {
+                    if let number { noteOwnTransaction(number) }
+                    didCommit(changes)
+                }
             } catch {
                 transaction.discardFiles()
                 throw error
