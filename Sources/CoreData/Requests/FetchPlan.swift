@@ -76,6 +76,9 @@ extension FetchPlan {
         )
     }
 
+    /// Whether limit or offset leave out some of what matches.
+    var isWindowed: Bool { limit > 0 || offset > 0 }
+
     /// Where the plan's window ends in the whole answer, if it has a limit.
     var end: Int {
         let (end, overflow) = limit.addingReportingOverflow(offset)
@@ -90,7 +93,7 @@ extension FetchPlan {
 
     /// Applies offset and limit to a whole answer.
     func window<Element>(_ elements: [Element]) -> [Element] {
-        guard limit > 0 || offset > 0 else { return elements }
+        guard isWindowed else { return elements }
         let rest = elements.dropFirst(offset)
         return Array(limit > 0 ? rest.prefix(limit) : rest)
     }

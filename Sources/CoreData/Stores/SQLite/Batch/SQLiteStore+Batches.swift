@@ -36,7 +36,7 @@ extension SQLiteStore {
         _ cancellation: Cancellation?,
         _ didCommit: (BatchChanges) -> Void
     ) throws {
-        try SQLiteBoundary.run(.saving, url) {
+        try SQLiteBoundary.run(.saving, url, for: batch.contextName) {
             let lease = try file.pool.writer(cancellation: cancellation)
             try requireInUse()
             try requireNoOtherHistory(of: file, lease.connection)
