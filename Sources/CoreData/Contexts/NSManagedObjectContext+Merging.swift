@@ -60,6 +60,10 @@ extension NSManagedObjectContext {
     /// Default false.
     ///
     /// Covers saves of this process through this coordinator. Unsaved changes of this context are kept.
+    ///
+    /// A child merges as a block of its own queue that asks its parent, so it waits for what the parent is doing. A block of
+    /// the parent that waits for such a child, with ``performAndWait(_:)``, may therefore close a ring, which stops the
+    /// program: take ``perform(_:)`` there.
     public var automaticallyMergesChangesFromParent: Bool {
         get {
             assertCurrentOrUnused(#function)
@@ -147,6 +151,7 @@ extension NSManagedObjectContext {
             sets.add(.deletedObjectIDs, idsOf: message.deleted)
             sets.add(queryGenerationToken)
         }
+        noteMerged(message)
         observers.committed(message)
         downward.tellFollowers(message)
     }

@@ -172,7 +172,10 @@ extension NSManagedObjectContext {
     private func takeOver(_ object: NSManagedObject, _ plan: SavePlan, _ saved: SavedChanges) {
         let flags = object.flags
         if flags.contains(.deleted) {
-            if !flags.contains(.inserted) { saved.deleted.append(object) }
+            if !flags.contains(.inserted) {
+                saved.deleted.append(object)
+                noteDeleted(object)
+            }
             bury(object)
         } else if flags.contains(.inserted) {
             saved.inserted.append(object)
@@ -180,9 +183,11 @@ extension NSManagedObjectContext {
                 if undoManager != nil { permanentKeys.set(key, for: object.key) }
                 refile(object, key: key, storeSlot: plan.slotOfInserted(object))
             }
+            noteWritten(object)
             object.commit()
         } else {
             saved.updated.append(object)
+            noteWritten(object)
             object.commit()
         }
     }

@@ -78,6 +78,8 @@ open class NSManagedObjectContext: NSObject, @unchecked Sendable {
     final var upward: ParentLink?
     /// What children have to know on threads of their own.
     final let downward = ChildrenLink()
+    /// What a child need not be told of when it saves: of the rows that its tree has changed or merged itself.
+    final var acceptedVersions = AcceptedVersions()
 
     /// The class of the last object that was made, and its entity.
     final var lastInsertion: (type: NSManagedObject.Type, entity: NSEntityDescription)?

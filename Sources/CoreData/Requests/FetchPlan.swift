@@ -103,12 +103,15 @@ extension FetchPlan {
     // MARK: - In memory
 
     /// The objects that match, with their unsaved changes.
-    func matching(_ objects: [NSManagedObject]) throws -> [NSManagedObject] {
+    func matching(_ objects: [NSManagedObject], _ reader: ObjectReader) throws -> [NSManagedObject] {
         guard let predicate else { return objects }
         if let filter = RowFilter(predicate, layout: layout) {
-            return objects.filter { filter.matches($0.readableRow().unsafe) }
+            return try objects.filter { object in
+                let row = try reader.row(of: object)
+                return withExtendedLifetime(row) { filter.matches(row.unsafe) }
+            }
         }
-        var evaluator = ResolvedEvaluator(predicate, reader: ObjectReader())
+        var evaluator = ResolvedEvaluator(predicate, reader: reader)
         return try evaluating { try objects.filter { try evaluator.evaluate($0) } }
     }
 
@@ -131,9 +134,9 @@ extension FetchPlan {
     }
 
     /// The objects in the plan's order.
-    func sorted(_ objects: [NSManagedObject]) throws -> [NSManagedObject] {
+    func sorted(_ objects: [NSManagedObject], _ reader: ObjectReader) throws -> [NSManagedObject] {
         guard let sort else { return objects }
-        return try sort.sorted(objects, reader: ObjectReader())
+        return try sort.sorted(objects, reader: reader)
     }
 
     /// Two sorted lists as one; of equal objects those of the first come first.
@@ -143,11 +146,13 @@ extension FetchPlan {
     /// What is passed:
     ///   - first: The long list, of what stands for objects.
     ///   - second: Objects in order.
+    ///   - reader: Reads the objects.
     ///   - element: What stands for an object of the second list.
     ///   - object: The object at a position of the first list.
     func merged<Element>(
         _ first: [Element],
         _ second: [NSManagedObject],
+        _ reader: ObjectReader,
         as element: (NSManagedObject) -> Element,
         object: (Int) -> NSManagedObject
     ) throws -> [Element] {
@@ -155,7 +160,6 @@ extension FetchPlan {
         var result: [Element] = []
         result.reserveCapacity(first.count + second.count)
         var position = 0
-        let reader = ObjectReader()
         for added in second {
             let keys = try sort.keys(of: added, reader: reader)
             var (low, high) = (position, first.count)
