@@ -1,13 +1,19 @@
+import Synchronization
+
 /// One version of the database, readable for as long as it is held, whatever others write, delete and checkpoint.
 ///
 /// A read transaction held open on a connection of its own, outside the number of readers, so that a pin blocks nobody. While
 /// it is held the write-ahead log cannot start over and grows with every write.
+///
+/// An error of the disk, or a want of memory, while it is read ends the transaction, and with it the version: SQLite sees to that.
+/// From then on every read throws ``ResultCode/abortRollback``, since the connection would answer from the newest version.
 ///
 /// Any thread may call any member; reads take turns in the order of asking.
 package final class PinnedSnapshot: Sendable {
     private let connection: Connection
     private let pool: ConnectionPool
     private let turn = FairSemaphore(permits: 1)
+    private let lost = Atomic(false)
 
     fileprivate init(connection: Connection, pool: ConnectionPool) {
         self.connection = connection
@@ -18,9 +24,13 @@ package final class PinnedSnapshot: Sendable {
         pool.unpin(connection)
     }
 
+    /// Whether an error has ended the version.
+    package var isLost: Bool { lost.load(ordering: .acquiring) }
+
     /// Leases the connection of the snapshot.
     ///
-    /// - Throws: `busy` if another thread reads from this snapshot until the deadline, `interrupt` on cancellation.
+    /// - Throws: `busy` if another thread reads from this snapshot until the deadline, `interrupt` on cancellation,
+    ///   `abortRollback` once the version is lost.
     package func reader(timeout: Double? = nil, cancellation: Cancellation? = nil) throws(SQLiteError) -> SnapshotLease
     {
         if cancellation?.isCancelled == true { throw .cancelled(.waitForReader) }
@@ -28,6 +38,11 @@ package final class PinnedSnapshot: Sendable {
         case .acquired: break
         case .timedOut(let waited): throw .timedOut(.waitForReader, after: waited, blocker: .otherThread)
         case .cancelled: throw .cancelled(.waitForReader)
+        }
+        guard !isLost else {
+            turn.release()
+            let message = "the version was lost to an error of an earlier read"
+            throw SQLiteError(code: .abortRollback, message: message, operation: .begin)
         }
         pool.updateTrace(of: connection)
         if let cancellation { connection.setCancellation(cancellation) }
@@ -49,6 +64,8 @@ package final class PinnedSnapshot: Sendable {
     fileprivate func endReading() {
         pool.checkReturned(connection)
         connection.setCancellation(nil)
+        // Before the next in turn may read.
+        if !connection.isInTransaction { lost.store(true, ordering: .releasing) }
         turn.release()
     }
 }

@@ -14,6 +14,8 @@ package struct PoolOptions: Sendable {
     /// Each has a connection of its own.
     package var maximumSnapshots = 16
     /// How many of these one version of the database may have, before those who pin it share them.
+    ///
+    /// Once half of all are in use a version gets one.
     package var connectionsPerVersion = max(1, min(ProcessInfo.processInfo.activeProcessorCount, 8))
 
     /// How long a call may wait for a connection and for locks in all, in seconds.

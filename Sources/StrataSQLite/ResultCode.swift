@@ -24,6 +24,7 @@ package struct ResultCode: RawRepresentable, Hashable, Sendable {
     package static let error = ResultCode(rawValue: SQLITE_ERROR)
     package static let busy = ResultCode(rawValue: SQLITE_BUSY)
     package static let locked = ResultCode(rawValue: SQLITE_LOCKED)
+    package static let abort = ResultCode(rawValue: SQLITE_ABORT)
     package static let noMemory = ResultCode(rawValue: SQLITE_NOMEM)
     package static let readOnly = ResultCode(rawValue: SQLITE_READONLY)
     package static let interrupt = ResultCode(rawValue: SQLITE_INTERRUPT)
@@ -47,5 +48,6 @@ package struct ResultCode: RawRepresentable, Hashable, Sendable {
     package static let constraintNotNull = ResultCode(rawValue: SQLITE_CONSTRAINT | (5 << 8))
     package static let constraintTrigger = ResultCode(rawValue: SQLITE_CONSTRAINT | (7 << 8))
     package static let constraintRowID = ResultCode(rawValue: SQLITE_CONSTRAINT | (10 << 8))
+    package static let abortRollback = ResultCode(rawValue: SQLITE_ABORT | (2 << 8))
     package static let inputOutputSync = ResultCode(rawValue: SQLITE_IOERR | (4 << 8))
 }

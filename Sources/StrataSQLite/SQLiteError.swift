@@ -14,6 +14,7 @@ public struct SQLiteError: Error, Sendable {
         case checkpoint = "checkpointing"
         case waitForReader = "waiting for a reader connection"
         case waitForWriter = "waiting for the writer connection"
+        case write = "writing a file beside the database"
         case pin = "pinning a snapshot"
         case close = "closing"
     }

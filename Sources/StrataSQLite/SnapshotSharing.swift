@@ -42,8 +42,8 @@ final class SnapshotSharing: Sendable {
         detector?.close()
     }
 
-    /// A snapshot of the version that is the newest now: a new one as long as there are less than `limit` of that version, and
-    /// one can be had; else each of them in turn.
+    /// A snapshot of the version that is the newest now: a new one as long as there are less than `limit` of that version and
+    /// less than half of all connections are in use, or there is none; else each of them in turn.
     ///
     /// By the holder of the turn.
     func snapshot(
@@ -60,14 +60,18 @@ final class SnapshotSharing: Sendable {
         }
         let version = try detector.dataVersion()
         // What is held here is let go of outside the lock, as its end gives a connection back.
-        let (living, turn) = state.withLock { state in
+        let (held, turn) = state.withLock { state in
             let living = state.version == version ? state.newest.compactMap(\.snapshot) : []
             state.version = version
             state.newest = living.map { WeakSnapshot(snapshot: $0) }
             state.last += 1
             return (living, state.last)
         }
-        if living.count >= limit { return living[turn % living.count] }
+        let living = held.filter { !$0.isLost }
+        // Other versions are to find connections, too.
+        let canHaveMore =
+            living.count < limit && pool.state.withLock { $0.snapshotCount } < pool.options.maximumSnapshots / 2
+        if !living.isEmpty, !canHaveMore { return living[turn % living.count] }
         let made: PinnedSnapshot
         do {
             made = try pin()
@@ -87,7 +91,8 @@ final class SnapshotSharing: Sendable {
 extension ConnectionPool {
     /// Pins the version of the database as of now, together with others who have pinned the same one.
     ///
-    /// Those who pin one version get as many connections as can read at once, and share these from then on.
+    /// Those who pin one version get up to ``PoolOptions/connectionsPerVersion``, and share these from then on. All but the first
+    /// of a version come from the first half of ``PoolOptions/maximumSnapshots``, so that more versions than that half always fit.
     ///
     /// - Throws: As ``pinSnapshot(timeout:)``.
     package func sharedSnapshot(timeout: Double? = nil) throws(SQLiteError) -> PinnedSnapshot {

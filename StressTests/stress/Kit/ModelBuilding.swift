@@ -26,6 +26,14 @@ extension NSEntityDescription {
         return entity
     }
 
+    /// Adds data that is kept in files if it is large.
+    func keepOutside(_ name: String) {
+        let attribute = NSAttributeDescription()
+        (attribute.name, attribute.type, attribute.isOptional) = (name, .binaryData, true)
+        attribute.allowsExternalBinaryDataStorage = true
+        properties.append(attribute)
+    }
+
     /// Adds a relationship and its inverse; what is deleted here leaves the objects there alone.
     func relate(
         _ name: String,

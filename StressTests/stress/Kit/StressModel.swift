@@ -10,6 +10,7 @@ enum StressModel {
         let register = NSEntityDescription.keeping("Register", Register.self, ["number"], texts: ["elements"])
         let node = NSEntityDescription.keeping("Node", Node.self, ["serial", "first", "second"], texts: ["label"])
         let mark = NSEntityDescription.keeping("Mark", Mark.self, ["serial"])
+        mark.keepOutside("image")
         account.relate("next", to: account, "previous")
         node.relate("parent", to: node, "children", inverseIsMany: true)
         node.relate("marks", to: mark, "nodes", isMany: true, inverseIsMany: true)
@@ -51,6 +52,8 @@ final class Node: NSManagedObject {
 @ManagedObject
 final class Mark: NSManagedObject {
     @Managed var serial: Int64
+    /// Large ones are in files of their own.
+    @Managed var image: Data?
     @Managed var nodes: Set<Node>
 }
 

@@ -128,7 +128,8 @@ struct HeldVersionTests {
         var loop = stack.context().rows(for: NSFetchRequest<Venue>(entityName: "Venue"), batchSize: 1)
             .makeAsyncIterator()
         #expect(try await loop.next()?.count == 1)
-        // Another coordinator knows as little of the versions that are held here as another process does.
+        let external = try #require(stack.coordinator.persistentStores.first as? SQLiteStore).openFile().external
+        let old = external.names()
         let new = Data(repeating: 2, count: 200_000)
         let other = NSManagedObjectContext(.privateQueue)
         other.persistentStoreCoordinator = try stack.secondCoordinator(model: try model())
@@ -136,6 +137,8 @@ struct HeldVersionTests {
             for venue in try other.fetch(NSFetchRequest<Venue>(entityName: "Venue")) { venue.map = new }
             try other.save()
         }
+        // As another process does, which knows nothing of the versions that are held here.
+        for name in old { external.remove(name) }
         let reported = Mutex<[CocoaError]>([])
         stack.coordinator.unreportableErrorHandler = { error, _ in
             reported.withLock { $0 += [error as? CocoaError].compactMap { $0 } }
@@ -203,6 +206,58 @@ struct HeldVersionTests {
             #expect(try pinned.storedCityNames() == ["B"])
         }
         try coordinator.remove(second)
+    }
+
+    @Test func `external data that another coordinator replaces stays readable, and its files go afterwards`() throws {
+        func model() throws -> NSManagedObjectModel {
+            let model = GuideModel.make()
+            let map = try #require(model.entitiesByName["Venue"]?.attributesByName["map"])
+            map.allowsExternalBinaryDataStorage = true
+            return model
+        }
+        let stack = try Stack(.sqlite, model: model())
+        let old = Data(repeating: 1, count: 200_000)
+        let id = try stack.store(Venue.self) { venue, _ in venue.map = old }
+        let store = try #require(stack.coordinator.persistentStores.first as? SQLiteStore)
+        func files() throws -> [String] { try store.openFile().external.names() }
+        let before = try files()
+        let pinned = try stack.pinnedContext()
+        let other = NSManagedObjectContext(.privateQueue)
+        other.persistentStoreCoordinator = try stack.secondCoordinator(model: try model())
+        try other.inside { () throws in
+            for venue in try other.fetch(NSFetchRequest<Venue>(entityName: "Venue")) {
+                venue.map = Data(repeating: 2, count: 200_000)
+            }
+            try other.save()
+        }
+        try pinned.inside { () throws in
+            #expect(try pinned.get(id, Venue.self).map == old)
+            #expect(try files().count == 2)
+            try pinned.setQueryGenerationFrom(nil)
+        }
+        #expect(try files().count == 1)
+        #expect(try Set(files()).isDisjoint(with: before))
+    }
+
+    @Test func `more versions than half of the connections always fit`() throws {
+        let folder = try ScratchFolder()
+        var options = PoolOptions()
+        options.connectionsPerVersion = 8
+        let pool = try ConnectionPool(.file(folder.file("numbers.sqlite").path), options: options)
+        try pool.write { try $0.execute("CREATE TABLE number (value INTEGER)") }
+        var held: [PinnedSnapshot] = []
+        // As many as want it read the first versions.
+        for version in 1...9 {
+            for _ in 1...20 { held.append(try pool.sharedSnapshot()) }
+            if version == 1 { #expect(pool.state.withLock { $0.snapshotCount } == 8) }
+            try pool.write { try $0.execute("INSERT INTO number VALUES (1)") }
+        }
+        #expect(pool.state.withLock { $0.snapshotCount } == 16)
+        for (place, snapshot) in held.enumerated() {
+            let count = try snapshot.read { try $0.firstInt64("SELECT COUNT(*) FROM number") }
+            #expect(count == Int64(place / 20))
+        }
+        #expect(throws: SQLiteError.self) { try pool.sharedSnapshot() }
     }
 
     @Test(arguments: [false, true])

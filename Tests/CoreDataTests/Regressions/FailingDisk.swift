@@ -2,7 +2,7 @@ import CStrataSQLite
 import Foundation
 import Synchronization
 
-/// Makes operations on the files of one store fail, as a disk would; all other files are left alone.
+/// Makes operations on the files of one store fail, as a disk would, and writes them down; all other files are left alone.
 ///
 /// In front of SQLite's own file system for the rest of the process, from the first use on.
 enum FailingDisk {
@@ -13,7 +13,18 @@ enum FailingDisk {
         /// The operation to fail, from 1 on; 0 for none.
         var point = 0
         var isForGood = false
+        var events: [Event] = []
     }
+
+    /// Something that was asked of a file, and done.
+    struct Event: Equatable {
+        enum Kind { case write, sync, delete }
+        let kind: Kind
+        let path: String
+    }
+
+    // nonisolated(unsafe): touched inside `state.withLock` only. It outlives files that were opened under another path.
+    nonisolated(unsafe) private static var names: [String] = []
 
     private static let state = Mutex(State())
     /// Where the system's own file begins: after the pointer to the methods, and whether the file may fail.
@@ -32,9 +43,21 @@ enum FailingDisk {
     /// How many operations there were since.
     static var operations: Int { state.withLock { $0.count } }
 
-    private static func fails(_ file: UnsafeMutablePointer<sqlite3_file>?) -> Bool {
-        guard let file, UnsafeRawPointer(file).load(fromByteOffset: 8, as: Int.self) == 1 else { return false }
-        return next()
+    /// What was done since, on files whose path begins with the one that was given.
+    static var events: [Event] { state.withLock { $0.events } }
+
+    /// The number of a file that may fail; 0 for another.
+    private static func number(_ file: UnsafeMutablePointer<sqlite3_file>?) -> Int {
+        file.map { UnsafeRawPointer($0).load(fromByteOffset: 8, as: Int.self) } ?? 0
+    }
+
+    private static func fails(_ file: UnsafeMutablePointer<sqlite3_file>?) -> Bool { number(file) > 0 && next() }
+
+    private static func note(_ code: Int32, _ kind: Event.Kind, _ file: UnsafeMutablePointer<sqlite3_file>?) -> Int32 {
+        let number = number(file)
+        guard code == SQLITE_OK, number > 0 else { return code }
+        state.withLock { $0.events.append(Event(kind: kind, path: names[number - 1])) }
+        return code
     }
 
     private static func next() -> Bool {
@@ -48,6 +71,13 @@ enum FailingDisk {
         guard let name else { return false }
         let text = String(cString: name)
         return state.withLock { !$0.path.isEmpty && text.hasPrefix($0.path) }
+    }
+
+    private static func added(_ name: String) -> Int {
+        state.withLock { _ in
+            names.append(name)
+            return names.count
+        }
     }
 
     private static func real(_ file: UnsafeMutablePointer<sqlite3_file>?) -> UnsafeMutablePointer<sqlite3_file> {
@@ -69,7 +99,7 @@ enum FailingDisk {
         system.xOpen = { _, name, file, flags, outFlags in
             guard let file, let base = FailingDisk.base else { return SQLITE_CANTOPEN }
             file.pointee.pMethods = nil
-            let mark = FailingDisk.isMeant(name) ? 1 : 0
+            let mark = name.map { FailingDisk.isMeant($0) ? FailingDisk.added(String(cString: $0)) : 0 } ?? 0
             UnsafeMutableRawPointer(file).storeBytes(of: mark, toByteOffset: 8, as: Int.self)
             let code = base.pointee.xOpen(base, name, FailingDisk.real(file), flags, outFlags)
             if FailingDisk.real(file).pointee.pMethods != nil {
@@ -79,7 +109,12 @@ enum FailingDisk {
         }
         system.xDelete = { _, name, syncs in
             if FailingDisk.isMeant(name), FailingDisk.next() { return SQLITE_IOERR | (10 << 8) }
-            return FailingDisk.base?.pointee.xDelete(FailingDisk.base, name, syncs) ?? SQLITE_IOERR
+            let code = FailingDisk.base?.pointee.xDelete(FailingDisk.base, name, syncs) ?? SQLITE_IOERR
+            if code == SQLITE_OK, let name, FailingDisk.isMeant(name) {
+                let path = String(cString: name)
+                FailingDisk.state.withLock { $0.events.append(Event(kind: .delete, path: path)) }
+            }
+            return code
         }
         // The rest of the system's functions are handed their own file system.
         system.xAccess = { FailingDisk.base?.pointee.xAccess(FailingDisk.base, $1, $2, $3) ?? SQLITE_IOERR }
@@ -99,7 +134,7 @@ enum FailingDisk {
         }
         methods.xWrite = {
             if FailingDisk.fails($0) { return SQLITE_IOERR | (3 << 8) }
-            return FailingDisk.calls($0).xWrite(FailingDisk.real($0), $1, $2, $3)
+            return FailingDisk.note(FailingDisk.calls($0).xWrite(FailingDisk.real($0), $1, $2, $3), .write, $0)
         }
         methods.xTruncate = {
             if FailingDisk.fails($0) { return SQLITE_IOERR | (6 << 8) }
@@ -107,7 +142,7 @@ enum FailingDisk {
         }
         methods.xSync = {
             if FailingDisk.fails($0) { return SQLITE_IOERR | (4 << 8) }
-            return FailingDisk.calls($0).xSync(FailingDisk.real($0), $1)
+            return FailingDisk.note(FailingDisk.calls($0).xSync(FailingDisk.real($0), $1), .sync, $0)
         }
         methods.xFileSize = { FailingDisk.calls($0).xFileSize(FailingDisk.real($0), $1) }
         methods.xLock = { FailingDisk.calls($0).xLock(FailingDisk.real($0), $1) }

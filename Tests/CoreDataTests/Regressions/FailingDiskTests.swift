@@ -6,7 +6,7 @@ import Testing
 @Suite("Stores on a disk that fails", .serialized)
 struct FailingDiskTests {
     /// A folder of its own, and the URL of a store in it that may fail.
-    private func withStore(_ body: (URL) throws -> Void) throws {
+    func withStore(_ body: (URL) throws -> Void) throws {
         let folder = FileManager.default.temporaryDirectory.appendingPathComponent("strata-" + UUID().uuidString)
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         defer {
@@ -16,16 +16,20 @@ struct FailingDiskTests {
         try body(folder.appendingPathComponent("store.sqlite"))
     }
 
-    private func open(_ url: URL) throws -> NSPersistentStoreCoordinator {
-        let coordinator = NSPersistentStoreCoordinator(managedObjectModel: GuideModel.make())
+    func open(
+        _ url: URL,
+        model: NSManagedObjectModel = GuideModel.make(),
+        synchronous: String = "FULL"
+    ) throws -> NSPersistentStoreCoordinator {
+        let coordinator = NSPersistentStoreCoordinator(managedObjectModel: model)
         coordinator.unreportableErrorHandler = { _, _ in }
-        let pragmas = ["synchronous": "FULL"]
+        let pragmas = ["synchronous": synchronous]
         let options: [AnyHashable: Any] = [NSSQLitePragmasOption: pragmas]
         try coordinator.addPersistentStore(type: .sqlite, configuration: nil, at: url, options: options)
         return coordinator
     }
 
-    private func close(_ coordinator: NSPersistentStoreCoordinator) throws {
+    func close(_ coordinator: NSPersistentStoreCoordinator) throws {
         for store in coordinator.persistentStores { try coordinator.remove(store) }
     }
 

@@ -230,7 +230,7 @@ struct SQLiteOpeningTests {
         #expect(try harness.sql("PRAGMA cache_size") == ["77"])
         #expect(try harness.sql("SELECT COUNT(*) > 0 FROM sqlite_stat1") == ["1"])
         #expect(file.pool.options.maximumReaders == 3)
-        #expect(file.external.isFullySynchronous)
+        #expect(file.synchronous == .full)
     }
 
     @Test func `stores in memory are private, or shared by name`() throws {

@@ -17,8 +17,8 @@ extension NSManagedObjectContext {
     /// `objectID`s.
     ///
     /// A SQLite store keeps its version for as long as the loop runs, so that its write-ahead log grows with what is
-    /// saved meanwhile, and 16 loops at a time may do that. A file with another journal, and other stores, give all
-    /// rows to memory at the first batch.
+    /// saved meanwhile. It has 16 connections for such loops and for pinned contexts. A file with another journal, and
+    /// other stores, give all rows to memory at the first batch.
     ///
     /// A pinned context's rows are of the version that it is pinned to when this is called, for which the loop keeps
     /// their keys in memory instead.

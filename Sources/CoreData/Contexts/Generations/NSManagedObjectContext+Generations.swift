@@ -32,9 +32,11 @@ extension NSManagedObjectContext {
     /// and fetches from removed ones throw.
     ///
     /// A version costs a connection, and a read transaction, until the last context and token of it have gone or moved
-    /// on. Until then the write-ahead log grows with what is saved. 16 versions of a store can be held at a time; with
-    /// more of them, the first read throws `persistentStoreOperation` (134070). The contexts of one version read in
-    /// turns.
+    /// on. Until then the write-ahead log grows with what is saved. A store has 16 connections for versions and for
+    /// loops over `rows(for:)`, so that 9 of these can be held at a time in any case, and 16 at best; when all are in
+    /// use the first read throws `persistentStoreOperation` (134070). The contexts of one version share its connections,
+    /// and read from each in turns. If the disk fails while a version is read, or memory runs out, the version is lost,
+    /// and each further read throws 134070: pin the context anew.
     ///
     /// Inside the context's scope only.
     ///

@@ -16,17 +16,14 @@ struct ExternalData: Sendable {
 
     /// The folder of the files; `nil` for a store in memory, which keeps all data in its rows.
     let folder: URL?
-    /// Whether a file is to survive a loss of power before its row is committed.
-    let isFullySynchronous: Bool
 
     /// Data of more bytes goes to a file.
     static let threshold = 128 * 1024
 
-    init(storePath: String?, isFullySynchronous: Bool) {
+    init(storePath: String?) {
         folder = storePath.map {
             Self.supportFolder(of: URL(fileURLWithPath: $0)).appendingPathComponent("_EXTERNAL_DATA")
         }
-        self.isFullySynchronous = isFullySynchronous
     }
 
     /// The hidden folder beside a store.
@@ -77,38 +74,43 @@ struct ExternalData: Sendable {
 
     func isKeptOutside(_ data: Data) -> Bool { folder != nil && data.count > Self.threshold }
 
-    /// Writes a new file.
+    /// Writes a new file, which may not survive a loss of power yet.
     ///
     /// - Returns: Its name.
-    /// - Throws: `CocoaError` of writing: no space, no permission.
+    /// - Throws: `CocoaError` if there is no folder and none can be made, or no file in it; `SQLiteError` of writing.
     func write(_ data: Data) throws -> String {
         guard let folder else { throw CocoaError(.fileWriteUnknown) }
         let name = UUID().uuidString
-        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
-        let url = folder.appendingPathComponent(name)
+        try makeFolder(folder)
         do {
-            try data.write(to: url, options: .withoutOverwriting)
-            if isFullySynchronous {
-                let handle = try FileHandle(forWritingTo: url)
-                defer { try? handle.close() }
-                try handle.synchronize()
-                try Self.synchronize(folder)
-            }
-        } catch {
+            let path = folder.appendingPathComponent(name).path
+            try data.withUnsafeBytes { try DiskFile.create(path, $0) }
+        } catch let error as SQLiteError {
             remove(name)
-            throw error
+            guard [.cannotOpen, .readOnly].contains(error.code), access(folder.path, W_OK) != 0 else { throw error }
+            throw CocoaError(
+                .fileWriteNoPermission,
+                userInfo: [NSFilePathErrorKey: folder.path, NSUnderlyingErrorKey: error]
+            )
         }
         return name
     }
 
-    /// Sees to it that a folder names its new file also after a loss of power.
-    private static func synchronize(_ folder: URL) throws {
-        let descriptor = open(folder.path, O_RDONLY | O_DIRECTORY)
-        guard descriptor >= 0 else { throw CocoaError(.fileWriteUnknown, userInfo: [NSFilePathErrorKey: folder.path]) }
-        defer { close(descriptor) }
-        guard fsync(descriptor) == 0 else {
-            throw CocoaError(.fileWriteUnknown, userInfo: [NSFilePathErrorKey: folder.path])
-        }
+    private func makeFolder(_ folder: URL) throws {
+        guard access(folder.path, F_OK) != 0 else { return }
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        let support = folder.deletingLastPathComponent()
+        try DiskFile.synchronize(folder: support.path)
+        try DiskFile.synchronize(folder: support.deletingLastPathComponent().path)
+    }
+
+    /// Sees to it that files are there after a loss of power.
+    ///
+    /// - Throws: `SQLiteError` if the disk fails.
+    func synchronize(_ names: [String]) throws(SQLiteError) {
+        guard let folder, !names.isEmpty else { return }
+        for name in names { try DiskFile.synchronize(folder.appendingPathComponent(name).path) }
+        try DiskFile.synchronize(folder: folder.path)
     }
 
     /// The tagged value for data that stays in the row.
@@ -120,7 +122,7 @@ struct ExternalData: Sendable {
     /// Removes a file; that it is gone already does not matter.
     func remove(_ name: String) {
         guard let folder else { return }
-        try? FileManager.default.removeItem(at: folder.appendingPathComponent(name))
+        DiskFile.remove(folder.appendingPathComponent(name).path)
     }
 
     /// The names of all files.

@@ -16,6 +16,10 @@ final class OpenSQLiteFile: Sendable {
     let schemaWithoutHistory = Atomic<Int64>(-1)
     /// The external files that only older versions name.
     let retired: RetiredFiles
+    /// The external files of commits that failed.
+    let doubtful = DoubtfulFiles()
+    /// What commits promise about a loss of power.
+    let synchronous: SQLiteOptions.Synchronous
     /// What the metadata was on opening.
     nonisolated(unsafe) let metadata: StoreMetadata
     // `metadata` is a constant of property-list values.
@@ -42,8 +46,9 @@ final class OpenSQLiteFile: Sendable {
         self.history = history
         var path: String?
         if case .file(let file) = options.place { path = file }
-        external = ExternalData(storePath: path, isFullySynchronous: options.isFullySynchronous)
-        retired = RetiredFiles(external)
+        external = ExternalData(storePath: path)
+        retired = RetiredFiles.of(external)
+        synchronous = options.synchronous
         queries = RowQueries(mapping, external, path == nil ? nil : url)
         writing = WriteShapes(mapping)
     }
@@ -66,6 +71,21 @@ final class OpenSQLiteFile: Sendable {
                         "The store \(url.path) cannot keep another version: \(error.message). \(advice)"
                 ]
             )
+        }
+    }
+
+    /// Sees to it that what is committed now is there after a loss of power.
+    ///
+    /// - Throws: Errors of the disk.
+    func makeCommitsDurable() throws(SQLiteError) {
+        guard synchronous != .off, case .file(let path) = pool.location else { return }
+        if pool.isWriteAheadLogged {
+            // With FULL the commit itself has synced the log. No lock is on that file which closing it could end.
+            if synchronous == .normal { try DiskFile.synchronize(path + "-wal") }
+        } else {
+            // The commit has ended the journal, in a way that may be lost.
+            if access(path + "-journal", F_OK) == 0 { try DiskFile.synchronize(path + "-journal") }
+            try DiskFile.synchronize(folder: (path as NSString).deletingLastPathComponent)
         }
     }
 

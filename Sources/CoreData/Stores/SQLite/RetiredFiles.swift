@@ -1,9 +1,10 @@
+import Foundation
 import Synchronization
 
 /// External files that no row names any more, but that rows of older versions do, which somebody still reads.
 ///
-/// A file is removed once every version has gone that was held when its row let go of it. Covers this process: what another
-/// one removes is gone. Any thread may call any member.
+/// A file is removed once every version has gone that was held when its row let go of it. Covers this process, whichever
+/// coordinators have the store open: what another process removes is gone. Any thread may call any member.
 final class RetiredFiles: Sendable {
     private struct State {
         var lastHold: UInt64 = 0
@@ -29,7 +30,33 @@ final class RetiredFiles: Sendable {
     private let external: ExternalData
     private let state = Mutex(State())
 
-    init(_ external: ExternalData) { self.external = external }
+    private init(_ external: ExternalData) { self.external = external }
+
+    // MARK: - By folder
+
+    private struct Weak {
+        weak var files: RetiredFiles?
+    }
+
+    private static let known = Mutex<[String: Weak]>([:])
+
+    /// Those of a folder, shared by all who have the store open.
+    static func of(_ external: ExternalData) -> RetiredFiles {
+        // A store in memory has no files.
+        guard let store = external.folder?.deletingLastPathComponent() else { return RetiredFiles(external) }
+        // The folder itself may not be there yet.
+        let folder = store.deletingLastPathComponent().resolvingSymlinksInPath()
+        let path = folder.appendingPathComponent(store.lastPathComponent).path
+        return known.withLock { known in
+            if let files = known[path]?.files { return files }
+            known = known.filter { $0.value.files != nil }
+            let files = RetiredFiles(external)
+            known[path] = Weak(files: files)
+            return files
+        }
+    }
+
+    // MARK: - Holding and removing
 
     /// Keeps the files that are there for a version that is about to be read.
     func hold() -> Hold {
@@ -52,6 +79,9 @@ final class RetiredFiles: Sendable {
         guard !isWaiting else { return }
         for name in names { external.remove(name) }
     }
+
+    /// Removes nothing of what was retired so far: the folder is another store's from now on, which may have files of these names.
+    func forget() { state.withLock { $0.waiting = [] } }
 
     private func end(_ number: UInt64) {
         let free = state.withLock { state in

@@ -69,6 +69,11 @@ enum SQLiteBoundary {
                 "the file or its folder may not be written; open it with NSReadOnlyPersistentStoreOption."
             )
         case .cannotOpen where doing != .saving: return cannotOpen(error, path)
+        case .abort where doing == .reading:
+            return (
+                .persistentStoreOperation,
+                "\(error.message). Pin the context anew, or begin the loop again, to read the newest version."
+            )
         case .misuse where doing == .opening: return (.persistentStoreOpen, "\(error.message).")
         default: return (.sqlite, "SQLite error \(error.extendedCode.rawValue), \(error.message).")
         }

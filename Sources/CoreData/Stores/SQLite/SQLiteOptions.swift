@@ -19,8 +19,18 @@ struct SQLiteOptions {
     let analyzes: Bool
     /// Whether changes are recorded in the history.
     let tracksHistory: Bool
-    /// Whether a commit is to survive a loss of power, so that external files have to as well.
-    let isFullySynchronous: Bool
+    /// What a commit promises about a loss of power.
+    enum Synchronous {
+        /// Nothing: not even a sound file.
+        case off
+        /// That nothing is missing but the newest commits.
+        case normal
+        /// That it is there.
+        case full
+    }
+
+    /// What commits promise, so that external files have to as well.
+    let synchronous: Synchronous
     private(set) var pool = PoolOptions()
 
     /// - Throws: `persistentStoreOpen` (134080) for a URL that is no file's, and for pragmas that are no texts or numbers.
@@ -58,8 +68,11 @@ struct SQLiteOptions {
         if let size = Self.number(options[NSPersistentStoreConnectionPoolMaxSizeKey]), size >= 1 {
             pool.maximumReaders = Int(min(size, 1024))
         }
-        let synchronous = pool.pragmas.first { $0.key.lowercased() == "synchronous" }?.value.uppercased() ?? ""
-        isFullySynchronous = ["FULL", "EXTRA", "2", "3"].contains(synchronous)
+        switch pool.pragmas.first(where: { $0.key.lowercased() == "synchronous" })?.value.uppercased() {
+        case "FULL", "EXTRA", "2", "3": synchronous = .full
+        case "OFF", "0": synchronous = .off
+        default: synchronous = .normal
+        }
     }
 
     /// Apple's, in seconds.

@@ -114,6 +114,7 @@ extension SQLiteStore {
                 }
             }
         }
+        RetiredFiles.of(ExternalData(storePath: destination.path)).forget()
         let files = FileManager.default
         let (old, new) = (ExternalData.supportFolder(of: destination), ExternalData.supportFolder(of: source))
         try? files.removeItem(at: old)

@@ -307,7 +307,7 @@ class SQLiteStore: NSPersistentStore, RowStore, @unchecked Sendable {
                 #endif
                 let conflicts = try transaction.run()
                 guard conflicts.isEmpty else {
-                    transaction.discardFiles()
+                    transaction.files.abandon()
                     return conflicts
                 }
                 try writeMetadata(lease.connection)
@@ -316,16 +316,17 @@ class SQLiteStore: NSPersistentStore, RowStore, @unchecked Sendable {
                 #if FaultPoints
                 try FaultPoint.saveWritten.reach()
                 #endif
+                try transaction.files.willCommit(lease.connection)
                 try lease.commit {
                     if let number { noteOwnTransaction(number) }
                     didCommit(result)
                 }
             } catch {
                 if writesMetadata { hasNewMetadata.store(true, ordering: .releasing) }
-                transaction.discardFiles()
+                transaction.files.abandon()
                 throw error
             }
-            transaction.removeObsoleteFiles()
+            transaction.files.didCommit()
             return []
         }
     }

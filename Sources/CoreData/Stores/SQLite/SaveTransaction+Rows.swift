@@ -161,12 +161,11 @@ extension SaveTransaction {
     }
 
     private func tagged(_ data: Data, _ value: ExternalValue) throws -> Data {
-        guard file.external.isKeptOutside(data) else { return ExternalData.tagged(data) }
         // A row that is written a second time keeps the file of the first.
-        if let known = createdFiles[value] { return ExternalData.tagged(file: known) }
-        let name = try file.external.write(data)
-        createdFiles[value] = name
-        return ExternalData.tagged(file: name)
+        if let known = writtenFiles[value] { return ExternalData.tagged(file: known) }
+        let (stored, file) = try files.tagged(data)
+        if let file { writtenFiles[value] = file }
+        return stored
     }
 
     private func noteInexact(_ entity: EntityMapping, _ key: Int64) {

@@ -24,9 +24,10 @@ final class SaveTransaction {
     var unplaced: Set<UnplacedOwner> = []
     /// Writes that met a unique value in use.
     var putOff: [PutOffWrite] = []
-    /// Files that this save has written, by the value they are of.
-    var createdFiles: [ExternalValue: String] = [:]
-    private var obsoleteFiles: [String] = []
+    /// What the save does to external files.
+    let files: FileChanges
+    /// Values for which this save has written a file, with its name.
+    var writtenFiles: [ExternalValue: String] = [:]
     /// Where changes are recorded; `nil` if the store keeps no history.
     let history: HistoryWriter?
     /// What the history is told besides the rows of the change set.
@@ -46,6 +47,7 @@ final class SaveTransaction {
         self.changes = changes
         self.file = file
         self.connection = connection
+        files = FileChanges(file)
         history = HistoryWriter(file, connection, author: changes.author, contextName: changes.contextName)
     }
 
@@ -255,18 +257,6 @@ final class SaveTransaction {
         )
         try statement.bind(key, at: 1)
         guard try statement.step() else { return }
-        for index in names.indices {
-            if case .file(let name) = ExternalData.content(statement[index].bytes) { obsoleteFiles.append(name) }
-        }
-    }
-
-    /// Removes what the save has written, when it is not committed.
-    func discardFiles() {
-        for name in createdFiles.values { file.external.remove(name) }
-    }
-
-    /// Removes the files that no row refers to any more, after the commit.
-    func removeObsoleteFiles() {
-        file.retired.retire(obsoleteFiles)
+        for index in names.indices { files.noteObsolete(statement[index].bytes) }
     }
 }

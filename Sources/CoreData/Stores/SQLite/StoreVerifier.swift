@@ -25,7 +25,7 @@ package struct StoreVerifier {
                 userInfo: [NSLocalizedDescriptionKey: "A store in memory cannot be checked: \(storeURL.path)."]
             )
         }
-        external = ExternalData(storePath: path, isFullySynchronous: false)
+        external = ExternalData(storePath: path)
         database = try SQLiteBoundary.run(.opening, storeURL) {
             try SQLiteDatabase(.file(path), options.pool, access: .readOnly)
         }

@@ -61,7 +61,19 @@ struct PowerLossScript: CustomStringConvertible {
         let counter =
             try context.fetch(NSFetchRequest<Account>(entityName: "Account")).first ?? Account(context: context)
         counter.balance += 1
+        if step % 3 == 0 {
+            // Now and then there are two, as the next one replaces one of them.
+            let mark = try context.fetch(NSFetchRequest<Mark>(entityName: "Mark")).first
+            let changed = step % 2 == 0 ? mark ?? Mark(context: context) : Mark(context: context)
+            (changed.serial, changed.image) = (step, Self.image(step))
+            if step % 4 == 0, let mark { context.delete(mark) }
+        }
         try context.save()
+    }
+
+    /// Data that tells the step it is of, and is kept in a file.
+    private static func image(_ step: Int64) -> Data {
+        Data(repeating: UInt8(truncatingIfNeeded: step), count: 140_000)
     }
 
     /// Inserts the step's rows as a batch.
@@ -80,6 +92,10 @@ struct PowerLossScript: CustomStringConvertible {
         return try context.performAndWait {
             let nodes = try context.fetch(NSFetchRequest<Node>(entityName: "Node"))
             let groups = Dictionary(grouping: nodes, by: \.serial).mapValues { $0.map(\.first).sorted() }
+            for mark in try context.fetch(NSFetchRequest<Mark>(entityName: "Mark"))
+            where mark.image != Self.image(mark.serial) {
+                throw StressError("the external data of step \(mark.serial) is \(mark.image?.count ?? -1) bytes")
+            }
             let last = groups.keys.max() ?? 0
             for step in 0..<last where groups[step + 1] == nil { throw StressError("step \(step + 1) is missing") }
             for (step, members) in groups where members != (0..<size(of: step)).map(Int64.init) {

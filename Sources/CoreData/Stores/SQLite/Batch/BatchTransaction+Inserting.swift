@@ -35,6 +35,8 @@ private final class BatchRowInsert {
     private var targets: [Targets]
     /// The place of the row in the order of insertion.
     private var position = 0
+    /// The files that were written for the row, by slot.
+    private var files: [Int: String] = [:]
 
     /// Rows that one relationship leads to, and that are known to be there.
     private struct Targets {
@@ -87,6 +89,7 @@ private final class BatchRowInsert {
             #endif
             if let control, control.isCancelled { throw CancellationError() }
             if hasReferences { try requireTargets(given.row) }
+            files.removeAll(keepingCapacity: true)
             do {
                 try bind(given.row, statement)
                 try statement.bind(nextKey, at: shape.keyParameter)
@@ -97,6 +100,8 @@ private final class BatchRowInsert {
             } catch let error as SQLiteError where error.extendedCode == .constraintUnique {
                 statement.reset()
                 try resolve(given, error)
+                // Those that the stored row has not taken over.
+                for name in files.values { transaction.files.takeBack(name) }
             }
             position += 1
             counter.count()
@@ -121,7 +126,7 @@ private final class BatchRowInsert {
                 try statement.bind(StoredDecimal.stored(row.decimal(column.word)).value, at: column.parameter)
             case .data:
                 let data = row.data(column.word)
-                try statement.bind(column.isTagged ? try tagged(data) : data, at: column.parameter)
+                try statement.bind(column.isTagged ? try tagged(data, column.slot) : data, at: column.parameter)
             case .reference:
                 try statement.bind(row.int(column.word), at: column.parameter)
                 guard column.entityParameter > 0 else { continue }
@@ -131,11 +136,15 @@ private final class BatchRowInsert {
         }
     }
 
-    private func tagged(_ data: Data) throws -> Data {
-        let external = transaction.file.external
-        guard external.isKeptOutside(data) else { return ExternalData.tagged(data) }
-        let name = try external.write(data)
-        transaction.createdFiles.append(name)
+    private func tagged(_ data: Data, _ slot: Int) throws -> Data {
+        let (value, file) = try transaction.files.tagged(data)
+        files[slot] = file
+        return value
+    }
+
+    /// The value of a row that was refused, for another row: the file passes to that one.
+    private func taggedAgain(_ data: Data, _ slot: Int) throws -> Data {
+        guard let name = files.removeValue(forKey: slot) else { return try transaction.files.tagged(data).value }
         return ExternalData.tagged(file: name)
     }
 
@@ -225,7 +234,9 @@ private final class BatchRowInsert {
             assignments.append("\(name) = ?")
             if place.isTagged {
                 files.append("\(name)")
-                bindings.append(row.isNull(slot.index) ? .null : .blob(try tagged(row.data(slot.word))))
+                bindings.append(
+                    row.isNull(slot.index) ? .null : .blob(try taggedAgain(row.data(slot.word), slot.index))
+                )
             } else {
                 bindings.append(SQLBinding(row, slot))
             }

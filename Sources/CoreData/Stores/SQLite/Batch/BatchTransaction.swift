@@ -18,15 +18,14 @@ final class BatchTransaction {
 
     /// What has changed so far.
     var changes = BatchChanges()
-    /// Files that this batch has written.
-    var createdFiles: [String] = []
-    /// Files that no row will refer to any more.
-    private var obsoleteFiles: [String] = []
+    /// What the batch does to external files.
+    let files: FileChanges
 
     init(_ batch: Batch, _ file: OpenSQLiteFile, _ connection: Connection) {
         self.batch = batch
         self.file = file
         self.connection = connection
+        files = FileChanges(file)
         history = HistoryWriter(file, connection, author: batch.author, contextName: batch.contextName)
     }
 
@@ -143,19 +142,7 @@ final class BatchTransaction {
         try statement.bind(bindings)
         let columns = 0..<statement.columnCount
         while try statement.step() {
-            for column in columns {
-                if case .file(let name) = ExternalData.content(statement[column].bytes) { obsoleteFiles.append(name) }
-            }
+            for column in columns { files.noteObsolete(statement[column].bytes) }
         }
-    }
-
-    /// Removes what the batch has written, when it is not committed.
-    func discardFiles() {
-        for name in createdFiles { file.external.remove(name) }
-    }
-
-    /// Removes the files that no row refers to any more, after the commit.
-    func removeObsoleteFiles() {
-        file.retired.retire(obsoleteFiles)
     }
 }

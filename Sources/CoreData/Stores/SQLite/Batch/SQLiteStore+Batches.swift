@@ -52,15 +52,16 @@ extension SQLiteStore {
                 // All that the batch changes is known here, and not committed yet.
                 let changes = transaction.changes
                 let number = transaction.history?.number
+                try transaction.files.willCommit(lease.connection)
                 try lease.commit {
                     if let number { noteOwnTransaction(number) }
                     didCommit(changes)
                 }
             } catch {
-                transaction.discardFiles()
+                transaction.files.abandon()
                 throw error
             }
-            transaction.removeObsoleteFiles()
+            transaction.files.didCommit()
         }
     }
 }

@@ -1,0 +1,147 @@
+import TestSupport
+import Testing
+
+@testable import CoreData
+
+extension FailingDiskTests {
+    private func model() throws -> NSManagedObjectModel {
+        let model = GuideModel.make()
+        let map = try #require(model.entitiesByName["Venue"]?.attributesByName["map"])
+        map.allowsExternalBinaryDataStorage = true
+        return model
+    }
+
+    private func data(_ byte: UInt8) -> Data { Data(repeating: byte, count: 200_000) }
+
+    private func maps(_ url: URL) throws -> [String: Data?] {
+        let coordinator = try open(url, model: model())
+        defer { try? close(coordinator) }
+        let context = NSManagedObjectContext(.privateQueue)
+        context.persistentStoreCoordinator = coordinator
+        return try context.performAndWait {
+            let venues = try context.fetch(NSFetchRequest<Venue>(entityName: "Venue"))
+            return Dictionary(uniqueKeysWithValues: venues.map { ($0.name ?? "", $0.map) })
+        }
+    }
+
+    /// The store as the next process finds it if this one is killed now.
+    private func copy(_ url: URL) throws -> URL {
+        let files = FileManager.default
+        let folder = url.deletingLastPathComponent().appendingPathComponent("copy")
+        try files.createDirectory(at: folder, withIntermediateDirectories: true)
+        for name in ["store.sqlite", "store.sqlite-wal", ".store_SUPPORT"] {
+            let source = url.deletingLastPathComponent().appendingPathComponent(name)
+            guard files.fileExists(atPath: source.path) else { continue }
+            try files.copyItem(at: source, to: folder.appendingPathComponent(name))
+        }
+        return folder.appendingPathComponent("store.sqlite")
+    }
+
+    @Test
+    func `a failed save that the log brings back has its external data, and none stays after the next save`() throws {
+        var point = 0
+        var operations = 0
+        var comebacks = 0
+        repeat {
+            point += 1
+            try withStore { url in
+                FailingDisk.fail(url.path, at: 0)
+                let coordinator = try open(url, model: model())
+                let context = NSManagedObjectContext(.privateQueue)
+                context.persistentStoreCoordinator = coordinator
+                try context.performAndWait {
+                    let venue = Venue(context: context)
+                    (venue.name, venue.map) = ("changed", data(1))
+                    try context.save()
+                    venue.map = data(2)
+                    let new = Venue(context: context)
+                    (new.name, new.map) = ("new", data(3))
+                    FailingDisk.fail(url.path, at: point, forGood: true)
+                    let hasSaved = (try? context.save()) != nil
+                    operations = FailingDisk.operations
+                    FailingDisk.fail(url.path, at: 0)
+                    guard !hasSaved else { return }
+                    let found = try maps(try copy(url))
+                    if found["new"] != nil { comebacks += 1 }
+                    let expected = found["new"] == nil ? ["changed": data(1)] : ["changed": data(2), "new": data(3)]
+                    #expect(found == expected, "from operation \(point) on")
+                    try context.save()
+                    let store = try #require(coordinator.persistentStores.first as? SQLiteStore)
+                    #expect(try store.openFile().external.names().count == 2, "from operation \(point) on")
+                }
+                try close(coordinator)
+                #expect(try maps(url) == ["changed": data(2), "new": data(3)], "from operation \(point) on")
+            }
+        } while point < operations
+        // Else nothing of this was tried.
+        #expect(comebacks > 0)
+    }
+
+    @Test(arguments: ["NORMAL", "FULL", "OFF"])
+    func `external data is synced before its row is committed, and goes when that is durable`(_ synchronous: String)
+        throws
+    {
+        try withStore { url in
+            let folder = url.deletingLastPathComponent().path
+            FailingDisk.fail(folder, at: 0)
+            let coordinator = try open(url, model: model(), synchronous: synchronous)
+            let context = NSManagedObjectContext(.privateQueue)
+            context.persistentStoreCoordinator = coordinator
+            try context.performAndWait {
+                let venue = Venue(context: context)
+                (venue.name, venue.map) = ("changed", data(1))
+                try context.save()
+                venue.map = data(2)
+                FailingDisk.fail(folder, at: 0)
+                try context.save()
+            }
+            let events = FailingDisk.events
+            func isExternal(_ event: FailingDisk.Event) -> Bool { event.path.contains("_EXTERNAL_DATA") }
+            let written = try #require(events.firstIndex { isExternal($0) && $0.kind == .write })
+            let committed = try #require(events.lastIndex { $0.path.hasSuffix("-wal") && $0.kind == .write })
+            let deleted = try #require(events.firstIndex { isExternal($0) && $0.kind == .delete })
+            #expect(written < committed && committed < deleted)
+            let synced = events.firstIndex { $0.kind == .sync && $0.path == events[written].path }
+            let durable = events[committed..<deleted].contains { $0.kind == .sync && $0.path.hasSuffix("-wal") }
+            if synchronous == "OFF" {
+                #expect(synced == nil && !durable)
+            } else {
+                #expect(durable)
+                #expect(try #require(synced) < committed)
+            }
+            try close(coordinator)
+        }
+    }
+
+    @Test
+    func `external data that cannot be written or synced fails the save, and leaves nothing`() throws {
+        var point = 0
+        var operations = 0
+        repeat {
+            point += 1
+            try withStore { url in
+                let folder = url.deletingLastPathComponent()
+                let coordinator = try open(url, model: model())
+                let context = NSManagedObjectContext(.privateQueue)
+                context.persistentStoreCoordinator = coordinator
+                let store = try #require(coordinator.persistentStores.first as? SQLiteStore)
+                try context.performAndWait {
+                    let venue = Venue(context: context)
+                    (venue.name, venue.map) = ("new", data(1))
+                    let files = folder.appendingPathComponent(".store_SUPPORT").path
+                    FailingDisk.fail(files, at: point)
+                    let error = #expect(throws: CocoaError.self) { try context.save() }
+                    operations = FailingDisk.operations
+                    FailingDisk.fail("", at: 0)
+                    #expect(error?.code == .sqlite)
+                    #expect(try store.openFile().external.names() == [])
+                    try context.save()
+                }
+                try close(coordinator)
+                #expect(try maps(url) == ["new": data(1)])
+            }
+            // One write and one sync.
+        } while point < min(operations, 2)
+        #expect(point == 2)
+    }
+}

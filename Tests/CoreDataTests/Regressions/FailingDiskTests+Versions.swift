@@ -1,0 +1,58 @@
+import CoreData
+import TestSupport
+import Testing
+
+extension FailingDiskTests {
+    @Test
+    func `a version that a failed read has ended is an error, and never the newest one`() throws {
+        try withStore { url in
+            FailingDisk.fail(url.path, at: 0)
+            let coordinator = try open(url)
+            func context() -> NSManagedObjectContext {
+                let context = NSManagedObjectContext(.privateQueue)
+                context.persistentStoreCoordinator = coordinator
+                return context
+            }
+            func names(_ context: NSManagedObjectContext) throws -> [String] {
+                try context.performAndWait {
+                    try context.fetch(NSFetchRequest<Venue>(entityName: "Venue")).compactMap(\.name)
+                }
+            }
+            func store(_ name: String) throws {
+                let context = context()
+                try context.performAndWait {
+                    Venue(context: context).name = name
+                    try context.save()
+                }
+            }
+            try store("old")
+            let (pinned, sharing) = (context(), context())
+            try pinned.performAndWait {
+                try pinned.setQueryGenerationFrom(.current)
+                // Other pages than those of the venues.
+                _ = try pinned.count(for: NSFetchRequest<City>(entityName: "Tag"))
+                FailingDisk.fail(url.path, at: 1)
+                #expect(throws: CocoaError.self) { try pinned.fetch(NSFetchRequest<Venue>(entityName: "Venue")) }
+                #expect(FailingDisk.operations > 0)
+                FailingDisk.fail(url.path, at: 0)
+            }
+            let token = pinned.performAndWait { pinned.queryGenerationToken }
+            try sharing.performAndWait { try sharing.setQueryGenerationFrom(token) }
+            // Nothing was committed since, so this one would share the connection if it were good.
+            let late = context()
+            try late.performAndWait { try late.setQueryGenerationFrom(.current) }
+            #expect(try names(late) == ["old"])
+            try store("new")
+            for context in [pinned, sharing] {
+                let error = #expect(throws: CocoaError.self) { try names(context) }
+                #expect(error?.code == .persistentStoreOperation)
+                #expect(error?.localizedDescription.contains("lost") == true)
+            }
+            #expect(try names(late) == ["old"])
+            try pinned.performAndWait { try pinned.setQueryGenerationFrom(.current) }
+            #expect(try names(pinned).sorted() == ["new", "old"])
+            for context in [pinned, sharing, late] { context.performAndWait { context.reset() } }
+            try close(coordinator)
+        }
+    }
+}
