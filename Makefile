@@ -22,7 +22,8 @@ TEST_ARGS ?=
 REPEAT_COUNT ?= 50
 REPEAT_FILTER ?= Tree|Merg|Conflict|LostUpdate|Staleness|Unreadable|SaveVariant|ChangeSequence|DeletedTarget|Straggler|$\
 	Neighbour|Statement|AsynchronousFetch|AwaitedFetch|BackgroundReading|ChildFetch|RowBatches|Executor|Queue|Deadlock|Perform|$\
-	Confinement|SlowOperation|Saving|ObjectLife|Notification|Undo
+	Confinement|SlowOperation|Saving|ObjectLife|Notification|Undo|Overtak|ChildChange|Stranger|BackgroundPrefetch|RereadRow|$\
+	Identity|FaultTests|Hook|Deletion|Cascade|ValidationTests|ChangeTracking|Misuse|Generation|HeldVersion|ManyConflicts
 REPEAT_SEED ?=
 
 .DEFAULT_GOAL := help

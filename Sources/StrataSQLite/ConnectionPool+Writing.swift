@@ -47,27 +47,27 @@ extension ConnectionPool {
         }
         if cancellation?.isCancelled == true { throw .cancelled(.waitForWriter) }
         let timeout = timeout ?? options.timeout
-        let waited = try turn.take(timeout: timeout, cancellation: cancellation)
+        var waited = try turn.take(timeout: timeout, cancellation: cancellation)
         let lease = WriteLease(connection: try writerConnection(), pool: self)
         let connection = lease.connection
         updateTrace(of: connection)
-        connection.busyWait.timeout = max(timeout - waited, 0)
         if let cancellation { connection.setCancellation(cancellation) }
+        if let sign { waited += sign.deferToOthers(atMost: timeout - waited, cancellation) }
+        connection.busyWait.timeout = max(timeout - waited, 0)
         do {
-            try beginImmediate(connection, cancellation)
+            try beginImmediate(connection)
         } catch {
             var error = error
             error.operation = .begin
-            // The wait for other threads is part of it.
+            // The wait for other threads, and for processes that went first, is part of it.
             error.wait?.seconds += waited
             throw error
         }
         return lease
     }
 
-    private func beginImmediate(_ connection: Connection, _ cancellation: Cancellation?) throws(SQLiteError) {
+    private func beginImmediate(_ connection: Connection) throws(SQLiteError) {
         guard let sign else { return try connection.run(.beginImmediate) }
-        sign.deferToOthers(cancellation)
         connection.busyWait.sign = sign
         defer {
             connection.busyWait.sign = nil

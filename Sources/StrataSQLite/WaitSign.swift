@@ -54,13 +54,21 @@ final class WaitSign {
     }
 
     /// Lets another process go first if its sign is up.
-    func deferToOthers(_ cancellation: Cancellation?) {
-        guard isUpElsewhere() else { return }
+    ///
+    /// - Parameters:
+    ///   - limit: The most seconds to let pass, beside ``longestDeference``.
+    ///   - cancellation: Ends the wait.
+    /// - Returns: How many seconds have passed.
+    func deferToOthers(atMost limit: Double, _ cancellation: Cancellation?) -> Double {
+        guard limit > 0, isUpElsewhere() else { return 0 }
+        let longest = min(limit, Self.longestDeference)
         let start = BusyWait.now()
+        var waited = 0.0
         repeat {
             usleep(UInt32.random(in: 200...600))
-        } while isUpElsewhere() && Double(BusyWait.now() &- start) / 1e9 < Self.longestDeference
-            && cancellation?.isCancelled != true
+            waited = Double(BusyWait.now() &- start) / 1e9
+        } while isUpElsewhere() && waited < longest && cancellation?.isCancelled != true
+        return waited
     }
 
     private func isUpElsewhere() -> Bool {

@@ -5,6 +5,10 @@ extension NSPersistentContainer {
     struct Following: Sendable {
         var isOn = false
         var follower: RemoteChangeFollower?
+        /// Calls of `loadPersistentStores`, and stores that these are adding.
+        var loading = 0
+        /// Why the stores that were added so far cannot be followed.
+        var failure: (any Error)?
     }
 
     /// Whether contexts that merge saves by themselves
@@ -12,7 +16,9 @@ extension NSPersistentContainer {
     ///
     /// Default false. Set it before ``loadPersistentStores(completionHandler:)``, which then adds SQLite stores with
     /// ``NSPersistentHistoryTrackingKey`` and ``NSPersistentStoreRemoteChangeNotificationPostOptionKey``, and starts a
-    /// ``remoteChangeFollower``. All processes that write to the store have to keep its history.
+    /// ``remoteChangeFollower``. All processes that write to the store have to keep its history. Options that were set before
+    /// stay: if no store can be followed when all are loaded, because they are switched off, say, the coordinator's
+    /// ``NSPersistentStoreCoordinator/unreportableErrorHandler`` is told why.
     ///
     /// An addition to Apple's API.
     public var followsRemoteChanges: Bool {
@@ -34,14 +40,31 @@ extension NSPersistentContainer {
         }
     }
 
+    /// Notes that stores are being loaded; ``endLoading()`` is called once for it.
+    func beginLoading() { following.withLock { $0.loading += 1 } }
+
+    /// Reports, when nothing is being loaded any more, why nothing is followed.
+    func endLoading() {
+        let failure = following.withLock { following -> (any Error)? in
+            following.loading -= 1
+            guard following.loading == 0 else { return nil }
+            defer { following.failure = nil }
+            return following.follower == nil ? following.failure : nil
+        }
+        if let failure { persistentStoreCoordinator.report(failure, "starting to follow what others write") }
+    }
+
     /// Starts to follow, once there is a store that can be.
     func follow() {
         // Later stores are taken up by the follower that is there.
-        guard remoteChangeFollower == nil, let follower = try? persistentStoreCoordinator.followRemoteChanges() else {
-            return
-        }
-        following.withLock { following in
-            if following.follower == nil { following.follower = follower }
+        guard remoteChangeFollower == nil else { return }
+        do {
+            let follower = try persistentStoreCoordinator.followRemoteChanges()
+            following.withLock { following in
+                if following.follower == nil { following.follower = follower }
+            }
+        } catch {
+            following.withLock { $0.failure = error }
         }
     }
 }

@@ -83,19 +83,35 @@ open class NSPersistentContainer: NSObject, @unchecked Sendable {
         completionHandler block: @escaping (NSPersistentStoreDescription, (any Error)?) -> Void
     ) {
         let follows = followsRemoteChanges
-        for description in persistentStoreDescriptions where !isLoaded(description) {
-            if follows { prepareToFollow(description) }
+        let open = persistentStoreCoordinator.persistentStores
+        if follows { beginLoading() }
+        // Which are open is told before any is added: descriptions of stores in memory may all be alike.
+        for description in persistentStoreDescriptions.filter({ !isLoaded($0, open) }) {
+            if follows {
+                prepareToFollow(description)
+                beginLoading()
+            }
             persistentStoreCoordinator.addPersistentStore(with: description) { description, error in
-                if follows, error == nil { self.follow() }
+                if follows {
+                    if error == nil { self.follow() }
+                    self.endLoading()
+                }
                 block(description, error)
             }
         }
+        if follows { endLoading() }
     }
 
-    private func isLoaded(_ description: NSPersistentStoreDescription) -> Bool {
+    private func isLoaded(_ description: NSPersistentStoreDescription, _ open: [NSPersistentStore]) -> Bool {
         // A store in memory may do without a URL, and then gets this one.
         let url = description.url ?? URL(fileURLWithPath: "/dev/null")
-        return persistentStoreCoordinator.persistentStores.contains { $0.url == url && $0.type == description.type }
+        let place = FilePlace(url)
+        // What lies in no file is told by its configuration too: each may have a store.
+        let isInMemory = description.type == NSInMemoryStoreType || url.path.hasPrefix("/dev/null")
+        return open.contains { store in
+            store.type == description.type && store.url.map { FilePlace($0) == place } ?? false
+                && (!isInMemory || store.configurationName == description.configuration ?? defaultConfigurationName)
+        }
     }
 
     /// Makes a context with a queue of its own.

@@ -154,7 +154,7 @@ extension NSManagedObjectContext {
         guard coordinator != nil else {
             throw FetchPlanner.refused("\(describedName) has no persistentStoreCoordinator to fetch from.")
         }
-        return FetchPlanner(model: model)
+        return FetchPlanner(model: model, control: fetchControl)
     }
 
     /// The open stores that may hold what a fetch asks for, as the context sees them.

@@ -38,8 +38,17 @@ extension NSManagedObjectContext {
         }
         undoManager?.disableUndoRegistration()
         defer { undoManager?.enableUndoRegistration() }
+        defer { survivors = [:] }
         try policy.resolve(mergeConflicts: versions + constraints)
-        for conflict in versions { try acceptResolution(of: conflict) }
+        followSurvivors()
+        var lost: [LostTarget: NSMergeConflict] = [:]
+        for conflict in versions {
+            acceptResolution(of: conflict)
+            let object = conflict.sourceObject
+            guard conflict.newerRow == nil, object.context === self, object.flags.contains(.gone) else { continue }
+            lost[LostTarget(object)] = conflict
+        }
+        try dropReferences(to: lost)
         compactChanges()
     }
 
@@ -94,16 +103,13 @@ extension NSManagedObjectContext {
     /// Makes sure that an object which a policy has dealt with is saved upon the newer version.
     ///
     /// A policy of the user's may have left the object as it was, or changed it: what is in memory then counts.
-    ///
-    /// Throws 133020 if a relationship that is not optional leads to an object that is gone.
-    private func acceptResolution(of conflict: NSMergeConflict) throws {
+    private func acceptResolution(of conflict: NSMergeConflict) {
         let object = conflict.sourceObject
         guard object.context === self else { return }
         guard let newer = conflict.newerRow else {
             if object.flags.isDisjoint(with: [.gone, .inserted]) {
                 resolveDeletedInStore(object, .overwriteMergePolicyType)
             }
-            if object.flags.contains(.gone) { try dropReferences(to: object, conflict) }
             return
         }
         guard object.flags.isDisjoint(with: .gone) else { return }
@@ -119,23 +125,46 @@ extension NSManagedObjectContext {
         }
     }
 
-    /// Lets changes forget an object that stays deleted.
-    private func dropReferences(to object: NSManagedObject, _ conflict: NSMergeConflict) throws {
-        let root = object.layout.rootNumber
-        func leads(to number: Int) -> Bool { model.layouts[number - 1].rootNumber == root }
-        for other in changedList where other !== object && other.flags.isDisjoint(with: [.gone, .deleted]) {
-            for slot in other.layout.toMany where leads(to: slot.destinationNumber) {
-                other.extras?.toMany[slot.index]?.forget { $0.key == object.key }
+    /// An object that stays deleted, as relationships name it.
+    private struct LostTarget: Hashable {
+        let storeSlot: Int32
+        let root: Int
+        let key: Int64
+
+        init(_ object: NSManagedObject) {
+            self.init(object.key, root: object.layout.rootNumber, storeSlot: object.storeSlot)
+        }
+
+        init(_ key: Int64, root: Int, storeSlot: Int32) {
+            self.key = key
+            self.root = root
+            self.storeSlot = storeSlot
+        }
+    }
+
+    /// Lets changes forget objects that stay deleted.
+    ///
+    /// Throws 133020 if a relationship that is not optional leads to one.
+    private func dropReferences(to lost: [LostTarget: NSMergeConflict]) throws {
+        guard !lost.isEmpty else { return }
+        for object in changedList where object.flags.isDisjoint(with: [.gone, .deleted]) {
+            let storeSlot = object.storeSlot >= 0 ? object.storeSlot : storeSlotForInsertion(of: object)
+            func conflict(_ reference: ObjectReference, _ destination: Int) -> NSMergeConflict? {
+                let root = model.layouts[destination - 1].rootNumber
+                return lost[LostTarget(reference.key, root: root, storeSlot: storeSlot)]
             }
-            guard !other.isFault else { continue }
-            let changed = other.changedSlotSet()
-            for slot in other.layout.referenceSlots
-            where leads(to: slot.destinationNumber) && other.readableRow().reference(slot)?.key == object.key
-                && (other.isInserted || changed.contains(slot.index))
-            {
+            for slot in object.layout.toMany {
+                object.extras?.toMany[slot.index]?.forget { conflict($0, slot.destinationNumber) != nil }
+            }
+            guard !object.isFault else { continue }
+            let changed = object.changedSlotSet()
+            for slot in object.layout.referenceSlots where object.isInserted || changed.contains(slot.index) {
+                guard let target = object.readableRow().reference(slot),
+                    let conflict = conflict(target, slot.destinationNumber)
+                else { continue }
                 guard slot.isOptional else { throw NSMergePolicy.error(.managedObjectMerge, [conflict]) }
-                other.writableRow().setReference(nil, slot)
-                noteEvent(other, .eventRefreshed)
+                object.writableRow().setReference(nil, slot)
+                noteEvent(object, .eventRefreshed)
             }
         }
     }

@@ -221,12 +221,34 @@ extension NSManagedObjectContext {
             }
         }
         for slot in loser.layout.referenceSlots { loser.setToOne(nil, slot) }
-        // References without an inverse can only be in objects that changed, since the loser was never saved.
-        for object in changedList where object.context === self && object !== loser && !object.isFault {
-            for slot in object.layout.referenceSlots
-            where slot.relationship?.inverseRelationship == nil
-                && object.readableRow().reference(slot) == loser.reference
-            {
+        if model.hasOneWayRelationships { survivors[loser.reference] = survivor }
+    }
+
+    /// Lets relationships without an inverse lead to the objects that others were merged into.
+    ///
+    /// They can only be in objects that changed, since those that are gone were never saved. One pass for all of them.
+    final func followSurvivors() {
+        guard !survivors.isEmpty else { return }
+        func survivor(of reference: ObjectReference) -> NSManagedObject? {
+            var last = survivors[reference]
+            while let next = last.flatMap({ survivors[$0.reference] }) { last = next }
+            return last
+        }
+        for object in changedList where object.context === self && object.flags.isDisjoint(with: .gone) {
+            for slot in object.layout.toMany where slot.inverse == nil {
+                for lost in object.extras?.toMany[slot.index]?.added ?? [] {
+                    guard let survivor = survivor(of: lost), let loser = registered(lost, near: object) else {
+                        continue
+                    }
+                    object.removeMember(loser, from: slot)
+                    object.addMember(survivor, to: slot)
+                }
+            }
+            guard !object.isFault else { continue }
+            for slot in object.layout.referenceSlots where slot.relationship?.inverseRelationship == nil {
+                guard let lost = object.readableRow().reference(slot), let survivor = survivor(of: lost) else {
+                    continue
+                }
                 object.setToOne(survivor, slot)
             }
         }

@@ -149,6 +149,8 @@ struct ContextFetch {
     let overlay: PendingOverlay?
     /// What the stores have answered already; `nil` to ask them now.
     let prepared: PreparedReads?
+    /// What is looked at for a child; `nil` for a fetch of the context's own.
+    let quiet: QuietReads?
 
     /// A fetch that was planned already.
     init(
@@ -156,14 +158,16 @@ struct ContextFetch {
         _ specification: FetchSpecification,
         _ plan: FetchPlan,
         _ stores: [OpenStore],
-        _ prepared: PreparedReads?
+        _ prepared: PreparedReads?,
+        _ quiet: QuietReads? = nil
     ) {
         self.context = context
         self.prepared = prepared
+        self.quiet = quiet
         self.specification = specification
         self.plan = plan
         self.stores = stores
-        overlay = PendingOverlay(context, plan, specification, affected: stores)
+        overlay = PendingOverlay(context, plan, specification, affected: stores, quiet)
     }
 
     init(
@@ -176,6 +180,7 @@ struct ContextFetch {
         context.processPendingChanges()
         self.context = context
         self.prepared = prepared
+        quiet = nil
         self.specification = specification
         plan = try context.fetchPlanner().plan(specification)
         stores = try context.storesToAsk(plan, affected)
@@ -310,13 +315,19 @@ struct ContextFetch {
 
     /// What the stores, or the parent, hold, in order.
     private func stored(_ plan: FetchPlan) throws -> [NSManagedObject] {
+        let objects = try storedObjects(plan)
+        if let quiet { for object in objects { quiet.note(object) } }
+        return objects
+    }
+
+    private func storedObjects(_ plan: FetchPlan) throws -> [NSManagedObject] {
         if context.upward != nil {
             return context.objects(of: try askParent(plan) { try $0.snapshotsForChild() }, specification)
         }
         if stores.count == 1 { return try objects(from: stores[0], plan) }
         var all: [NSManagedObject] = []
         for store in stores { all.append(contentsOf: try objects(from: store, plan.firstPart)) }
-        return try plan.sorted(all)
+        return try plan.sorted(all, ObjectReader(quiet))
     }
 
     /// Applies offset and limit where more than one store was asked.

@@ -33,7 +33,7 @@ extension NSManagedObjectContext {
     /// - Parameters:
     ///   - changeNotificationData: IDs, or URIs of IDs, in arrays or sets under the inserted, updated and deleted keys
     ///     (those for objects or those for IDs), as a batch request's result or another process's message has them. The
-    ///     cached rows of updated and deleted IDs are forgotten first.
+    ///     cached rows of these IDs are forgotten first.
     ///   - contexts: Where to merge.
     public class func mergeChanges(
         fromRemoteContextSave changeNotificationData: [AnyHashable: Any],
@@ -60,6 +60,10 @@ extension NSManagedObjectContext {
     /// Default false.
     ///
     /// Covers saves of this process through this coordinator. Unsaved changes of this context are kept.
+    ///
+    /// A child merges as a block of its own queue that asks its parent, so it waits for what the parent is doing. A block of
+    /// the parent that waits for such a child, with ``performAndWait(_:)``, may therefore close a ring, which stops the
+    /// program: take ``perform(_:)`` there.
     public var automaticallyMergesChangesFromParent: Bool {
         get {
             assertCurrentOrUnused(#function)
@@ -147,6 +151,7 @@ extension NSManagedObjectContext {
             sets.add(.deletedObjectIDs, idsOf: message.deleted)
             sets.add(queryGenerationToken)
         }
+        noteMerged(message)
         observers.committed(message)
         downward.tellFollowers(message)
     }
@@ -309,10 +314,12 @@ extension ChangeMessage {
         return message
     }
 
-    /// Forgets the cached rows of what was changed or deleted, so that they are read from the store.
+    /// Forgets the cached rows of all that has changed, so that they are read from the store.
+    ///
+    /// New rows too: a fetch may have brought one before it was changed again, which as news of a new row is not told.
     func invalidateRows() {
         var keys: [ObjectIdentifier: (store: OpenStore, byRoot: [Int: [Int64]])] = [:]
-        for change in updated + deleted {
+        for change in [inserted, updated, deleted].joined() {
             keys[ObjectIdentifier(change.store), default: (change.store, [:])]
                 .byRoot[change.layout.rootNumber, default: []].append(change.key)
         }

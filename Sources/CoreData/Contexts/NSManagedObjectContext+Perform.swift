@@ -132,7 +132,12 @@ extension NSManagedObjectContext {
 
     /// Ends the user event that a `perform` is.
     final func endOfEvent() {
-        processPendingChanges()
+        // What a handler of the notification changes is told as well, unless handlers go on changing something for ever.
+        var rounds = 0
+        repeat {
+            processPendingChanges()
+            rounds += 1
+        } while !eventList.isEmpty && rounds < 100
         sweepIfGrown()
         deliverRegistrations()
     }

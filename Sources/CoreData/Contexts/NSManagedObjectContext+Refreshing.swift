@@ -28,7 +28,10 @@ extension NSManagedObjectContext {
             // A refresh asks for the newest there is; the cache is as new as anything this coordinator has read or
             // saved.
             do {
-                if let row = try newestRow(of: object) { object.rebase(onto: row) }
+                if let row = try newestRow(of: object) {
+                    object.rebase(onto: row)
+                    noteRefreshed(object)
+                }
             } catch {
                 // A fault would be read again, but has lost its changes.
                 coordinator?.report(error, "refreshing \(object.objectID)")

@@ -185,7 +185,7 @@ extension NSManagedObjectContext {
     /// Files an unsaved object.
     final func registerUnsaved(_ object: NSManagedObject) {
         object.context = self
-        if object.key == 0 { object.key = TemporaryIDs.nextKey() }
+        object.takeKey()
         object.flags.remove(.detached)
         if ConfinementScope.isChecked { object.flags.insert(.checked) }
         temporaryObjects.insert(object)
@@ -194,8 +194,7 @@ extension NSManagedObjectContext {
     /// Moves an object whose row has got its permanent key to where stored objects are filed.
     final func refile(_ object: NSManagedObject, key: Int64, storeSlot: Int32) {
         if object.key < 0 { temporaryObjects.remove(object.key) }
-        object.key = key
-        object.storeSlot = storeSlot
+        object.takeKey(key, storeSlot: storeSlot)
         table(storeSlot: storeSlot, root: object.layout.rootNumber).insert(object)
         registeredCount &+= 1
         if tellsStores { tellStore(of: object, isRegistered: true) }
@@ -304,6 +303,9 @@ extension NSManagedObjectContext {
     final func settleStrangers() {
         if upward != nil { settleForeign() }
         guard !strangers.isEmpty else { return }
+        let promotions = NSManagedObjectID.promotions.load(ordering: .acquiring)
+        guard promotions != seenPromotions else { return }
+        seenPromotions = promotions
         strangers.removeAll { object in
             guard object.context === self, object.key < 0, object.flags.isDisjoint(with: .changed) else { return true }
             let (key, store) = object.objectID.current

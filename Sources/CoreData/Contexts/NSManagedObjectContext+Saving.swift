@@ -172,7 +172,10 @@ extension NSManagedObjectContext {
     private func takeOver(_ object: NSManagedObject, _ plan: SavePlan, _ saved: SavedChanges) {
         let flags = object.flags
         if flags.contains(.deleted) {
-            if !flags.contains(.inserted) { saved.deleted.append(object) }
+            if !flags.contains(.inserted) {
+                saved.deleted.append(object)
+                noteDeleted(object)
+            }
             bury(object)
         } else if flags.contains(.inserted) {
             saved.inserted.append(object)
@@ -180,9 +183,11 @@ extension NSManagedObjectContext {
                 if undoManager != nil { permanentKeys.set(key, for: object.key) }
                 refile(object, key: key, storeSlot: plan.slotOfInserted(object))
             }
+            noteWritten(object)
             object.commit()
         } else {
             saved.updated.append(object)
+            noteWritten(object)
             object.commit()
         }
     }
@@ -202,9 +207,12 @@ extension NSManagedObjectContext {
 
     /// Takes objects whose deletion is saved out of the relationships that they do not know of.
     private func forgetInOneWayRelationships(_ deleted: [NSManagedObject]) {
-        var keysByRoot: [Int: Set<Int64>] = [:]
-        for object in deleted { keysByRoot[object.layout.rootNumber, default: []].insert(object.key) }
+        var keysByRoot: [Int32: [Int: Set<Int64>]] = [:]
+        for object in deleted {
+            keysByRoot[object.storeSlot, default: [:]][object.layout.rootNumber, default: []].insert(object.key)
+        }
         forEachRegistered { object in
+            guard let keysByRoot = keysByRoot[object.storeSlot] else { return }
             object.forgetInOneWayRelationships { reference in
                 keysByRoot[layout(of: reference).rootNumber]?.contains(reference.key) ?? false
             }

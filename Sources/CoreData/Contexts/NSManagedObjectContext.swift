@@ -78,6 +78,8 @@ open class NSManagedObjectContext: NSObject, @unchecked Sendable {
     final var upward: ParentLink?
     /// What children have to know on threads of their own.
     final let downward = ChildrenLink()
+    /// What a child need not be told of when it saves: of the rows that its tree has changed or merged itself.
+    final var acceptedVersions = AcceptedVersions()
 
     /// The class of the last object that was made, and its entity.
     final var lastInsertion: (type: NSManagedObject.Type, entity: NSEntityDescription)?
@@ -111,9 +113,13 @@ open class NSManagedObjectContext: NSObject, @unchecked Sendable {
     @exclusivity(unchecked) final var eventList: [NSManagedObject] = []
     /// Objects that `detectConflicts(for:)` named.
     final var conflictDetectionList: [NSManagedObject] = []
+    /// While conflicts are resolved: what new objects were merged into that others may lead to without an inverse.
+    final var survivors: [ObjectReference: NSManagedObject] = [:]
     /// Deleted objects whose delete rules may not have been applied yet.
     final var freshDeletions: [NSManagedObject] = []
     final var isProcessing = false
+    /// Stops the fetch that an asynchronous request makes in this very block, because others have kept overtaking it.
+    final var fetchControl: FetchControl?
     final var isSaving = false
     /// How many saves were tried, by which a fetch that is under way knows that there is more to read.
     final var saveCount = 0
@@ -129,6 +135,8 @@ open class NSManagedObjectContext: NSObject, @unchecked Sendable {
     final var mergedDeletions: [NSManagedObject] = []
     /// Faults for unsaved objects of other contexts: once those are saved, they are filed as what they turned out to be.
     final var strangers: [NSManagedObject] = []
+    /// How many IDs of the process had become permanent when ``strangers`` were last looked at.
+    final var seenPromotions = 0
     /// How many objects have turned out to be gone, through others' deletions: relationships that were loaded before may
     /// still name them.
     final var lossCount = 0
@@ -277,6 +285,7 @@ open class NSManagedObjectContext: NSObject, @unchecked Sendable {
         queue =
             concurrencyType == .mainQueueConcurrencyType ? .main : DispatchQueue(label: "CoreData context")
         super.init()
+        LiveContexts.enter(self)
     }
 
     deinit {
@@ -285,10 +294,11 @@ open class NSManagedObjectContext: NSObject, @unchecked Sendable {
         tellStoresOfAllGoing()
         for table in tables {
             // Only an object that somebody still holds can be asked for its ID, which it cannot make without us.
-            table?.forEachHeldElsewhere { _ = $0.objectID }
+            table?.forEachHeldElsewhere { $0.knowID(from: self) }
             table?.forEach { $0.outliveContext() }
         }
         temporaryObjects.forEach { $0.outliveContext() }
+        LiveContexts.leave(self)
     }
 
     /// Asked when a fault's row has gone.

@@ -7,6 +7,8 @@ import StrataPredicates
 struct PendingOverlay {
     private let plan: FetchPlan
     private let context: NSManagedObjectContext
+    /// Reads the objects that have to be looked at.
+    private let reader: ObjectReader
     /// New and changed objects of the entity, deleted ones excluded.
     private var present: [NSManagedObject] = []
     /// The keys of the changed and deleted objects, by the slot of their store: what the store says of them does not count.
@@ -20,16 +22,18 @@ struct PendingOverlay {
 
     /// Makes the overlay; `nil` if no pending change can matter, or the request wants none.
     ///
-    /// `affected`: The stores that are asked; `nil` for all.
+    /// `affected`: The stores that are asked; `nil` for all. `quiet`: What is looked at for a child.
     init?(
         _ context: NSManagedObjectContext,
         _ plan: FetchPlan,
         _ specification: FetchSpecification,
-        affected: [OpenStore]? = nil
+        affected: [OpenStore]? = nil,
+        _ quiet: QuietReads? = nil
     ) {
         guard specification.includesPendingChanges, !context.changedList.isEmpty else { return nil }
         self.context = context
         self.plan = plan
+        reader = ObjectReader(quiet)
         let related = plan.relatedRootNumbers
         var mayChangeOthers = false
         var isMine: (number: Int, answer: Bool) = (0, false)
@@ -60,7 +64,7 @@ struct PendingOverlay {
 
     /// How many of the new and changed objects match.
     var matchingCount: Int {
-        get throws { try plan.matching(present).count }
+        get throws { try plan.matching(present, reader).count }
     }
 
     /// Whether what a store says of a row does not count.
@@ -95,7 +99,7 @@ struct PendingOverlay {
         let matching = try matching(
             before: plan.limit > 0 && unchanged.count >= plan.end ? unchanged[plan.end - 1] : nil
         )
-        return plan.window(try plan.merged(unchanged, matching, as: { $0 }, object: { unchanged[$0] }))
+        return plan.window(try plan.merged(unchanged, matching, reader, as: { $0 }, object: { unchanged[$0] }))
     }
 
     /// Folds the changes into the references that a store has answered with.
@@ -124,7 +128,7 @@ struct PendingOverlay {
             batchSize: batchSize,
             BatchedFetch.Options()
         )
-        let merged = try plan.merged(unchanged, matching, as: \.reference) { position in
+        let merged = try plan.merged(unchanged, matching, reader, as: \.reference) { position in
             let object = batches.object(at: position, in: context)
             if object.isFault, object.current == nil { batches.read(batches.batch(of: position), in: context) }
             return object
@@ -134,17 +138,17 @@ struct PendingOverlay {
 
     /// The new and changed objects that match, in order; without those that come after the last object that can be shown.
     private func matching(before last: NSManagedObject?) throws -> [NSManagedObject] {
-        let matching = try plan.matching(present)
-        guard let sort = plan.sort, let last, matching.count > 1 else { return try plan.sorted(matching) }
-        let end = try sort.keys(of: last, reader: ObjectReader())
-        let cut = try sort.preceding(end, among: matching, reader: ObjectReader())
-        return try plan.sorted(cut)
+        let matching = try plan.matching(present, reader)
+        guard let sort = plan.sort, let last, matching.count > 1 else { return try plan.sorted(matching, reader) }
+        let end = try sort.keys(of: last, reader: reader)
+        let cut = try sort.preceding(end, among: matching, reader: reader)
+        return try plan.sorted(cut, reader)
     }
 
     /// The answer by looking at every object in memory.
     func evaluateAll(_ stored: [NSManagedObject]) throws -> [NSManagedObject] {
         let candidates = stored.filter { !hides($0.key, Int($0.storeSlot)) } + present
-        return try plan.sorted(try plan.matching(candidates))
+        return try plan.sorted(try plan.matching(candidates, reader), reader)
     }
 
     func window(_ objects: [NSManagedObject]) -> [NSManagedObject] { plan.window(objects) }

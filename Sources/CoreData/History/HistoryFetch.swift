@@ -38,72 +38,115 @@ struct HistoryFetch {
 
     /// The answer, in the form that the request asks for.
     func result(from stores: [OpenStore]) throws -> Any? {
+        do {
+            return try result(from: stores, inPortions: true)
+        } catch is HistoryPortions.WasPurged {
+            // What is left, or the reason why that will not do, is of one moment if it is read at once.
+            return try result(from: stores, inPortions: false)
+        }
+    }
+
+    private func result(from stores: [OpenStore], inPortions: Bool) throws -> Any? {
+        func transactions() throws -> [NSPersistentHistoryTransaction] {
+            var found: [NSPersistentHistoryTransaction] = []
+            try forEachTransaction(of: stores, inPortions) { found.append($0) }
+            return found
+        }
+        func changes() throws -> [NSPersistentHistoryChange] {
+            var found: [NSPersistentHistoryChange] = []
+            try forEachChange(of: stores, inPortions) { found.append($0) }
+            return found
+        }
         switch request.resultType {
         case .statusOnly:
-            _ = try transactions(from: stores)
+            try forEachTransaction(of: stores, inPortions) { _ in }
             return true
         case .count:
-            return try isForChanges ? changes(from: stores).count : transactions(from: stores).count
+            var count = 0
+            if isForChanges {
+                try forEachChange(of: stores, inPortions) { _ in count += 1 }
+            } else {
+                try forEachTransaction(of: stores, inPortions) { _ in count += 1 }
+            }
+            return count
         case .objectIDs:
             var seen: Set<NSManagedObjectID> = []
-            return try changes(from: stores).map(\.changedObjectID).filter { seen.insert($0).inserted }
+            var found: [NSManagedObjectID] = []
+            try forEachChange(of: stores, inPortions) { change in
+                let id = change.changedObjectID
+                if seen.insert(id).inserted { found.append(id) }
+            }
+            return found
         case .changesOnly:
-            return try changes(from: stores)
+            return try changes()
         case .transactionsAndChanges where isForChanges:
-            return try changes(from: stores)
+            return try changes()
         case .transactionsOnly where isForChanges:
             var seen: Set<NSPersistentHistoryTransaction> = []
-            return try changes(from: stores).compactMap(\.transaction).filter { seen.insert($0).inserted }
+            return try changes().compactMap(\.transaction).filter { seen.insert($0).inserted }
         case .transactionsOnly, .transactionsAndChanges:
-            return try transactions(from: stores)
+            return try transactions()
         }
     }
 
     // MARK: - Transactions and changes
 
-    private func transactions(from stores: [OpenStore]) throws -> [NSPersistentHistoryTransaction] {
+    /// Calls `body` with the transactions that are asked for, each with its changes if the form of the answer has them.
+    private func forEachTransaction(
+        of stores: [OpenStore],
+        _ inPortions: Bool,
+        _ body: (NSPersistentHistoryTransaction) throws -> Void
+    ) throws {
         let isAlone =
             request.resultType != .transactionsAndChanges && request.resultType != .changesOnly
             && request.resultType != .objectIDs
-        // A predicate may look at the changes.
-        let wantsChanges = !isAlone || predicate != nil
-        var found: [NSPersistentHistoryTransaction] = []
-        for (store, query) in try queries(stores) {
+        let wantsChanges = !isAlone || predicate.map(HistoryPredicate.mayReadChanges) ?? false
+        var count = 0
+        for (source, query) in try queries(stores) {
             var query = query
             query.wantsChanges = wantsChanges
-            if limit > 0, predicate == nil { query.limit = limit - found.count }
-            for record in try store.history(query) {
+            if limit > 0, predicate == nil { query.limit = limit - count }
+            try source.forEach(query, inPortions: inPortions && (predicate != nil || isAlone)) { record in
                 let transaction = NSPersistentHistoryTransaction(
                     record.transaction,
                     wantsChanges ? record.changes : nil,
-                    in: store.entry
+                    in: source.entry
                 )
-                guard try matches(transaction) else { continue }
-                found.append(
-                    isAlone ? NSPersistentHistoryTransaction(record.transaction, nil, in: store.entry) : transaction
+                guard try matches(transaction) else { return true }
+                try body(
+                    isAlone ? NSPersistentHistoryTransaction(record.transaction, nil, in: source.entry) : transaction
                 )
-                if found.count == limit { return found }
+                count += 1
+                return count != limit
             }
+            if count > 0, count == limit { return }
         }
-        return found
     }
 
-    private func changes(from stores: [OpenStore]) throws -> [NSPersistentHistoryChange] {
+    private func forEachChange(
+        of stores: [OpenStore],
+        _ inPortions: Bool,
+        _ body: (NSPersistentHistoryChange) throws -> Void
+    ) throws {
         guard isForChanges || request.fetchRequest == nil else {
-            return try transactions(from: stores).flatMap { $0.changes ?? [] }
-        }
-        var found: [NSPersistentHistoryChange] = []
-        for (store, query) in try queries(stores) {
-            for record in try store.history(query) {
-                for change in record.changes {
-                    let change = NSPersistentHistoryChange(change, of: record.transaction, in: store.entry)
-                    guard try matches(change) else { continue }
-                    found.append(change)
-                    if found.count == limit { return found }
-                }
+            return try forEachTransaction(of: stores, inPortions) { transaction in
+                for change in transaction.changes ?? [] { try body(change) }
             }
         }
-        return found
+        var count = 0
+        for (source, query) in try queries(stores) {
+            try source.forEach(query, inPortions: inPortions) { record in
+                for change in record.changes {
+                    let change = NSPersistentHistoryChange(change, of: record.transaction, in: source.entry)
+                    guard try matches(change) else { continue }
+                    try body(change)
+                    count += 1
+                    if count == limit { return false }
+                }
+                return true
+            }
+            if count > 0, count == limit { return }
+        }
     }
 
     private func matches(_ object: AnyObject) throws -> Bool {
@@ -122,7 +165,14 @@ struct HistoryFetch {
         let store: any HistoryStore
         let entry: OpenStore
 
-        func history(_ query: HistoryQuery) throws -> [HistoryRecord] { try store.history(query) }
+        /// Calls `body` with what is found until it gives false.
+        func forEach(_ query: HistoryQuery, inPortions: Bool, _ body: (HistoryRecord) throws -> Bool) throws {
+            // A limit of the query says more than that of a portion could.
+            guard query.limit > 0 || !inPortions else {
+                return try HistoryPortions(store: store, query: query).forEach(body)
+            }
+            for record in try store.history(query) { guard try body(record) else { return } }
+        }
     }
 
     private func queries(_ stores: [OpenStore]) throws -> [(Source, HistoryQuery)] {

@@ -1,7 +1,9 @@
 import Foundation
 import StrataPredicates
 
-/// One save, batch or migration that changed a store, as the store's history tells it.
+/// One save or batch that changed a store, as the store's history tells it.
+///
+/// In a file that Apple's framework has migrated it may also be a migration, which has no changes.
 ///
 /// Immutable; any thread may use it.
 public final class NSPersistentHistoryTransaction: NSObject, NSCopying, @unchecked Sendable {

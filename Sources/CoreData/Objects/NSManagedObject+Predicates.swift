@@ -62,46 +62,64 @@ extension NSManagedObjectID: PredicateObjectReference {
 /// An object that is going to be deleted counts as gone where a relationship without an inverse still leads to it, as it
 /// will once that is saved.
 final class ObjectReader: PredicateReader {
+    /// What is read for somebody else; `nil` if faults may be realised on the way.
+    private let quiet: QuietReads?
+
+    init(_ quiet: QuietReads? = nil) { self.quiet = quiet }
+
     private func object(_ subject: AnyObject) -> NSManagedObject {
         // Only managed objects are handed to the evaluator with this reader.
         unsafeDowncast(subject, to: NSManagedObject.self)
     }
 
-    func identity(of subject: AnyObject) -> PredicateIdentity { object(subject).predicateIdentity }
-
-    func value(of attribute: PredicateAttribute, in subject: AnyObject) -> PredicateValue {
-        object(subject).readableRow().predicateValue(of: attribute)
+    /// The values of an object.
+    func row(of object: NSManagedObject) throws -> Row {
+        if let quiet, object.flags.contains(.fault) { return try quiet.row(of: object) ?? object.blankRow }
+        return object.readableRow()
     }
 
-    func identity(of relationship: PredicateRelationship, in subject: AnyObject) -> PredicateIdentity? {
+    func identity(of subject: AnyObject) -> PredicateIdentity { object(subject).predicateIdentity }
+
+    func value(of attribute: PredicateAttribute, in subject: AnyObject) throws -> PredicateValue {
+        try row(of: object(subject)).predicateValue(of: attribute)
+    }
+
+    func identity(of relationship: PredicateRelationship, in subject: AnyObject) throws -> PredicateIdentity? {
         let object = object(subject)
-        guard let reference = object.readableRow().reference(of: relationship) else { return nil }
+        guard let reference = try row(of: object).reference(of: relationship) else { return nil }
         let store = reference.key < 0 ? nil : object.context?.openStore(at: max(0, object.storeSlot))
         return PredicateIdentity(store: store?.number ?? 0, entity: relationship.rootNumber, key: reference.key)
     }
 
-    func subject(of relationship: PredicateRelationship, in subject: AnyObject) -> AnyObject? {
+    func subject(of relationship: PredicateRelationship, in subject: AnyObject) throws -> AnyObject? {
         let object = object(subject)
         let slot = object.layout.slots[relationship.slot]
-        guard let target = object.toOne(slot) else { return nil }
-        return isThere(target, slot.relationship) ? target : nil
+        guard let reference = try row(of: object).reference(slot),
+            let target = object.context?.object(for: reference, near: object)
+        else { return nil }
+        quiet?.note(target)
+        return try isThere(target, slot.relationship) ? target : nil
     }
 
-    func subjects(of relationship: PredicateRelationship, in subject: AnyObject) -> [AnyObject] {
+    func subjects(of relationship: PredicateRelationship, in subject: AnyObject) throws -> [AnyObject] {
         let object = object(subject)
         let slot = object.layout.toMany[relationship.slot]
-        return object.members(slot).filter { isThere($0, slot.relationship) }
+        guard let quiet else { return try object.members(slot).filter { try isThere($0, slot.relationship) } }
+        guard let context = object.context else { return [] }
+        let members = context.objects(for: try quiet.members(slot, of: object), near: object)
+        for member in members { quiet.note(member) }
+        return try members.filter { try isThere($0, slot.relationship) }
     }
 
     func isKind(_ subject: AnyObject, of schema: any PredicateSchema) -> Bool {
         object(subject).layout.isKind(of: schema)
     }
 
-    func count(of relationship: PredicateRelationship, in subject: AnyObject) -> Int {
+    func count(of relationship: PredicateRelationship, in subject: AnyObject) throws -> Int {
         let object = object(subject)
         let slot = object.layout.toMany[relationship.slot]
-        if slot.relationship.mayDangle { return subjects(of: relationship, in: subject).count }
-        let references = object.loadedMembers(slot)
+        if slot.relationship.mayDangle { return try subjects(of: relationship, in: subject).count }
+        let references = try quiet?.members(slot, of: object) ?? object.loadedMembers(slot)
         guard let context = object.context else { return references.count }
         return references.count { context.registered($0, near: object)?.isDeleted != true }
     }
@@ -109,8 +127,19 @@ final class ObjectReader: PredicateReader {
     // MARK: - Objects that have gone
 
     /// Whether the destination of a relationship is, and after the next save will be, in its store.
-    private func isThere(_ target: NSManagedObject, _ relationship: NSRelationshipDescription?) -> Bool {
-        if target.flags.contains(.fault), relationship?.mayDangle ?? true { target.prepareToRead() }
+    private func isThere(_ target: NSManagedObject, _ relationship: NSRelationshipDescription?) throws -> Bool {
+        if target.flags.contains(.fault), relationship?.mayDangle ?? true {
+            if let quiet {
+                guard try quiet.row(of: target) != nil else { return false }
+            } else {
+                target.prepareToRead()
+            }
+        }
         return target.flags.isDisjoint(with: [.deleted, .gone, .inaccessible])
     }
+}
+
+extension NSManagedObject {
+    /// What is read of an object whose row has gone.
+    fileprivate final var blankRow: Row { Row(layout: layout, key: key) }
 }

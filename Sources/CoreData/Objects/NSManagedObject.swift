@@ -28,7 +28,12 @@ open class NSManagedObject: NSObject {
     /// The context clears this before it goes away.
     final var context: NSManagedObjectContext? {
         @inline(__always) get { unmanagedContext?.takeUnretainedValue() }
-        @inline(__always) set { unmanagedContext = newValue.map { Unmanaged.passUnretained($0) } }
+        set {
+            let reference = newValue.map { Unmanaged.passUnretained($0) }
+            // Nobody else has an object that was in no context yet.
+            guard unmanagedContext != nil else { return unmanagedContext = reference }
+            SharedIdentity.withLock(of: self) { unmanagedContext = reference }
+        }
     }
     /// As `context`, for code that shall not count it: whoever reads an object is in its context's scope, and holds it.
     private(set) final var unmanagedContext: Unmanaged<NSManagedObjectContext>?
@@ -130,37 +135,88 @@ open class NSManagedObject: NSObject {
     /// The context that the object is registered with; `nil` after a reset, or when the context is gone.
     ///
     /// May be read on any thread.
-    public final var managedObjectContext: NSManagedObjectContext? { context }
+    public final var managedObjectContext: NSManagedObjectContext? {
+        SharedIdentity.withLock(of: self) {
+            unmanagedContext.flatMap { LiveContexts.context(at: $0.toOpaque()) }
+        }
+    }
 
     /// The object's ID: temporary until the object is first saved.
     ///
     /// May be read on any thread that may hold the object.
     public final var objectID: NSManagedObjectID {
-        if let knownID { return knownID }
-        let id = makeID()
-        knownID = id
-        return id
+        if let id = idIfKnown { return id }
+        // Held until the lock is free again: its end, if this is the last reference, takes the lock itself.
+        let context = managedObjectContext
+        return withExtendedLifetime(context) { knowID(from: context) }
     }
 
-    private func makeID() -> NSManagedObjectID {
+    /// The object's ID, made if nobody has asked for it before.
+    ///
+    /// What is passed:
+    ///   - context: The object's context; `nil` if there is none, or if it goes away and has not come to this object yet.
+    @discardableResult
+    final func knowID(from context: NSManagedObjectContext?) -> NSManagedObjectID {
+        SharedIdentity.withLock(of: self) {
+            if let knownID { return knownID }
+            let id = makeID(context)
+            knownID = id
+            return id
+        }
+    }
+
+    private func makeID(_ context: NSManagedObjectContext?) -> NSManagedObjectID {
         if key < 0 { return TemporaryIDs.id(key: key, layout: layout) }
         if key == 0 {
             key = TemporaryIDs.nextKey()
             return TemporaryIDs.id(key: key, layout: layout)
         }
         // The store may have been removed while its objects were in use.
-        guard let store = context?.openStore(at: storeSlot) else { return NSManagedObjectID.leadingNowhere(layout) }
+        let slot = storeSlot
+        // A context that goes away waits for this object's lock.
+        let found =
+            context.map { $0.openStore(at: slot) }
+            ?? unmanagedContext?._withUnsafeGuaranteedRef { $0.openStore(at: slot) }
+        guard let store = found else { return NSManagedObjectID.leadingNowhere(layout) }
         return store.ids.id(key: key, layout: layout, store: store)
     }
 
     /// The ID, if somebody has asked for it.
-    final var idIfKnown: NSManagedObjectID? { knownID }
+    final var idIfKnown: NSManagedObjectID? { SharedIdentity.withLock(of: self) { knownID } }
 
-    /// Drops the ID, before the object is inserted anew.
-    final func forgetID() { knownID = nil }
+    /// Drops key and ID, before the object is inserted anew.
+    final func forgetID() {
+        SharedIdentity.withLock(of: self) {
+            key = 0
+            storeSlot = -1
+            knownID = nil
+        }
+    }
 
     /// Takes over an ID that the caller already holds.
-    final func adopt(_ id: NSManagedObjectID) { knownID = id }
+    final func adopt(_ id: NSManagedObjectID) {
+        SharedIdentity.withLock(of: self) { knownID = id }
+    }
+
+    /// Gives the object a temporary key, if it has no key.
+    final func takeKey() {
+        guard key == 0 else { return }
+        SharedIdentity.withLock(of: self) { if key == 0 { key = TemporaryIDs.nextKey() } }
+    }
+
+    /// Takes over the key under which the object's row was saved.
+    final func takeKey(_ key: Int64, storeSlot: Int32) {
+        SharedIdentity.withLock(of: self) {
+            let former = self.key
+            self.key = key
+            self.storeSlot = storeSlot
+            // Another thread may have asked for the ID since the save made those permanent that were known.
+            guard former < 0, knownID?.isTemporaryID == true, let store = context?.openStore(at: storeSlot),
+                let id = TemporaryIDs.take(former)
+            else { return }
+            knownID = store.ids.adopt(id, key: key, store: store)
+        }
+    }
 
     /// How relationships name the object.
     ///

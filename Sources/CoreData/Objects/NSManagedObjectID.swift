@@ -100,7 +100,11 @@ public final class NSManagedObjectID: NSObject, NSCopying, @unchecked Sendable {
     func becomePermanent(key: Int64, store: OpenStore) {
         filedKey.store(key, ordering: .releasing)
         place.withLock { $0 = Place(key: key, store: store) }
+        Self.promotions.add(1, ordering: .releasing)
     }
+
+    /// How many IDs have become permanent in this process, by which those who wait for one know when to look.
+    static let promotions = Atomic(0)
 
     /// Returns the ID itself, which never changes identity.
     public func copy(with zone: NSZone? = nil) -> Any { self }

@@ -66,7 +66,6 @@ extension NSManagedObject {
     final func beginBatchRow(storeSlot: Int32) {
         current = layout.defaults.copy()
         extras = nil
-        key = 0
         forgetID()
         self.storeSlot = storeSlot
         // As if inserted in this event, so that no write keeps the values before it.

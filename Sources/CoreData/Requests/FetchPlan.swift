@@ -27,6 +27,8 @@ struct FetchPlan {
     var control: FetchControl?
     /// The slots to read, for rows that shall not be whole; `nil` for all.
     var wantedSlots: SlotSet?
+    /// Whether what is computed of the rows, beside the predicate, can take very long.
+    var hasCostlyValues = false
     /// Rows that do not count; a store may leave them out, but need not.
     var skipped: SkippedRows?
 
@@ -67,10 +69,15 @@ extension FetchPlan {
             offset: offset,
             storeNumber: storeNumber,
             specification: specification,
+            control: control,
             wantedSlots: wantedSlots,
+            hasCostlyValues: hasCostlyValues,
             skipped: skipped
         )
     }
+
+    /// Whether limit or offset leave out some of what matches.
+    var isWindowed: Bool { limit > 0 || offset > 0 }
 
     /// Where the plan's window ends in the whole answer, if it has a limit.
     var end: Int {
@@ -86,7 +93,7 @@ extension FetchPlan {
 
     /// Applies offset and limit to a whole answer.
     func window<Element>(_ elements: [Element]) -> [Element] {
-        guard limit > 0 || offset > 0 else { return elements }
+        guard isWindowed else { return elements }
         let rest = elements.dropFirst(offset)
         return Array(limit > 0 ? rest.prefix(limit) : rest)
     }
@@ -96,19 +103,22 @@ extension FetchPlan {
     // MARK: - In memory
 
     /// The objects that match, with their unsaved changes.
-    func matching(_ objects: [NSManagedObject]) throws -> [NSManagedObject] {
+    func matching(_ objects: [NSManagedObject], _ reader: ObjectReader) throws -> [NSManagedObject] {
         guard let predicate else { return objects }
         if let filter = RowFilter(predicate, layout: layout) {
-            return objects.filter { filter.matches($0.readableRow().unsafe) }
+            return try objects.filter { object in
+                let row = try reader.row(of: object)
+                return withExtendedLifetime(row) { filter.matches(row.unsafe) }
+            }
         }
-        var evaluator = ResolvedEvaluator(predicate, reader: ObjectReader())
+        var evaluator = ResolvedEvaluator(predicate, reader: reader)
         return try evaluating { try objects.filter { try evaluator.evaluate($0) } }
     }
 
     /// The seconds of processor time that an evaluation may take; `nil` for any number.
     var timeLimit: TimeInterval? {
         if let limit = specification?.evaluationTimeLimit { return limit }
-        return predicate?.isCostly ?? false ? Self.defaultTimeLimit : nil
+        return hasCostlyValues || predicate?.isCostly ?? false ? Self.defaultTimeLimit : nil
     }
 
     private static let defaultTimeLimit: TimeInterval = 10
@@ -124,9 +134,9 @@ extension FetchPlan {
     }
 
     /// The objects in the plan's order.
-    func sorted(_ objects: [NSManagedObject]) throws -> [NSManagedObject] {
+    func sorted(_ objects: [NSManagedObject], _ reader: ObjectReader) throws -> [NSManagedObject] {
         guard let sort else { return objects }
-        return try sort.sorted(objects, reader: ObjectReader())
+        return try sort.sorted(objects, reader: reader)
     }
 
     /// Two sorted lists as one; of equal objects those of the first come first.
@@ -136,11 +146,13 @@ extension FetchPlan {
     /// What is passed:
     ///   - first: The long list, of what stands for objects.
     ///   - second: Objects in order.
+    ///   - reader: Reads the objects.
     ///   - element: What stands for an object of the second list.
     ///   - object: The object at a position of the first list.
     func merged<Element>(
         _ first: [Element],
         _ second: [NSManagedObject],
+        _ reader: ObjectReader,
         as element: (NSManagedObject) -> Element,
         object: (Int) -> NSManagedObject
     ) throws -> [Element] {
@@ -148,7 +160,6 @@ extension FetchPlan {
         var result: [Element] = []
         result.reserveCapacity(first.count + second.count)
         var position = 0
-        let reader = ObjectReader()
         for added in second {
             let keys = try sort.keys(of: added, reader: reader)
             var (low, high) = (position, first.count)

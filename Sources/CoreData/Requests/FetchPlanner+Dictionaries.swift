@@ -54,13 +54,17 @@ private struct DictionaryPlanBuilder {
         let order = try order()
         let grouping = try grouping(columns.map(\.expression), groups, having, order)
         let isPlain = grouping == nil
+        var rows = rows.with(
+            predicate: rows.predicate,
+            sort: isPlain && !order.isEmpty ? ResolvedSort(terms: order, variableCount: variableCount) : nil,
+            limit: isPlain ? rows.limit : 0,
+            offset: isPlain ? rows.offset : 0
+        )
+        rows.hasCostlyValues =
+            columns.contains { $0.expression.isCostly } || groups.contains(where: \.isCostly)
+            || having?.isCostly ?? false
         return DictionaryPlan(
-            rows: rows.with(
-                predicate: rows.predicate,
-                sort: isPlain && !order.isEmpty ? ResolvedSort(terms: order, variableCount: variableCount) : nil,
-                limit: isPlain ? rows.limit : 0,
-                offset: isPlain ? rows.offset : 0
-            ),
+            rows: rows,
             columns: columns,
             grouping: grouping,
             variableCount: max(variableCount, rows.predicate?.variableCount ?? 1)

@@ -5,6 +5,8 @@ import StrataPredicates
 /// refused before anything runs.
 struct FetchPlanner {
     let model: FrozenModel
+    /// Stops and follows what the plans read; `nil` for a fetch that its caller waits for.
+    var control: FetchControl?
 
     /// What a store has to answer.
     ///
@@ -32,7 +34,8 @@ struct FetchPlanner {
             sort: try resolvedSort(specification.sortDescriptors ?? [], entity),
             limit: specification.fetchLimit,
             offset: specification.fetchOffset,
-            specification: specification
+            specification: specification,
+            control: control
         )
     }
 

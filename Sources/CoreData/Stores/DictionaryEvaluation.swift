@@ -68,6 +68,10 @@ struct DictionaryEvaluation {
 
 extension RowStore {
     func values(for plan: DictionaryPlan) throws -> FetchedValues {
+        try plan.rows.evaluating { try computedValues(for: plan) }
+    }
+
+    private func computedValues(for plan: DictionaryPlan) throws -> FetchedValues {
         guard let sort = plan.rows.sort else {
             let rows = try rows(for: plan.rows)
             let reader = StoreRowReader(self, rows, storeNumber: plan.rows.storeNumber)

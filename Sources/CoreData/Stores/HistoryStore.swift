@@ -13,10 +13,13 @@ protocol HistoryStore: RowStore {
     /// The number of the last transaction, purged ones included; 0 before the first.
     func lastHistoryNumber() throws -> Int64
 
-    /// Whether this store object has saved the transaction of that number itself.
+    /// Whether this store object has written the transaction of that number itself.
     ///
-    /// May be false for one that it has, if it was long ago or was no save.
+    /// May be false for one that it has, if it was long ago.
     func hasWritten(_ number: Int64) -> Bool
+
+    /// Forgets which transactions this store object has written, as their numbers may be given again.
+    func forgetOwnTransactions()
 
     /// Reads transactions in their order, with their changes if asked for: all of one moment.
     ///
@@ -63,6 +66,8 @@ struct HistoryQuery: Sendable {
     ///
     /// They must all be there still.
     var after: Int64?
+    /// Only transactions up to this number.
+    var until: Int64?
     /// Only later transactions, in seconds since the reference date.
     var since: Double?
     var wantsChanges = true

@@ -60,6 +60,8 @@ struct Options: Equatable {
             case "--limit": options.limit = try number(in: 1...1000)
             case "--search": options.search = try value()
             case "--help", "-h": options.showsHelp = true
+            // Meant for the framework, which looks at the arguments itself, as at -com.apple.CoreData.SQLDebug 1.
+            case _ where name.hasPrefix("-com.apple.CoreData."): _ = try value()
             default: throw UsageError("“\(argument)” is not an option")
             }
         }

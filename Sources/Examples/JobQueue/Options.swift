@@ -77,6 +77,8 @@ struct Options: Equatable {
             case "--lease": options.lease = try number(in: 0.1...3600)
             case "--supervised": options.isSupervised = true
             case "--help", "-h": options.showsHelp = true
+            // Meant for the framework, which looks at the arguments itself, as at -com.apple.CoreData.SQLDebug 1.
+            case _ where name.hasPrefix("-com.apple.CoreData."): _ = try value()
             default: throw UsageError("“\(argument)” is not an option")
             }
         }

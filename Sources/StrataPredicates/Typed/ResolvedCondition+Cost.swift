@@ -6,7 +6,15 @@ extension ResolvedPredicate {
     package var isCostly: Bool { condition.isCostly(inCollection: false) }
 }
 
+extension ResolvedExpression {
+    /// The same for a value that is computed of each row.
+    package var isCostly: Bool { isCostly(inCollection: false) }
+}
+
 extension ResolvedCondition {
+    /// The same for a condition of its own.
+    package var isCostly: Bool { isCostly(inCollection: false) }
+
     fileprivate func isCostly(inCollection isInside: Bool) -> Bool {
         switch self {
         case .constant: false

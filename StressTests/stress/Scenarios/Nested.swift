@@ -8,7 +8,8 @@ enum Nested: Scenario {
     static let work = (figure: "child-saves", floor: 100)
     static let width = Knob("width", 3, "contexts below the root")
     static let counters = Knob("counters", 4, "objects that the children of one context all change")
-    static let knobs = [width, counters]
+    static let strangers = Knob("strangers", 2, "trees of their own that change the same objects, without any policy")
+    static let knobs = [width, counters, strangers]
     static let sabotages = [Sabotage("last-wins", "counter"), Sabotage("unsaved", "is missing")]
 
     /// What the children have got acknowledged.
@@ -25,16 +26,18 @@ enum Nested: Scenario {
         let stack = try run.open()
         let middleCount = max(run.knob(width), 1)
         let each = max(run.knob(counters), 1)
-        let shared = try forge(stack, middleCount * each)
+        // The last ones are those that everybody outside of the tree changes.
+        let shared = try forge(stack, middleCount * each + each)
         let root = stack.context()
         let middles = (0..<middleCount).map { _ in child(of: root) }
         let ledger = Mutex(Ledger())
         let children = run.options.contexts
         // Besides the children: who saves the levels above, and who looks at the store meanwhile.
-        run.race(children + 2) { worker in
+        run.race(children + 2 + max(run.knob(strangers), 0)) { worker in
             switch worker.number {
             case 0..<children: try churn(worker, middles, shared, each, ledger)
             case children: try saveUp(worker, middles, root)
+            case (children + 2)...: try compete(worker, stack, shared, each, ledger)
             default: try look(worker, stack, ledger)
             }
         }
@@ -119,6 +122,39 @@ enum Nested: Scenario {
                 let dropped = serial
                 ledger.withLock { _ = $0.discarded.insert(dropped) }
                 worker.tally.count("conflicts")
+            }
+        }
+    }
+
+    /// Counts through a child without a policy, under a root of its own, upon what the child has read some time ago.
+    private static func compete(
+        _ worker: Worker,
+        _ stack: NSPersistentStoreCoordinator,
+        _ shared: [NSManagedObjectID],
+        _ each: Int,
+        _ ledger: borrowing Mutex<Ledger>
+    ) throws {
+        while !worker.isOver {
+            let root = stack.context()
+            let child = NSManagedObjectContext(.privateQueue)
+            child.parent = root
+            child.performAndWait { child.retainsRegisteredObjects = true }
+            do {
+                while !worker.isOver {
+                    worker.beat("counting in a tree of its own")
+                    let counter = shared.count - 1 - worker.stream.below(each)
+                    try child.performAndWait {
+                        (try child.existingObject(with: shared[counter]) as? Node)?.first += 1
+                        try child.save()
+                    }
+                    try root.performAndWait { try root.save() }
+                    ledger.withLock { $0.counted[Int64(counter), default: 0] += 1 }
+                    worker.tally.count("strangers-saves")
+                    // What the root keeps, and what it has to find again.
+                    if worker.stream.chance(0.3) { root.performAndWait { root.reset() } }
+                }
+            } catch let error as CocoaError where error.code == .managedObjectMerge {
+                worker.tally.count("strangers-conflicts")
             }
         }
     }

@@ -210,6 +210,29 @@ struct BackgroundReadingTests {
     }
 
     @Test(arguments: StoreKind.allCases)
+    func `rows that are read again, since others have deleted one, are counted once`(_ kind: StoreKind) async throws {
+        let stack = try Stack(kind)
+        let id = try stack.storeCity("Porto")
+        try stack.storeCities(["Faro", "Lagos"])
+        let context = stack.context()
+        let gate = Gate()
+        let last = Shared<FetchProgress?>(nil)
+        let found = Task {
+            try await context.fetch(citiesByName()) { progress in
+                last.update { $0 = progress }
+                if progress.expectedRows != nil { gate.stopOnce() }
+            } _: { cities in
+                cities.count
+            }
+        }
+        await gate.arrival()
+        try stack.delete(id)
+        gate.open()
+        #expect(try await found.value == 2)
+        #expect(last.current?.completedRows == 2 && last.current?.expectedRows == 2)
+    }
+
+    @Test(arguments: StoreKind.allCases)
     func `a fetch ends though the context saves all the time`(_ kind: StoreKind) async throws {
         let stack = try Stack(kind)
         try stack.storeCities(["Porto"])

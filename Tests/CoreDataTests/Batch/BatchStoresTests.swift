@@ -167,6 +167,32 @@ struct BatchStoresTests {
             #expect(server.asked.withLock { $0 }.allSatisfy { $0 == "NSBatchUpdateRequest" })
         }
     }
+
+    @Test
+    func `of a window over several incremental stores, each is handed what is its own, and who has nothing no request`()
+        throws
+    {
+        #expect(BatchServerStore.isRegistered)
+        let coordinator = NSPersistentStoreCoordinator(managedObjectModel: GuideModel.make())
+        let servers = try (0..<2).map { _ in
+            let url = URL(fileURLWithPath: "/batch/\(UUID().uuidString)")
+            let store = try coordinator.addPersistentStore(type: BatchServerStore.storeType, at: url)
+            return try #require(store as? BatchServerStore)
+        }
+        for server in servers { server.answer.withLock { $0 = .ids } }
+        let context = NSManagedObjectContext(.privateQueue)
+        context.persistentStoreCoordinator = coordinator
+        try context.performAndWait {
+            let fetch = NSFetchRequest<City>(entityName: "City")
+            fetch.fetchLimit = 1
+            let request = NSBatchDeleteRequest(fetchRequest: fetch)
+            request.resultType = .resultTypeObjectIDs
+            let ids = (try context.execute(request) as? NSBatchDeleteResult)?.result as? [NSManagedObjectID]
+            #expect(ids?.map(\.persistentStore) == [servers[0]])
+            let asked = servers.map { server in server.asked.withLock { $0.map { String($0.prefix { $0 != "<" }) } } }
+            #expect(asked == [["NSFetchRequest", "NSBatchDeleteRequest"], ["NSFetchRequest"]])
+        }
+    }
 }
 
 private struct ServerFailure: Error {}

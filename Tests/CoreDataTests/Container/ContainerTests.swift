@@ -54,6 +54,30 @@ struct ContainerTests {
         #expect(seen == ["Lund"])
     }
 
+    @Test(arguments: [NSInMemoryStoreType, NSSQLiteStoreType])
+    func `several stores in memory are all loaded, once`(type: String) throws {
+        let model = GuideModel.make()
+        let names = model.entitiesByName
+        model.setEntities([try #require(names["City"]), try #require(names["Venue"])], forConfigurationName: "Places")
+        model.setEntities([try #require(names["User"])], forConfigurationName: "People")
+        let container = NSPersistentContainer(name: "Guide", managedObjectModel: model)
+        container.persistentStoreDescriptions = ["Places", "People"].map { configuration in
+            let description = NSPersistentStoreDescription(url: URL(fileURLWithPath: "/dev/null"))
+            description.type = type
+            description.configuration = configuration
+            return description
+        }
+        var loaded: [String?] = []
+        container.loadPersistentStores { description, error in
+            #expect(error == nil)
+            loaded.append(description.configuration)
+        }
+        #expect(loaded == ["Places", "People"])
+        #expect(container.persistentStoreCoordinator.persistentStores.map(\.configurationName) == ["Places", "People"])
+        container.loadPersistentStores { description, _ in loaded.append(description.configuration) }
+        #expect(loaded.count == 2)
+    }
+
     @Test(arguments: StoreKind.allCases)
     func `stores are loaded in the background where the description says so`(kind: StoreKind) async throws {
         let scratch = try ScratchFolder()

@@ -186,6 +186,28 @@ struct NotificationTests {
         }
     }
 
+    @Test(arguments: StoreKind.allCases)
+    func `what a did-change handler changes at the end of a block is told, and delete rules are applied`(
+        _ kind: StoreKind
+    ) async throws {
+        let stack = try Stack(kind)
+        let id = try stack.store(Venue.self) { venue, context in venue.photos = [Photo(context: context)] }
+        let context = stack.context()
+        let log = NotificationLog([.NSManagedObjectContextObjectsDidChange], of: context)
+        // Set and read inside the one block, and after it.
+        nonisolated(unsafe) var token: Observation?
+        try await context.perform {
+            let venue = try context.get(id, Venue.self)
+            token = whenPosted(.NSManagedObjectContextObjectsDidChange, by: context) {
+                if !venue.isDeleted { context.delete(venue) }
+            }
+            City(context: context).name = "Porto"
+        }
+        token?.remove()
+        #expect(log.entries.map { $0.objects(NSInsertedObjectsKey).count } == [1, 0])
+        #expect(log.entries.map { $0.objects(NSDeletedObjectsKey).count } == [0, 2])
+    }
+
     @Test(arguments: StoreKind.allCases, [true, false])
     func `CS-92 delete rules wait for the end of the event, or for the save, on every store`(
         _ kind: StoreKind,

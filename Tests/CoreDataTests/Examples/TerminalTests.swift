@@ -117,6 +117,7 @@ struct ImporterOptionsTests {
 
     @Test func `a value may start with dashes and hold equal signs`() throws {
         #expect(try Options.parse(["--search=a=b"]).search == "a=b")
+        #expect(try Options.parse(["-com.apple.CoreData.SQLDebug", "1", "--search", "x"]).search == "x")
         #expect(try Options.parse(["--search", "--x"]).search == "--x")
     }
 

@@ -135,7 +135,7 @@ struct HistoryFetchTests {
     }
 
     @Test
-    func `CS-205 numbers of purged transactions and changes are never used again`() throws {
+    func `CS-205 numbers of purged transactions and changes are not used again by who opens the store next`() throws {
         let stack = try Stack.recording()
         for _ in 0..<3 { try stack.saveCity() }
         _ = try stack.coordinator.result(.deleteHistory(before: Date.distantFuture))

@@ -97,6 +97,23 @@ struct UnreadableStoreTests {
         }
     }
 
+    @Test func `objects of which nobody knows what has changed become faults if they cannot be read`() throws {
+        let ids = try ["plain", "edited"].map { try stack.storeCity($0, population: 1) }
+        let context = stack.context()
+        let entry = try #require(stack.coordinator.openStores.first)
+        try context.performAndWait { () throws in
+            let cities = try ids.map { try context.get($0, City.self) }
+            for city in cities { _ = city.name }
+            cities[1].population = 5
+            for id in ids { try stack.change(id, City.self) { city, _ in city.name += "!" } }
+            try broken.withoutTable(/ZCITY/) { context.mergeUnknownChanges(of: entry) }
+            #expect(!broken.reported().isEmpty)
+            #expect(cities[0].isFault && cities[0].name == "plain!")
+            #expect(cities[1].name == "edited" && cities[1].population == 5)
+            #expect(try context.versionConflictsOfSave().map(\.sourceObject) == [cities[1]])
+        }
+    }
+
     @Test func `a deletion that a child cannot look up takes no object away`() throws {
         let (keptID, goneID) = (try stack.storeCity("kept"), try stack.storeCity("gone"))
         let (_, child) = stack.pair()

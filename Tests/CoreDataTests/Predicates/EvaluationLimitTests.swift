@@ -87,6 +87,80 @@ struct EvaluationLimitTests {
     }
 
     @Test(arguments: StoreKind.allCases)
+    func `values that are computed of rows, and of groups, are given up at the limit`(_ kind: StoreKind) throws {
+        let context = try context(kind)
+        context.performAndWait {
+            let computed = NSExpressionDescription()
+            computed.name = "computed"
+            computed.resultType = .integer64
+            let inner = NSExpression(format: subqueries(5).replacingOccurrences(of: " > 0", with: ""))
+            computed.expression = inner
+            let request = NSFetchRequest<NSDictionary>(entityName: "Person")
+            request.resultType = .dictionaryResultType
+            request.evaluationTimeLimit = 0.2
+            request.propertiesToFetch = [computed]
+            isGivenUp { _ = try context.fetch(request) }
+            // The order is by it as well.
+            request.sortDescriptors = [NSSortDescriptor(key: "computed", ascending: true)]
+            isGivenUp { _ = try context.fetch(request) }
+            let groups = NSFetchRequest<NSDictionary>(entityName: "Person")
+            groups.resultType = .dictionaryResultType
+            groups.evaluationTimeLimit = 0.2
+            groups.propertiesToFetch = ["small"]
+            groups.propertiesToGroupBy = ["small"]
+            groups.havingPredicate = NSPredicate(
+                format: #"small MATCHES "1" OR "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaa" MATCHES "(a+)+b""#
+            )
+            #expect(throws: CocoaError.self) { try context.fetch(groups) }
+        }
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `a value that cannot be computed of a row is the same error on every store`(_ kind: StoreKind) throws {
+        let context = try context(kind, friends: 1)
+        try context.performAndWait {
+            let person = try #require(try context.fetch(NSFetchRequest<NSManagedObject>(entityName: "Person")).first)
+            person.setValue(String(repeating: "a", count: 60), forKey: "name")
+            try context.save()
+            let computed = NSExpressionDescription()
+            computed.name = "computed"
+            computed.resultType = .integer64
+            computed.expression = NSExpression(format: #"TERNARY(name MATCHES "(a+)+b", 1, 2)"#)
+            let request = NSFetchRequest<NSDictionary>(entityName: "Person")
+            request.resultType = .dictionaryResultType
+            request.propertiesToFetch = [computed]
+            let error = #expect(throws: CocoaError.self) { try context.fetch(request) }
+            #expect(error?.code == .persistentStoreOperation)
+            #expect(error?.localizedDescription.contains("the regular expression takes too long") == true)
+        }
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `batches are given up at the limit, and change nothing`(_ kind: StoreKind) throws {
+        let context = try context(kind)
+        try context.performAndWait {
+            let rows = NSFetchRequest<NSFetchRequestResult>(entityName: "Person")
+            rows.predicate = NSPredicate(format: subqueries(5))
+            rows.evaluationTimeLimit = 0.2
+            isGivenUp { _ = try context.execute(NSBatchDeleteRequest(fetchRequest: rows)) }
+
+            let person = try #require(try context.fetch(NSFetchRequest<NSManagedObject>(entityName: "Person")).first)
+            person.setValue(String(repeating: "a", count: 60), forKey: "name")
+            try context.save()
+            let update = NSBatchUpdateRequest(entityName: "Person")
+            update.predicate = NSPredicate(format: #"name MATCHES "(a+)+b" OR small >= 0"#)
+            update.propertiesToUpdate = ["small": -5]
+            let error = #expect(throws: CocoaError.self) { try context.execute(update) }
+            #expect(error?.code == .persistentStoreOperation)
+            #expect(error?.localizedDescription.contains("the regular expression takes too long") == true)
+            let changed = NSFetchRequest<NSManagedObject>(entityName: "Person")
+            changed.predicate = NSPredicate(format: "small == -5")
+            #expect(try context.count(for: changed) == 0)
+            #expect(try context.count(for: NSFetchRequest<NSManagedObject>(entityName: "Person")) == 100)
+        }
+    }
+
+    @Test(arguments: StoreKind.allCases)
     func `a sequence of rows is given up at the limit`(_ kind: StoreKind) async throws {
         let context = try context(kind)
         let request = try request(subqueries(5))

@@ -7,45 +7,10 @@ import Testing
 
 @Suite("Following what other processes write")
 struct FollowerTests {
-    static var options: [AnyHashable: Any] {
-        [NSPersistentHistoryTrackingKey: true, NSPersistentStoreRemoteChangeNotificationPostOptionKey: true]
-    }
-
-    /// A stack that keeps a history, with a city that is registered in a context with a long memory.
-    private func stackWithCity() throws -> (stack: Stack, context: NSManagedObjectContext) {
-        let stack = try Stack(.sqlite, model: GuideModel.make(), options: Self.options)
-        let context = stack.context("reader")
-        try context.performAndWait {
-            context.retainsRegisteredObjects = true
-            context.stalenessInterval = -1
-            context.makeCity("Bonn", population: 1)
-            try context.save()
-        }
-        return (stack, context)
-    }
-
-    /// A context on another coordinator of the same file, as another process has it.
-    private func elsewhere(_ stack: Stack) throws -> NSManagedObjectContext {
-        let other = NSPersistentStoreCoordinator(managedObjectModel: GuideModel.make())
-        try other.addPersistentStore(type: .sqlite, at: stack.storeURL, options: Self.options)
-        let context = NSManagedObjectContext(.privateQueue)
-        context.persistentStoreCoordinator = other
-        return context
-    }
-
-    private func setPopulation(_ population: Int64, _ context: NSManagedObjectContext) throws {
-        try context.performAndWait {
-            let city = try context.city()
-            context.refresh(city, mergeChanges: false)
-            city.population = population
-            try context.save()
-        }
-    }
-
     @Test func `a realised object shows what another process has saved, by itself`() async throws {
         let folder = try SharedFolder()
         let store = folder.store
-        let context = try store.context("reader", options: Self.options)
+        let context = try store.context("reader", options: Stack.following)
         let coordinator = try #require(context.persistentStoreCoordinator)
         try await context.perform {
             context.retainsRegisteredObjects = true
@@ -62,7 +27,7 @@ struct FollowerTests {
         defer { NotificationCenter.default.removeObserver(token) }
 
         await #expect(processExitsWith: .success) { [store = store as SharedStore] in
-            let context = try store.context(options: FollowerTests.options)
+            let context = try store.context(options: Stack.following)
             try await context.perform {
                 try context.city().population = 5
                 try context.save()
@@ -80,11 +45,11 @@ struct FollowerTests {
     @Test func `after catching up contexts show what was committed before, whatever their staleness interval`()
         async throws
     {
-        let (stack, context) = try stackWithCity()
-        let other = try elsewhere(stack)
+        let (stack, context) = try Stack.followedWithCity()
+        let other = try stack.elsewhere()
         let follower = try stack.coordinator.followRemoteChanges(into: [context])
         for population in 2...20 as ClosedRange<Int64> {
-            try setPopulation(population, other)
+            try other.setPopulation(population)
             try await follower.catchUp()
             let seen = try await context.perform { try context.city().population }
             #expect(seen == population)
@@ -93,12 +58,12 @@ struct FollowerTests {
     }
 
     @Test func `unsaved changes stay on top, and the save that follows does not conflict`() async throws {
-        let (stack, context) = try stackWithCity()
-        let other = try elsewhere(stack)
+        let (stack, context) = try Stack.followedWithCity()
+        let other = try stack.elsewhere()
         let follower = try stack.coordinator.followRemoteChanges(into: [context])
         try await context.perform { try context.city().name = "Bonn am Rhein" }
 
-        try setPopulation(7, other)
+        try other.setPopulation(7)
         try await follower.catchUp()
 
         try await context.perform {
@@ -109,8 +74,8 @@ struct FollowerTests {
     }
 
     @Test func `insertions and deletions of others reach live results and registered objects`() async throws {
-        let (stack, context) = try stackWithCity()
-        let other = try elsewhere(stack)
+        let (stack, context) = try Stack.followedWithCity()
+        let other = try stack.elsewhere()
         let follower = try stack.coordinator.followRemoteChanges(into: [context])
         let controller = try await context.perform {
             let request = NSFetchRequest<City>(entityName: "City")
@@ -144,7 +109,7 @@ struct FollowerTests {
     }
 
     @Test func `contexts that follow saves are followed without being named, others are not`() async throws {
-        let (stack, silent) = try stackWithCity()
+        let (stack, silent) = try Stack.followedWithCity()
         let following = stack.context("following")
         try await following.perform {
             following.automaticallyMergesChangesFromParent = true
@@ -152,10 +117,10 @@ struct FollowerTests {
             let population = try following.city().population
             #expect(population == 1)
         }
-        let other = try elsewhere(stack)
+        let other = try stack.elsewhere()
         let follower = try stack.coordinator.followRemoteChanges()
 
-        try setPopulation(9, other)
+        try other.setPopulation(9)
         try await follower.catchUp()
 
         let seen = try await following.perform { try following.city().population }
@@ -164,11 +129,11 @@ struct FollowerTests {
     }
 
     @Test func `a chosen context also shows what other contexts of its own coordinator save`() async throws {
-        let (stack, context) = try stackWithCity()
+        let (stack, context) = try Stack.followedWithCity()
         let sibling = stack.context("sibling")
         let follower = try stack.coordinator.followRemoteChanges(into: [context])
 
-        try setPopulation(4, sibling)
+        try sibling.setPopulation(4)
         try await follower.catchUp()
 
         let seen = try await context.perform { try context.city().population }
@@ -176,29 +141,29 @@ struct FollowerTests {
     }
 
     @Test func `what the own coordinator has saved stays in the row cache`() async throws {
-        let (stack, context) = try stackWithCity()
+        let (stack, context) = try Stack.followedWithCity()
         let follower = try stack.coordinator.followRemoteChanges(into: [context])
         let entry = try #require(stack.coordinator.openStores.first)
-        try setPopulation(4, context)
+        try context.setPopulation(4)
         let commits = entry.cache.commits
         try await follower.catchUp()
         // An invalidation counts like a commit.
         #expect(entry.cache.commits == commits)
 
-        try setPopulation(5, elsewhere(stack))
+        try stack.elsewhere().setPopulation(5)
         try await follower.catchUp()
         #expect(entry.cache.commits > commits)
     }
 
     @Test func `a follower whose place was purged brings everything up to date, deletions included`() async throws {
-        let (stack, context) = try stackWithCity()
+        let (stack, context) = try Stack.followedWithCity()
         try await context.perform {
             context.makeCity("Ulm", population: 3)
             try context.save()
         }
         let start = try #require(stack.coordinator.currentPersistentHistoryToken(fromStores: nil))
-        let other = try elsewhere(stack)
-        try setPopulation(8, other)
+        let other = try stack.elsewhere()
+        try other.setPopulation(8)
         try other.performAndWait {
             other.delete(try other.fetch(NSFetchRequest<City>(entityName: "City")).filter { $0.name == "Ulm" }[0])
             other.makeCity("Trier")
@@ -222,11 +187,11 @@ struct FollowerTests {
     }
 
     @Test func `a stopped follower merges nothing`() async throws {
-        let (stack, context) = try stackWithCity()
-        let other = try elsewhere(stack)
+        let (stack, context) = try Stack.followedWithCity()
+        let other = try stack.elsewhere()
         let follower = try stack.coordinator.followRemoteChanges(into: [context])
         follower.stop()
-        try setPopulation(9, other)
+        try other.setPopulation(9)
         try await follower.catchUp()
         let seen = try await context.perform { try context.city().population }
         #expect(seen == 1)
@@ -256,15 +221,15 @@ struct FollowerTests {
             context.makeCity("Bonn", population: 1)
             try context.save()
         }
-        let other = try folder.store.context(options: Self.options)
-        try setPopulation(2, other)
+        let other = try folder.store.context(options: Stack.following)
+        try other.setPopulation(2)
         try await follower.catchUp()
         let seen = try await context.perform { try context.city().population }
         #expect(seen == 2)
     }
 
     @Test func `CS-196: remote changes carry the token of the newest transaction`() async throws {
-        let (stack, context) = try stackWithCity()
+        let (stack, context) = try Stack.followedWithCity()
         let tokens = Mutex<NSPersistentHistoryToken?>(nil)
         let arrival = DispatchSemaphore(value: 0)
         let observer = NotificationCenter.default.addObserver(
@@ -277,7 +242,7 @@ struct FollowerTests {
             arrival.signal()
         }
         defer { NotificationCenter.default.removeObserver(observer) }
-        try setPopulation(3, context)
+        try context.setPopulation(3)
         let last = stack.coordinator.currentPersistentHistoryToken(fromStores: nil)
         while tokens.withLock({ $0 }) != last {
             try #require(arrival.wait(timeout: .now() + 30) == .success)

@@ -91,6 +91,7 @@ struct StoreVerifierTests {
         ("UPDATE Z_METADATA SET Z_UUID = 'none'", "metadata: none is no UUID"),
         ("UPDATE Z_METADATA SET Z_PLIST = x'00'", "metadata: The store"),
         ("DELETE FROM Z_METADATA", "metadata: The store"),
+        ("DROP TABLE Z_PRIMARYKEY", "schema: Z_PRIMARYKEY is missing"),
     ])
     func `in its tables`(damage: String, problem: String) throws {
         let harness = try Self.store()

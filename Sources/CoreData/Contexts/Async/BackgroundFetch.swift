@@ -32,6 +32,8 @@ final class BackgroundFetch<Element>: @unchecked Sendable {
     private let specification: FetchSpecification
     private let stores: [NSPersistentStore]?
     private let control: FetchControl
+    /// Stops what is read on the context's queue in the end; nobody follows that, as it would be in the midst of a fetch.
+    private let lastControl = FetchControl()
     private let completion: Mutex<(@Sendable (Outcome) -> Void)?>
 
     private let reads = PreparedReads()
@@ -87,6 +89,7 @@ final class BackgroundFetch<Element>: @unchecked Sendable {
     /// Any thread.
     func cancel() {
         control.cancel()
+        lastControl.cancel()
         finish(.cancelled)
     }
 
@@ -111,7 +114,8 @@ final class BackgroundFetch<Element>: @unchecked Sendable {
         }
         let isLast = overtakenReads >= Self.overtakenReadLimit
         do {
-            return .ends(.found(try context.fetch(specification, stores, isLast ? nil : reads)))
+            guard isLast else { return .ends(.found(try context.fetch(specification, stores, reads))) }
+            return .ends(.found(try context.fetch(specification, stores, stoppedBy: lastControl)))
         } catch let read as PreparedReads.Unanswered {
             return .needs(read)
         } catch {
@@ -122,10 +126,11 @@ final class BackgroundFetch<Element>: @unchecked Sendable {
     private func submit(_ read: PreparedReads.Unanswered) {
         // A request that can be planned has a coordinator.
         guard let queue = context.coordinator?.asynchronousReads else { return }
-        let isFirst = reads.isEmpty
+        // Rows that are read again are counted again.
+        let begins = reads.isEmpty || reads.answersPart(of: read.question)
         queue.submit {
             guard !self.control.isCancelled else { return }
-            if isFirst { self.control.begin() }
+            if begins { self.control.begin() }
             let answer = Result { try read.ask(self.control) }
             self.context.perform { self.proceed(answer, to: read.question) }
         }
@@ -143,6 +148,27 @@ final class BackgroundFetch<Element>: @unchecked Sendable {
 }
 
 extension NSManagedObjectContext {
+    /// Fetches by asking the stores now, in a way that can be stopped; inside the scopes of this context and those above it.
+    fileprivate final func fetch<Element>(
+        _ specification: FetchSpecification,
+        _ stores: [NSPersistentStore]?,
+        stoppedBy control: FetchControl
+    ) throws -> [Element] {
+        var asked: NSManagedObjectContext? = self
+        while let context = asked {
+            context.fetchControl = control
+            asked = context.upward?.parent
+        }
+        defer {
+            asked = self
+            while let context = asked {
+                context.fetchControl = nil
+                asked = context.upward?.parent
+            }
+        }
+        return try fetch(specification, stores, nil)
+    }
+
     /// How many saves were tried by this context and those above it, whose scopes the caller is in.
     fileprivate final var saveCountOfChain: Int { saveCount + (upward?.parent.saveCountOfChain ?? 0) }
 }

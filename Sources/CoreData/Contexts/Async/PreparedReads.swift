@@ -103,6 +103,14 @@ final class PreparedReads {
 
     var isEmpty: Bool { answers.isEmpty }
 
+    /// Whether a question about the results themselves, not about what is prefetched with them, was answered before.
+    func answersPart(of question: Question) -> Bool {
+        switch question.kind {
+        case .rows, .references, .values: answers[question] != nil
+        case .count, .valueCount, .keyedRows, .memberships: false
+        }
+    }
+
     /// Forgets what the stores have said.
     func removeAll() { answers = [:] }
 

@@ -32,14 +32,27 @@ extension NSBatchDeleteRequest: ExecutableRequest {
         let planner = BatchPlanner(planner: FetchPlanner(model: coordinator.frozenModel))
         guard let deletion = try planner.plan(self) else { return NSBatchDeleteResult(resultType, []) }
         let stores = try coordinator.openStores(for: deletion.rows, affectedStores ?? fetchStores)
-        let batch = Batch(
+        guard deletion.rows.isWindowed, stores.count > 1 else {
+            return NSBatchDeleteResult(resultType, try context.execute(batch(deletion, context), in: stores))
+        }
+        // The window is one over all stores.
+        try context.requireWritable(stores, self)
+        let ids = try ConfinementScope.enter(context) { try deletion.rows.idsInWindow(over: stores) }
+        let parts = try zip(stores, ids).compactMap { store, ids in
+            let part = part(ids, of: store.store)
+            return try planner.plan(part).map { (store, part.batch($0, context)) }
+        }
+        return NSBatchDeleteResult(resultType, try context.execute(parts))
+    }
+
+    private func batch(_ deletion: BatchDeletion, _ context: NSManagedObjectContext) -> Batch {
+        Batch(
             request: self,
             work: .delete(deletion),
             listsRows: resultType == .resultTypeObjectIDs || context.batchesAreFollowed,
             author: context.transactionAuthor,
             contextName: context.name
         )
-        return NSBatchDeleteResult(resultType, try context.execute(batch, in: stores))
     }
 }
 

@@ -15,20 +15,16 @@ extension NSManagedObjectContext {
     ///
     /// What has succeeded stays so when a later store fails.
     final func execute(_ batch: Batch, in stores: [OpenStore]) throws -> [StoreBatch] {
-        guard let coordinator else { throw noCoordinator(batch.request) }
-        for store in stores where store.store.isReadOnly {
-            throw CocoaError(
-                .persistentStoreOperation,
-                userInfo: [
-                    NSLocalizedDescriptionKey:
-                        "\(type(of: batch.request)) is refused: the store \(store.store.url?.path ?? "") is read-only.",
-                    NSAffectedStoresErrorKey: [store.store],
-                ]
-            )
-        }
+        try requireWritable(stores, batch.request)
+        return try execute(stores.map { ($0, batch) })
+    }
+
+    /// Carries out a batch of its own in each of the stores, as ``execute(_:in:)`` does.
+    final func execute(_ parts: [(store: OpenStore, batch: Batch)]) throws -> [StoreBatch] {
+        guard let coordinator else { return [] }
         var done: [StoreBatch] = []
         defer { announce(done, coordinator) }
-        for store in stores {
+        for (store, batch) in parts {
             do {
                 done.append(try ConfinementScope.enter(self) { try coordinator.execute(batch, in: store) })
             } catch let clashes as BatchClashes {
@@ -36,6 +32,21 @@ extension NSManagedObjectContext {
             }
         }
         return done
+    }
+
+    /// Refuses a request that is to change a store which is read-only, before any store is changed.
+    final func requireWritable(_ stores: [OpenStore], _ request: NSPersistentStoreRequest) throws {
+        guard coordinator != nil else { throw noCoordinator(request) }
+        for store in stores where store.store.isReadOnly {
+            throw CocoaError(
+                .persistentStoreOperation,
+                userInfo: [
+                    NSLocalizedDescriptionKey:
+                        "\(type(of: request)) is refused: the store \(store.store.url?.path ?? "") is read-only.",
+                    NSAffectedStoresErrorKey: [store.store],
+                ]
+            )
+        }
     }
 
     final func noCoordinator(_ request: NSPersistentStoreRequest) -> CocoaError {
@@ -82,14 +93,21 @@ extension NSManagedObjectContext {
         }
         let first = failure.clashes.prefix(5).map { clash in
             let other = clash.stored.map { "the stored p\($0.key)" } ?? "another row of the batch"
-            return "row \(clash.position) (\(clash.constraint.joined(separator: ", "))) with \(other)"
+            let row = "row \(clash.position) (\(clash.constraint.joined(separator: ", "))) with \(other)"
+            guard let stored = clash.stored, !clash.misfits.isEmpty else { return row }
+            let entity = stored.layout.entity.name ?? ""
+            return "\(row), a \(entity), which has no \(clash.misfits.joined(separator: ", "))"
         }
         let rest = failure.clashes.count > 5 ? ", …" : ""
+        let advice =
+            policy.mergeType == .errorMergePolicyType
+            ? "Choose a merge policy, such as mergeByPropertyObjectTrump, to change the stored rows instead."
+            : "No stored row can take over all of their values. Change these rows, or choose mergeByPropertyStoreTrump to leave them out."
         return CocoaError(
             .managedObjectConstraintMerge,
             userInfo: [
                 NSLocalizedDescriptionKey:
-                    "Nothing was inserted: rows of \(failure.layout.entity.name ?? "") have unique values that others have: \(first.joined(separator: "; "))\(rest). Choose a merge policy, such as mergeByPropertyObjectTrump, to change the stored rows instead.",
+                    "Nothing was inserted: rows of \(failure.layout.entity.name ?? "") have unique values that others have: \(first.joined(separator: "; "))\(rest). \(advice)",
                 NSPersistentStoreSaveConflictsErrorKey: conflicts,
             ]
         )

@@ -1,7 +1,8 @@
 extension NSManagedObjectContext {
     /// Brings all objects of a store up to date, when nobody can tell what was changed in it.
     ///
-    /// On the context's queue. An error of the store is reported; objects keep their values then.
+    /// On the context's queue. An error of the store is reported; objects become faults then, which are read again at the next
+    /// touch, but for those with unsaved changes, of which a save finds the conflicts.
     final func mergeUnknownChanges(of entry: OpenStore) {
         var keys: [Int: (layout: EntityLayout, keys: [Int64])] = [:]
         forEachRegistered { object in
@@ -23,6 +24,14 @@ extension NSManagedObjectContext {
                 }
             } catch {
                 coordinator?.report(error, "bringing the objects of \(describedName) up to date")
+                // Nobody comes back to what is left as it is.
+                for key in keys {
+                    guard let object = registered(key: key, layout: layout, storeSlot: Int32(entry.slot)) else {
+                        continue
+                    }
+                    if !object.isFault, !object.hasChanges, !object.flags.contains(.gone) { object.turnIntoFault() }
+                    message.updated.append(ChangeMessage.Change(key: key, layout: object.layout, store: entry))
+                }
             }
         }
         merge(message)

@@ -13,8 +13,9 @@ import Synchronization
 /// own queue; one that is busy holds up neither the others nor the follower, and takes what it has missed as one merge. Live
 /// results and fetched results controllers follow.
 ///
-/// What contexts of this coordinator save is not read again. If the history was purged further than the follower had come,
-/// all cached rows are forgotten and all objects of the contexts brought up to date.
+/// What contexts of this coordinator write is not read again. If the history was purged further than the follower had come, or
+/// the store has been replaced by an older copy, all cached rows are forgotten and all objects of the contexts brought up to
+/// date.
 ///
 /// An addition to Apple's API. It follows until ``stop()``, or until nobody holds it. Any thread may use it.
 public final class RemoteChangeFollower: @unchecked Sendable {
@@ -129,8 +130,9 @@ public final class RemoteChangeFollower: @unchecked Sendable {
     private func begin(with stores: [NSPersistentStore]) {
         guard let token = coordinator?.currentPersistentHistoryToken(fromStores: stores) else { return }
         state.withLock { state in
-            // A store that was there before keeps its place.
-            state.token = token.advanced(to: state.token)
+            // A store that was there before keeps its place, unless it is an older copy now.
+            let places = state.token.transactionNumbers.merging(token.transactionNumbers, uniquingKeysWith: min)
+            state.token = NSPersistentHistoryToken(transactionNumbers: places)
         }
     }
 
@@ -172,14 +174,16 @@ public final class RemoteChangeFollower: @unchecked Sendable {
             }
         }
         hand(ChangeMessage(coalescing: messages), own: ChangeMessage(coalescing: ownMessages), coordinator)
-        advance(name, to: last.transaction.number)
+        move(name, to: last.transaction.number)
         return records.count == Self.portion
     }
 
-    private func advance(_ store: String, to number: Int64) {
+    /// Notes the place in a store's history, which may lie behind the one before: the store may have become an older copy.
+    private func move(_ store: String, to number: Int64) {
         state.withLock { state in
-            let reached = NSPersistentHistoryToken(transactionNumbers: [store: number])
-            state.token = state.token.advanced(to: reached)
+            var places = state.token.transactionNumbers
+            places[store] = number
+            state.token = NSPersistentHistoryToken(transactionNumbers: places)
         }
     }
 
@@ -198,7 +202,8 @@ public final class RemoteChangeFollower: @unchecked Sendable {
         }
     }
 
-    /// Goes on at the end of a history whose beginning is gone, with nothing taken for granted.
+    /// Goes on at the end of a history whose beginning is gone, or of which there is an older copy now, with nothing taken for
+    /// granted.
     private func startAnew(
         _ store: any HistoryStore,
         _ entry: OpenStore,
@@ -207,10 +212,12 @@ public final class RemoteChangeFollower: @unchecked Sendable {
     ) throws {
         // The place first: what is written from here on is read as news.
         let number = try store.lastHistoryNumber()
+        // In an older copy others give their transactions numbers that own ones had.
+        store.forgetOwnTransactions()
         entry.cache.removeAll()
         coordinator.commits.publishUnknownChanges()
         for context in contexts { context.perform { context.mergeUnknownChanges(of: entry) } }
-        advance(name, to: number)
+        move(name, to: number)
     }
 }
 

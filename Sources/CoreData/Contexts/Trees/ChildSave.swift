@@ -8,6 +8,8 @@ struct ChildSave {
         let target: NSManagedObject
         /// The slots in which the child's row differs from what it last read; none for a new object.
         let changed: SlotSet
+        /// What the child has read, if others have overtaken it: the target is to count as made upon that.
+        var base: Row?
     }
 
     private let child: NSManagedObjectContext
@@ -17,6 +19,8 @@ struct ChildSave {
     private var deleted: [Pair] = []
     /// The parent's objects of `deleted`.
     private var deletedTargets: Set<ObjectIdentifier> = []
+    /// What the child's changes depend on: objects that it has named to `detectConflicts(for:)`.
+    private var checked: [Pair] = []
     /// Objects that the parent does not have any more, though the child has changed or deleted them.
     private(set) var lost: [NSManagedObject] = []
     /// The members of ordered relationships that were changed, by the object and the relationship's index.
@@ -43,7 +47,8 @@ struct ChildSave {
                     lost.append(object)
                     continue
                 }
-                deleted.append(Pair(object: object, target: target, changed: SlotSet()))
+                let base = parent.isNewer(target, than: object, of: child, nil) ? object.baseRow : nil
+                deleted.append(Pair(object: object, target: target, changed: SlotSet(), base: base))
                 deletedTargets.insert(ObjectIdentifier(target))
             } else if flags.contains(.inserted) {
                 try keepOrders(of: object)
@@ -51,14 +56,24 @@ struct ChildSave {
             } else if flags.contains(.updated) {
                 let changed = object.changedSlotSet()
                 guard !changed.isEmpty || object.hasToManyChanges else { continue }
-                let isLoaded = !changed.isEmpty || child.parentConflictPolicy != nil
+                // The order of members is checked by the version of the owner.
+                let isChecked = !changed.isEmpty || (object.changesOrders && !object.isFault)
+                let isLoaded = isChecked || child.parentConflictPolicy != nil
                 guard let target = try target(of: object, isLoaded: isLoaded) else {
                     lost.append(object)
                     continue
                 }
                 try keepOrders(of: object, target)
-                updated.append(Pair(object: object, target: target, changed: changed))
+                let isOvertaken = parent.isNewer(target, than: object, of: child, changed)
+                let base = isOvertaken ? object.baseRow : nil
+                updated.append(Pair(object: object, target: target, changed: changed, base: base))
             }
+        }
+        for object in child.conflictDetectionList
+        where object.context === child && object.flags.isDisjoint(with: [.inserted, .deleted, .gone]) {
+            guard let target = try target(of: object, isLoaded: true) else { continue }
+            let base = parent.isNewer(target, than: object, of: child, nil) ? object.baseRow : nil
+            checked.append(Pair(object: object, target: target, changed: SlotSet(), base: base))
         }
     }
 
@@ -67,15 +82,20 @@ struct ChildSave {
         if let known = parent.registeredForChild(object) {
             guard known.flags.isDisjoint(with: [.deleted, .gone, .inaccessible]) else { return nil }
             guard isLoaded, known.isFault else { return known }
-            guard let row = try parent.newestRow(ofFault: known) else { return nil }
+            let newest = try parent.newestRow(ofFault: known)
+            guard let row = parent.startingRow(for: object, of: child, newest) else { return nil }
             known.realise(row)
             return known
         }
         let id = object.key < 0 ? object.objectID : nil
-        guard let found = try parent.snapshot(forKey: object.key, object.layout, object.storeSlot, id) else {
-            return nil
-        }
-        return parent.registerForChild(found, isLoaded: isLoaded)
+        let found = try parent.snapshot(forKey: object.key, object.layout, object.storeSlot, id)
+        guard isLoaded else { return found.map { parent.registerForChild($0, isLoaded: false) } }
+        guard let row = parent.startingRow(for: object, of: child, found?.row) else { return nil }
+        if let found, row === found.row { return parent.registerForChild(found, isLoaded: true) }
+        return parent.registerForChild(
+            Snapshot(key: object.key, storeSlot: object.storeSlot, row: row, temporaries: []),
+            isLoaded: true
+        )
     }
 
     /// Loads the ordered relationships that are to be changed, on both sides.
@@ -112,17 +132,8 @@ struct ChildSave {
         let row = newer.row
         // A policy may give the object what the parent's row names.
         child.noteForeign(newer.temporaries)
-        let isSame = row === base || object.layout.slots.allSatisfy { hasSameValue(base, row, $0) }
+        let isSame = row === base || object.layout.slots.allSatisfy { child.hasSameValue(base, row, $0) }
         return isSame ? nil : NSMergeConflict(inTree: object, base: base, newer: row)
-    }
-
-    private func hasSameValue(_ base: Row, _ row: Row, _ slot: Slot) -> Bool {
-        if base.hasSameValue(as: row, in: slot) { return true }
-        guard let old = base.reference(slot, in: .reference), let new = row.reference(slot, in: .reference) else {
-            return false
-        }
-        // The parent may know the permanent key where the child's row still has the temporary one.
-        return child.temporaryID(old.key)?.key == new.key
     }
 
     // MARK: - Applying
@@ -139,7 +150,12 @@ struct ChildSave {
         let moved = Set(updated.filter { update($0) }.map { ObjectIdentifier($0.target) })
         all.append(contentsOf: updated)
         for pair in all { applyRelationships(pair, moved) }
+        // Each upon what the child has read, so that the root's save finds out who else has changed it.
+        for pair in updated + deleted + checked {
+            if let base = pair.base { pair.target.stepBack(to: base, pair.changed) }
+        }
         for pair in deleted { parent.deleteForChild(pair.target) }
+        for pair in checked { parent.detectConflicts(for: pair.target) }
         return all.map { ($0.object, $0.target) }
     }
 
@@ -230,22 +246,13 @@ struct ChildSave {
         for slot in target.layout.toMany where !slot.isTransient {
             guard let state = extras.toMany[slot.index], state.hasChanges else { continue }
             if slot.isOrdered { _ = target.loadedMembers(slot) }
-            for case let member? in state.removed.map({ resolved($0, near: target) })
-            where mayChange(member, of: target, slot, moved, isAddition: false) {
-                target.changeToMany(slot) { $0.remove(member) }
-            }
-            for case let member? in state.addedInOrder.map({ resolved($0, near: target) })
-            where mayChange(member, of: target, slot, moved, isAddition: true) {
-                target.changeToMany(slot) { $0.add(member) }
-            }
+            let removed = state.removed.compactMap { resolved($0, near: target) }
+                .filter { mayChange($0, of: target, slot, moved, isAddition: false) }
+            let added = state.addedInOrder.compactMap { resolved($0, near: target) }
+                .filter { mayChange($0, of: target, slot, moved, isAddition: true) }
             let name = OrderName(object: ObjectIdentifier(pair.object), index: slot.index)
-            guard let order = orders[name]?.compactMap({ resolved($0, near: target) }) else { continue }
-            // What others have added meanwhile keeps its order behind.
-            let content = target.loadedMembers(slot)
-            let members = Set(content)
-            let known = Set(order)
-            let wanted = order.filter(members.contains) + content.filter { !known.contains($0) }
-            target.changeToMany(slot) { $0.reorder(wanted) }
+            let order = orders[name]?.compactMap { resolved($0, near: target) }
+            target.changeToMany(slot) { $0.take(added: added, removed: removed, order: order) }
         }
     }
 
@@ -289,9 +296,27 @@ extension NSManagedObject {
     }
 }
 
-extension Row {
-    /// The destination of a to-one relationship; `nil` if the slot is none.
-    fileprivate func reference(_ slot: Slot, in kind: SlotKind) -> ObjectReference? {
-        slot.kind == kind ? reference(slot) : nil
+extension ToManyState {
+    /// Takes over what a child has changed, and says whether that changed anything.
+    ///
+    /// O(number of changes); of a relationship whose order is given O(number of members).
+    fileprivate mutating func take(
+        added: [ObjectReference],
+        removed: [ObjectReference],
+        order: [ObjectReference]?
+    ) -> Bool {
+        var didChange = false
+        if isOrdered, !isFault {
+            didChange = remove(Set(removed))
+        } else {
+            for member in removed where remove(member) { didChange = true }
+        }
+        for member in added where add(member) { didChange = true }
+        guard let order, let content else { return didChange }
+        // What others have added meanwhile keeps its order behind.
+        let members = Set(content)
+        let known = Set(order)
+        let wanted = order.filter(members.contains) + content.filter { !known.contains($0) }
+        return reorder(wanted) || didChange
     }
 }

@@ -94,8 +94,6 @@ extension NSManagedObjectContext {
         let hadRow = old > 0 || object.idIfKnown?.isTemporaryID == false
         if hadRow {
             // The row of that key is gone for good, and keys are not used again.
-            object.key = 0
-            object.storeSlot = -1
             object.forgetID()
         }
         object.flags.remove([.gone, .detached, .deleted, .fault, .deletePropagated])

@@ -26,6 +26,15 @@ struct Batch {
         }
     }
 
+    /// The rows that an update or a deletion means; `nil` for an insertion.
+    var rows: FetchPlan? {
+        switch work {
+        case .insert: nil
+        case .update(let update): update.rows
+        case .delete(let deletion): deletion.rows
+        }
+    }
+
     /// Stops and follows the batch; `nil` if nobody can.
     var control: FetchControl? {
         if case .insert(let insertion) = work { return insertion.control }

@@ -18,4 +18,6 @@ struct BatchClash {
     let row: Row
     /// The stored row that has the values; `nil` if it is another one of the batch.
     let stored: Row?
+    /// The names of the properties whose new values the stored row's entity has no place for.
+    var misfits: [String] = []
 }

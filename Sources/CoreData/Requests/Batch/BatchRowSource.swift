@@ -31,6 +31,14 @@ struct GivenRow {
             }
         }
     }
+
+    /// The names of the properties whose values would be lost if a row of another entity of the hierarchy took over the slots.
+    func misfits(_ slots: [Slot], in stored: EntityLayout) -> [String] {
+        guard stored !== row.layout else { return [] }
+        return slots.filter {
+            !row.isNull($0.index) && !stored.shares([$0]) && !($0.property is NSDerivedAttributeDescription)
+        }.propertyNames
+    }
 }
 
 /// Rows of dictionaries, which are there or are made by a handler.

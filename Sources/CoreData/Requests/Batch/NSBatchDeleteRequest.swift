@@ -19,7 +19,8 @@ open class NSBatchDeleteRequest: NSPersistentStoreRequest {
 
     /// Creates a request that deletes what a fetch would find in the store.
     ///
-    /// - Parameter fetch: Its predicate, sort descriptors, limit, offset and sub-entities count. It is copied.
+    /// - Parameter fetch: Its predicate, sort descriptors, limit, offset and sub-entities count, limit and offset over all
+    ///   affected stores together. It is copied.
     public init(fetchRequest fetch: NSFetchRequest<NSFetchRequestResult>) {
         request = fetch.duplicate()
         super.init()
@@ -88,6 +89,24 @@ open class NSBatchDeleteRequest: NSPersistentStoreRequest {
 
     /// Which rows are meant.
     var specification: FetchSpecification { request.specification }
+
+    /// The request for some of its rows in one store, as far as they still match.
+    func part(_ objects: [NSManagedObjectID], of store: NSPersistentStore) -> NSBatchDeleteRequest {
+        var specification = request.specification
+        let these = NSPredicate(format: "SELF IN %@", objects)
+        specification.predicate = NSCompoundPredicate(
+            andPredicateWithSubpredicates: [these] + [specification.predicate].compactMap { $0 }
+        )
+        specification.sortDescriptors = nil
+        (specification.fetchLimit, specification.fetchOffset) = (0, 0)
+        let part = NSBatchDeleteRequest(
+            fetchRequest: NSFetchRequest<NSFetchRequestResult>(specification: specification)
+        )
+        part.resultType = resultType
+        part.affectedStores = [store]
+        part.isOfNothing = objects.isEmpty
+        return part
+    }
 
     /// What is deleted.
     open override var description: String { "NSBatchDeleteRequest (\(request))" }

@@ -23,7 +23,9 @@ extension InMemoryRows {
 
     func values(for plan: DictionaryPlan) throws -> FetchedValues {
         let fetch = InMemoryFetch(plan.rows, snapshot)
-        return try DictionaryEvaluation(plan, fetch.reader).results(from: fetch.rows())
+        return try plan.rows.evaluating {
+            try DictionaryEvaluation(plan, fetch.reader).results(from: fetch.rows())
+        }
     }
 
     func row(forKey key: Int64, in layout: EntityLayout) throws -> Row? {

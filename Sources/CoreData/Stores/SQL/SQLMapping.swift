@@ -61,6 +61,7 @@ package final class SQLMapping: Sendable {
                 missing.append("\(table.raw).\(column.raw)")
             }
         }
+        if !catalog.hasTable("Z_PRIMARYKEY") { missing.append("Z_PRIMARYKEY") }
         for table in tables { require([.key, .entity, .version] + table.columns.map(\.name), of: table.name) }
         for join in joinTables { require([join.first, join.second] + join.orders, of: join.name) }
         return missing

@@ -1,5 +1,6 @@
 import Foundation
 import StrataSQLite
+import Synchronization
 
 /// What a SQLite store has while it is open.
 final class OpenSQLiteFile: Sendable {
@@ -11,6 +12,8 @@ final class OpenSQLiteFile: Sendable {
     let external: ExternalData
     /// The history that is written, or was once; `nil` without one.
     let history: HistoryMapping?
+    /// The last version of the schema that was seen to be without a history; -1 for none.
+    let schemaWithoutHistory = Atomic<Int64>(-1)
     /// The external files that only older versions name.
     let retired: RetiredFiles
     /// The external files of commits that failed.
@@ -226,8 +229,7 @@ final class OpenSQLiteFile: Sendable {
             }
             if !request.options.ignoresVersions { try requireVersion(request, metadata) }
             let mapping = try SQLMapping(request.model, configuration: configuration, catalog: catalog)
-            let bookkeeping = ["Z_PRIMARYKEY"].filter { !catalog.hasTable($0) }
-            let missing = bookkeeping + mapping.missing(in: catalog)
+            let missing = mapping.missing(in: catalog)
             guard missing.isEmpty else {
                 let names = missing.prefix(8).joined(separator: ", ") + (missing.count > 8 ? " …" : "")
                 throw CocoaError(
@@ -245,7 +247,10 @@ final class OpenSQLiteFile: Sendable {
                     isRecording: request.recordsHistory,
                     tombstoneCount: HistorySchema.tombstoneCount(in: catalog)
                 ) : nil
-            return OpenSQLiteFile(url, database, mapping, metadata, history, request.options)
+            let file = OpenSQLiteFile(url, database, mapping, metadata, history, request.options)
+            // Spares the first write a look at all tables.
+            if history == nil { _ = try file.hasNewHistory(connection, catalog) }
+            return file
         }
     }
 

@@ -6,10 +6,13 @@ struct OwnTransactions {
     private var ranges: [ClosedRange<Int64>] = []
     private static let mostRanges = 4096
 
-    /// Notes a number, which is higher than all before.
+    /// Notes a number.
+    ///
+    /// One that is not higher than all before shows that the file has become an older copy of itself: what was noted counts for
+    /// nothing then, as others may be given those numbers.
     mutating func note(_ number: Int64) {
-        if let last = ranges.last, last.upperBound >= number - 1 {
-            guard number > last.upperBound else { return }
+        if let last = ranges.last, last.upperBound >= number { ranges = [] }
+        if let last = ranges.last, last.upperBound == number - 1 {
             ranges[ranges.count - 1] = last.lowerBound...number
         } else {
             ranges.append(number...number)

@@ -203,9 +203,6 @@ extension RowQueries {
 }
 
 extension FetchPlan {
-    /// Whether a limit or an offset applies.
-    fileprivate var isWindowed: Bool { limit > 0 || offset > 0 }
-
     /// The plan in no particular order, for counting.
     fileprivate var unsorted: FetchPlan {
         with(predicate: predicate, sort: nil, limit: limit, offset: offset)

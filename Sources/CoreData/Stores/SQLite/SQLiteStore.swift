@@ -15,7 +15,7 @@ class SQLiteStore: NSPersistentStore, RowStore, @unchecked Sendable {
     // @unchecked Sendable: `file` and the like are behind their mutexes, `hasNewMetadata` is atomic; the rest is the superclass's.
 
     private let file = Mutex<OpenSQLiteFile?>(nil)
-    /// The transactions of the history that are this store's own saves.
+    /// The transactions of the history that this store object has written.
     private let ownTransactions = Mutex(OwnTransactions())
     /// Posts that the store was written to, if its options say so.
     private let remoteChanges = Mutex<RemoteChangePoster?>(nil)
@@ -271,6 +271,11 @@ class SQLiteStore: NSPersistentStore, RowStore, @unchecked Sendable {
 
     func hasWritten(_ number: Int64) -> Bool { ownTransactions.withLock { $0.contains(number) } }
 
+    func forgetOwnTransactions() { ownTransactions.withLock { $0 = OwnTransactions() } }
+
+    /// Notes that this store object has written a transaction of the history, as part of its commit.
+    func noteOwnTransaction(_ number: Int64) { ownTransactions.withLock { $0.note(number) } }
+
     // MARK: - Writing
 
     func reserveKeys(_ counts: [Int: Int]) throws -> [Int: Range<Int64>] {
@@ -293,6 +298,7 @@ class SQLiteStore: NSPersistentStore, RowStore, @unchecked Sendable {
         return try SQLiteBoundary.run(.saving, url, for: changes.contextName) {
             let lease = try file.pool.writer()
             try requireInUse()
+            try requireNoOtherHistory(of: file, lease.connection)
             let transaction = SaveTransaction(changes, file, lease.connection)
             let writesMetadata = hasNewMetadata.load(ordering: .acquiring)
             do {
@@ -312,7 +318,7 @@ class SQLiteStore: NSPersistentStore, RowStore, @unchecked Sendable {
                 #endif
                 try transaction.files.willCommit(lease.connection)
                 try lease.commit {
-                    if let number { ownTransactions.withLock { $0.note(number) } }
+                    if let number { noteOwnTransaction(number) }
                     didCommit(result)
                 }
             } catch {

@@ -24,34 +24,24 @@ struct PutOffWrite {
 }
 
 extension SaveTransaction {
-    /// Tries the writes that were put off: in turn, as long as one of them succeeds; then with the unique values of
-    /// those that are left cleared, so that rows can swap values.
+    /// Tries the writes that were put off again, with the unique values of their rows cleared first, so that rows can
+    /// pass values on to one another, or swap them.
     ///
-    /// What still fails is a conflict.
+    /// Then a value is taken only by a row that keeps it, so what still fails is a conflict. Takes two writes a row.
     func retryPutOff() throws {
         guard !putOff.isEmpty else { return }
-        try retryWhileSomeSucceed()
-        guard !putOff.isEmpty else { return }
         for write in putOff { try clearUniqueValues(write) }
-        try retryWhileSomeSucceed()
-        try reportConstraints()
-    }
-
-    private func retryWhileSomeSucceed() throws {
-        var count = 0
-        repeat {
-            count = putOff.count
-            var left: [PutOffWrite] = []
-            for var write in putOff {
-                do {
-                    try retry(write)
-                } catch let error as SQLiteError where error.extendedCode == .constraintUnique {
-                    write.error = error
-                    left.append(write)
-                }
+        var left: [PutOffWrite] = []
+        for var write in putOff {
+            do {
+                try retry(write)
+            } catch let error as SQLiteError where error.extendedCode == .constraintUnique {
+                write.error = error
+                left.append(write)
             }
-            putOff = left
-        } while !putOff.isEmpty && putOff.count < count
+        }
+        putOff = left
+        try reportConstraints()
     }
 
     private func retry(_ write: PutOffWrite) throws {
@@ -92,6 +82,12 @@ extension SaveTransaction {
 
     /// The rows that collide in one constraint with one other row.
     private struct Collision {
+        struct Place: Hashable {
+            let table: SQLName
+            let constraint: SQLName
+            let other: Int64
+        }
+
         let constraint: SQLConstraint
         let entity: EntityMapping
         let other: Int64
@@ -100,18 +96,17 @@ extension SaveTransaction {
 
     private func reportConstraints() throws {
         var collisions: [Collision] = []
+        var positions: [Collision.Place: Int] = [:]
         for write in putOff {
             var isExplained = false
             for constraint in constraints(of: write) {
                 guard let other = try collidingKey(write, constraint) else { continue }
                 isExplained = true
-                let known = collisions.firstIndex {
-                    $0.other == other && $0.constraint.index == constraint.index
-                        && $0.entity.table == write.entity.table
-                }
-                if let known {
-                    collisions[known].rows.append(write)
+                let place = Collision.Place(table: write.entity.table, constraint: constraint.index, other: other)
+                if let position = positions[place] {
+                    collisions[position].rows.append(write)
                 } else {
+                    positions[place] = collisions.count
                     collisions.append(
                         Collision(constraint: constraint, entity: write.entity, other: other, rows: [write])
                     )
@@ -120,7 +115,12 @@ extension SaveTransaction {
             // An index of somebody else, which the model knows nothing of.
             guard isExplained else { throw write.error }
         }
-        for collision in collisions { try report(collision) }
+        var handedOver: [Int: [Int64: Int64]] = [:]
+        for collision in collisions {
+            let root = collision.entity.layout.rootNumber
+            if handedOver[root] == nil { handedOver[root] = handedOverKeys(root) }
+            try report(collision, handedOver[root] ?? [:])
+        }
     }
 
     private func collidingKey(_ write: PutOffWrite, _ constraint: SQLConstraint) throws -> Int64? {
@@ -149,8 +149,7 @@ extension SaveTransaction {
         }
     }
 
-    private func report(_ collision: Collision) throws {
-        let own = handedOverKeys(collision.entity)
+    private func report(_ collision: Collision, _ own: [Int64: Int64]) throws {
         var keys = collision.rows.map { own[$0.key] ?? $0.key }
         var persisted: Row?
         if let key = own[collision.other] {
@@ -174,8 +173,7 @@ extension SaveTransaction {
     }
 
     /// The keys with which the save's own rows of a hierarchy were handed over, by those that they are stored under.
-    private func handedOverKeys(_ entity: EntityMapping) -> [Int64: Int64] {
-        let root = entity.layout.rootNumber
+    private func handedOverKeys(_ root: Int) -> [Int64: Int64] {
         var keys: [Int64: Int64] = [:]
         for (row, key) in zip(changes.inserted, result.insertedKeys) where row.layout.rootNumber == root {
             keys[key] = row.key

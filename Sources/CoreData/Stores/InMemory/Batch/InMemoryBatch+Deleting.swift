@@ -98,7 +98,7 @@ extension InMemoryBatch {
         let others = members(link, row).filter { !doomed.contains($0) }
         if inverse.isToMany {
             for other in others {
-                removeFromOrder(row.key, of: other.key, inverse)
+                reordered.leave(row.key, other.key, inverse)
                 noteMembers(of: other.key, inverse)
             }
         } else if link.relationship.deleteRule == .nullifyDeleteRule {

@@ -43,11 +43,11 @@ extension InMemoryBatch {
         let (from, to) = (old.reference(slot)?.key, new.reference(slot)?.key)
         guard inverse.isToMany else { return releaseBack(old.key, inverse) }
         if let from, from != to {
-            removeFromOrder(old.key, of: from, inverse)
+            reordered.leave(old.key, from, inverse)
             noteMembers(of: from, inverse)
         }
         if let to {
-            if from != to { appendToOrder(of: to, inverse) }
+            if from != to { reordered.join(to, inverse) }
             noteMembers(of: to, inverse)
         }
     }
@@ -85,24 +85,22 @@ extension InMemoryBatch {
             }
             guard insertion.upsert != .skip else { continue }
             let isOne = found.allSatisfy { $0.holder.key == holder.key }
+            let slots = given.slots(insertion.upsert)
             let clash = BatchClash(
                 position: position,
                 constraint: attributes,
                 row: row,
-                stored: holder.key < firstKey ? holder : nil
+                stored: holder.key < firstKey ? holder : nil,
+                misfits: given.misfits(slots, in: holder.layout)
             )
-            guard insertion.upsert != .fail, isOne, replace(holder, row, given.slots(insertion.upsert)) else {
+            guard insertion.upsert != .fail, isOne, clash.misfits.isEmpty, replace(holder, row, slots) else {
                 clashes.append(clash)
                 if clashes.count == BatchClashes.limit { break }
                 continue
             }
             if holder.key < firstKey, changed.insert(holder.key).inserted {
                 changes.count += 1
-                changes.changed.add(
-                    holder.key,
-                    holder.layout,
-                    properties: given.slots(insertion.upsert).propertyNames
-                )
+                changes.changed.add(holder.key, holder.layout, properties: slots.propertyNames)
             }
         }
         guard clashes.isEmpty else { throw BatchClashes(layout: layout, clashes: clashes) }
@@ -123,7 +121,7 @@ extension InMemoryBatch {
         guard let inverse = slot.relationship?.inverseRelationship, inverse.isToMany,
             let owner = row.reference(slot)?.key
         else { return }
-        appendToOrder(of: owner, inverse)
+        reordered.join(owner, inverse)
         noteMembers(of: owner, inverse)
     }
 
@@ -131,10 +129,7 @@ extension InMemoryBatch {
     private mutating func replace(_ stored: Row, _ row: Row, _ slots: [Slot]) -> Bool {
         guard !slots.isEmpty else { return true }
         let next = successor(of: stored)
-        for slot in slots
-        where stored.layout.slots.indices.contains(slot.index) && stored.layout.slots[slot.index].name == slot.name {
-            next.take(slot, from: row)
-        }
+        for slot in slots where stored.layout.shares([slot]) { next.take(slot, from: row) }
         let root = stored.layout.rootNumber
         put(next)
         guard
@@ -143,7 +138,9 @@ extension InMemoryBatch {
             put(stored)
             return false
         }
-        for slot in slots where slot.kind == .reference { moveMember(stored, next, slot) }
+        for slot in slots where slot.kind == .reference && stored.layout.shares([slot]) {
+            moveMember(stored, next, slot)
+        }
         return true
     }
 }

@@ -9,6 +9,8 @@ struct InMemoryBatch {
     var changes = BatchChanges()
     /// The rows in `changes.followed` and `changes.related`, each of which is listed once.
     private var noted: Set<Noted> = []
+    /// Orders that are written anew at the end.
+    var reordered = ReorderedOwners()
 
     private struct Noted: Hashable {
         let root: Int
@@ -46,6 +48,7 @@ struct InMemoryBatch {
         case .update(let update): try self.update(update)
         case .delete(let deletion): try delete(deletion)
         }
+        reordered.write(to: &contents)
         noteDerived()
     }
 
@@ -89,25 +92,6 @@ struct InMemoryBatch {
         } else {
             changes.related.add(owner, row.layout, properties: [relationship.name])
         }
-    }
-
-    /// Takes a member out of the order of an owner's relationship.
-    mutating func removeFromOrder(_ member: Int64, of owner: Int64, _ relationship: NSRelationshipDescription) {
-        guard relationship.isOrdered else { return }
-        let name = InMemoryContents.RelationshipKey(relationship)
-        guard let order = contents.orders[name]?[owner] else { return }
-        contents.orders[name]?.set(order.filter { $0 != member }, for: owner)
-    }
-
-    /// Puts members that the order of an owner's relationship does not have yet at its end.
-    mutating func appendToOrder(of owner: Int64, _ relationship: NSRelationshipDescription) {
-        guard relationship.isOrdered,
-            let layout = row(owner, root: relationship.entity.rootEntity.entityNumber)?.layout,
-            let slot = layout.toMany(named: relationship.name)
-        else { return }
-        let name = InMemoryContents.RelationshipKey(relationship)
-        contents.orders[name, default: PersistentMap()]
-            .set(contents.members(of: slot, ownedBy: owner).map(\.key), for: owner)
     }
 
     /// The error for a relationship to a row that is gone.

@@ -179,9 +179,14 @@ private final class BatchRowInsert {
         let isOne = found.allSatisfy { $0.1 == key }
         guard upsert != .skip else { return }
         guard upsert != .fail, isOne else { return try note(given.row, constraint, key, number) }
-        guard let stored = transaction.mapping.entity(storeNumber: number) else { return }
+        guard let stored = transaction.mapping.entity(storeNumber: number) else {
+            return try note(given.row, constraint, key, number)
+        }
+        let slots = given.slots(upsert)
+        let misfits = given.misfits(slots, in: stored.layout)
+        guard misfits.isEmpty else { return try note(given.row, constraint, key, number, misfits) }
         do {
-            try update(key, stored, given.row, given.slots(upsert))
+            try update(key, stored, given.row, slots.filter { stored.layout.shares([$0]) })
         } catch let error as SQLiteError where error.extendedCode == .constraintUnique {
             try note(given.row, constraint, key, number)
         }
@@ -196,7 +201,13 @@ private final class BatchRowInsert {
     }
 
     /// Notes a clash; gives up when there are more than anybody will read.
-    private func note(_ row: Row, _ constraint: SQLConstraint, _ key: Int64, _ number: Int64) throws {
+    private func note(
+        _ row: Row,
+        _ constraint: SQLConstraint,
+        _ key: Int64,
+        _ number: Int64,
+        _ misfits: [String] = []
+    ) throws {
         let stored = key < firstKey ? transaction.mapping.entity(storeNumber: number) : nil
         clashes.append(
             BatchClash(
@@ -205,21 +216,21 @@ private final class BatchRowInsert {
                 row: row,
                 stored: try stored.flatMap {
                     try transaction.file.queries.row(key, $0, connection, stamp: CoarseClock.now)
-                }
+                },
+                misfits: misfits
             )
         )
         if clashes.count == BatchClashes.limit { throw BatchClashes(layout: layout, clashes: clashes) }
     }
 
-    /// Lets a stored row take over values of one that cannot be inserted.
+    /// Lets a stored row take over values of one that cannot be inserted, in slots that its entity has too.
     private func update(_ key: Int64, _ stored: EntityMapping, _ row: Row, _ slots: [Slot]) throws {
         var assignments: [String] = []
         var bindings: [SQLBinding] = []
         var files: [String] = []
         for slot in slots {
-            let place = stored.columns.indices.contains(slot.index) ? stored.columns[slot.index] : nil
-            guard let place, let name = place.name, !place.isDerived, stored.layout.slots[slot.index].name == slot.name
-            else { continue }
+            let place = stored.columns[slot.index]
+            guard let name = place.name, !place.isDerived else { continue }
             assignments.append("\(name) = ?")
             if place.isTagged {
                 files.append("\(name)")

@@ -46,7 +46,7 @@ struct RowSelection {
     ///
     /// - Throws: `persistentStoreUnsupportedRequestType` (134091) for what SQL cannot say.
     init(_ plan: FetchPlan, _ entity: EntityMapping, _ queries: RowQueries) throws {
-        let isWindowed = plan.limit > 0 || plan.offset > 0
+        let isWindowed = plan.isWindowed
         // Without a window the order decides nothing.
         let plan = isWindowed ? plan : plan.unordered
         let query = try QueryCompiler.compile(plan, entity, queries.mapping)

@@ -1,4 +1,5 @@
 import Foundation
+import StrataPredicates
 import StrataSQLite
 
 #if FaultPoints
@@ -12,7 +13,13 @@ extension SQLiteStore {
         let batch = try batch.withRowsMade(in: file.folder)
         let start = OperationTally.startTiming()
         defer { OperationTally.stopTiming(start) }
-        guard let control = batch.control else { return try execute(batch, file, nil, didCommit) }
+        guard let control = batch.control else {
+            guard let rows = batch.rows else { return try execute(batch, file, nil, didCommit) }
+            // Beyond the limit it is given up, also because everybody else waits for the writer.
+            return try rows.evaluating {
+                try execute(batch, file, Cancellation(orWhen: EvaluationBudget.end), didCommit)
+            }
+        }
         let cancellation = Cancellation()
         try control.running(stoppedBy: { cancellation.cancel() }) {
             do {
@@ -29,9 +36,10 @@ extension SQLiteStore {
         _ cancellation: Cancellation?,
         _ didCommit: (BatchChanges) -> Void
     ) throws {
-        try SQLiteBoundary.run(.saving, url) {
+        try SQLiteBoundary.run(.saving, url, for: batch.contextName) {
             let lease = try file.pool.writer(cancellation: cancellation)
             try requireInUse()
+            try requireNoOtherHistory(of: file, lease.connection)
             let transaction = BatchTransaction(batch, file, lease.connection)
             do {
                 #if FaultPoints
@@ -43,8 +51,12 @@ extension SQLiteStore {
                 #endif
                 // All that the batch changes is known here, and not committed yet.
                 let changes = transaction.changes
+                let number = transaction.history?.number
                 try transaction.files.willCommit(lease.connection)
-                try lease.commit { didCommit(changes) }
+                try lease.commit {
+                    if let number { noteOwnTransaction(number) }
+                    didCommit(changes)
+                }
             } catch {
                 transaction.files.abandon()
                 throw error

@@ -42,6 +42,10 @@ struct HistoryQueries {
             conditions.append("t.Z_PK > ?")
             values.append(.integer(number))
         }
+        if let number = query.until {
+            conditions.append("t.Z_PK <= ?")
+            values.append(.integer(number))
+        }
         if let time = query.since {
             conditions.append("t.ZTIMESTAMP > ?")
             values.append(.double(time))

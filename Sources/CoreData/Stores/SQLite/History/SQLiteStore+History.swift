@@ -71,18 +71,4 @@ extension SQLiteStore: HistoryStore {
             ]
         )
     }
-
-    /// Refuses to save from now on if the file has a history that is not to be gone on with: what were saved would be
-    /// missing in it, and nobody who reads it could know.
-    func protectHistory(of file: OpenSQLiteFile) {
-        guard let history = file.history, !history.isRecording, !isReadOnly else { return }
-        isReadOnly = true
-        let warning =
-            """
-            CoreData: the store \(file.url.path) was opened without NSPersistentHistoryTrackingKey, but has been opened \
-            with it before. It is read-only, so that its history has no gap.
-
-            """
-        try? FileHandle.standardError.write(contentsOf: Data(warning.utf8))
-    }
 }

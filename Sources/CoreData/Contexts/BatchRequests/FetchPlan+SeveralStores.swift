@@ -1,0 +1,47 @@
+import StrataPredicates
+
+extension FetchPlan {
+    /// The IDs of what is in the plan's window over several stores, by store: no store can tell by itself which of its rows
+    /// are among the first of all.
+    ///
+    /// They are what a fetch would find that asks the same stores. No more of each store is read than the window can hold.
+    func idsInWindow(over stores: [OpenStore]) throws -> [[NSManagedObjectID]] {
+        var candidates: [Candidate] = []
+        for (position, store) in stores.enumerated() { candidates += try self.candidates(in: store, position) }
+        // Among equals the stores' order counts, and theirs within a store.
+        if let sort { candidates.sort { sort.compare($0.sortKeys, $1.sortKeys) == .orderedAscending } }
+        var ids: [[NSManagedObjectID]] = stores.map { _ in [] }
+        for candidate in window(candidates) {
+            let (store, reference) = (stores[candidate.store], candidate.reference)
+            let layout = layout.modelLayouts[reference.entity - 1]
+            ids[candidate.store].append(store.ids.id(key: reference.key, layout: layout, store: store))
+        }
+        return ids
+    }
+
+    /// A row that may be in the window.
+    private struct Candidate {
+        /// The position of its store.
+        let store: Int
+        let reference: ObjectReference
+        let sortKeys: [PredicateValue]
+    }
+
+    private func candidates(in store: OpenStore, _ position: Int) throws -> [Candidate] {
+        let part = firstPart.asked(of: store)
+        guard let sort else {
+            return try store.reader.references(for: part).map {
+                Candidate(store: position, reference: $0, sortKeys: [])
+            }
+        }
+        let rows = try store.reader.rows(for: part)
+        let reader = StoreRowReader(store.store, rows, storeNumber: store.number)
+        return try rows.map { row in
+            Candidate(
+                store: position,
+                reference: ObjectReference(key: row.key, entity: row.layout.number),
+                sortKeys: try sort.keys(of: row.buffer, reader: reader)
+            )
+        }
+    }
+}

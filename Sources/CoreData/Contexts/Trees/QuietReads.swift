@@ -1,0 +1,69 @@
+/// What a context looks at to answer a child: its faults stay faults, no hook of theirs is called, and what had to be
+/// registered for it is let go of afterwards.
+///
+/// Lives for one question, inside the context's scope.
+final class QuietReads {
+    private let context: NSManagedObjectContext
+    /// The rows of faults, by the fault, which is held as long as its row is.
+    private var rows: [ObjectIdentifier: (object: NSManagedObject, row: Row?)] = [:]
+    /// Faults that nobody may need afterwards.
+    private var faults: Set<FaultName> = []
+
+    init(_ context: NSManagedObjectContext) { self.context = context }
+
+    /// Notes an object that was looked at.
+    func note(_ object: NSManagedObject) {
+        guard object.isFault, object.isDisposable, object.extras == nil else { return }
+        faults.insert(
+            FaultName(key: object.key, root: object.layout.rootNumber, storeSlot: object.storeSlot)
+        )
+    }
+
+    /// The row that a fault would be filled with; `nil` if it has gone.
+    func row(of fault: NSManagedObject) throws -> Row? {
+        if let known = rows[ObjectIdentifier(fault)] { return known.row }
+        let row = try context.newestRow(ofFault: fault)
+        rows[ObjectIdentifier(fault)] = (fault, row)
+        return row
+    }
+
+    /// The members of a relationship, which stays a fault if it is one.
+    func members(_ slot: ToManySlot, of object: NSManagedObject) throws -> [ObjectReference] {
+        let id = object.key < 0 ? object.objectID : nil
+        return try context.membersForChild(slot, of: object.reference, object.storeSlot, id).members
+    }
+
+    /// Lets go of what nobody else needs.
+    ///
+    /// O(number of objects that were looked at), whatever else is registered.
+    func end() {
+        rows = [:]
+        context.forgetUnheld(faults)
+        faults = []
+    }
+}
+
+/// Where a fault is filed.
+private struct FaultName: Hashable {
+    let key: Int64
+    let root: Int
+    let storeSlot: Int32
+}
+
+extension NSManagedObjectContext {
+    /// Lets go of faults that nobody needs.
+    fileprivate final func forgetUnheld(_ faults: Set<FaultName>) {
+        guard !retainsRegisteredObjects else { return }
+        for fault in faults {
+            guard fault.key > 0 else {
+                // Of an object that only those above have.
+                if !temporaryObjects.isHeldElsewhere(fault.key) { temporaryObjects.remove(fault.key) }
+                continue
+            }
+            let table = table(storeSlot: fault.storeSlot, root: fault.root)
+            guard !table.isHeldElsewhere(fault.key), let object = table.remove(fault.key) else { continue }
+            registeredCount -= 1
+            if tellsStores { tellStore(of: object, isRegistered: false) }
+        }
+    }
+}

@@ -1,0 +1,29 @@
+import StrataPredicates
+
+/// What has to be read of a transaction before a predicate can be asked about it.
+enum HistoryPredicate {
+    /// Whether a predicate may look at the changes of a transaction: it names them, or nobody can tell.
+    static func mayReadChanges(_ predicate: NSPredicate) -> Bool {
+        switch PredicateForm(predicate) {
+        case .constant: false
+        case .comparison(let comparison):
+            mayReadChanges(comparison.leftExpression) || mayReadChanges(comparison.rightExpression)
+        case .not(let member): mayReadChanges(member)
+        case .and(let members), .or(let members): members.contains(where: mayReadChanges)
+        case .block: true
+        }
+    }
+
+    private static func mayReadChanges(_ expression: NSExpression) -> Bool {
+        switch expression.kind {
+        case .constant: false
+        case .keyPath(let path): !path.split(separator: ".").allSatisfy(isOfTransaction)
+        case .aggregate(let members): members.contains(where: mayReadChanges)
+        default: true
+        }
+    }
+
+    private static func isOfTransaction(_ key: Substring) -> Bool {
+        HistoryModel.shared.transaction.attributesByName[String(key)] != nil
+    }
+}

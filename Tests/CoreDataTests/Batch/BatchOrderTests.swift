@@ -1,0 +1,107 @@
+import TestSupport
+import Testing
+
+@testable import CoreData
+
+@Suite("Batches and the order of ordered relationships")
+struct BatchOrderTests {
+    /// Pages with unique numbers, in the order that their book has.
+    private func stack(_ kind: StoreKind) throws -> Stack {
+        let book = GuideModel.entity("Book", NSManagedObject.self)
+        let page = GuideModel.entity("Page", NSManagedObject.self)
+        book.properties = [GuideModel.attribute("title", .string)]
+        page.properties = [GuideModel.attribute("number", .string)]
+        page.uniquenessConstraints = [["number"]]
+        GuideModel.relate(page, "book", .one(.nullifyDeleteRule), book, "pages", .ordered(.nullifyDeleteRule))
+        let model = NSManagedObjectModel()
+        model.entities = [book, page]
+        return try Stack(kind, model: model)
+    }
+
+    private func books(_ titles: [String], _ stack: Stack) throws -> [NSManagedObjectID] {
+        let context = stack.context()
+        return try context.performAndWait {
+            let books = titles.map { title in
+                let book = NSEntityDescription.insertNewObject(forEntityName: "Book", into: context)
+                book.setValue(title, forKey: "title")
+                return book
+            }
+            try context.save()
+            return books.map(\.objectID)
+        }
+    }
+
+    private func insert(_ pages: [(String, NSManagedObjectID)], in stack: Stack, _ policy: NSMergePolicy = .error)
+        throws
+    {
+        let rows = pages.map { ["number": $0.0, "book": $0.1] as [String: Any] }
+        try stack.execute(NSBatchInsertRequest(entityName: "Page", objects: rows), policy)
+    }
+
+    private func pages(of book: NSManagedObjectID, _ stack: Stack) throws -> [String] {
+        try stack.read(book, NSManagedObject.self) { book in
+            (book.value(forKey: "pages") as? NSOrderedSet)?.compactMap {
+                ($0 as? NSManagedObject)?.value(forKey: "number") as? String
+            } ?? []
+        }
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `new members come last, those of each owner in the order of insertion`(_ kind: StoreKind) throws {
+        let stack = try stack(kind)
+        let ids = try books(["one", "two"], stack)
+        try stack.change(ids[0], NSManagedObject.self) { book, context in
+            let pages = ["b", "a"].map { number in
+                let page = NSEntityDescription.insertNewObject(forEntityName: "Page", into: context)
+                page.setValue(number, forKey: "number")
+                return page
+            }
+            book.setValue(NSOrderedSet(array: pages), forKey: "pages")
+        }
+        try insert([("z", ids[0]), ("y", ids[1]), ("x", ids[0]), ("w", ids[1])], in: stack)
+        #expect(try pages(of: ids[0], stack) == ["b", "a", "z", "x"])
+        #expect(try pages(of: ids[1], stack) == ["y", "w"])
+        #expect(try stack.problems() == [])
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `members that leave and come back within one batch come last`(_ kind: StoreKind) throws {
+        let stack = try stack(kind)
+        let ids = try books(["one", "two"], stack)
+        try insert([("a", ids[0]), ("b", ids[0]), ("c", ids[0])], in: stack)
+        try insert(
+            [("a", ids[1]), ("d", ids[0]), ("a", ids[0]), ("b", ids[1])],
+            in: stack,
+            .mergeByPropertyObjectTrump
+        )
+        let (first, second) = (try pages(of: ids[0], stack), try pages(of: ids[1], stack))
+        #expect(first.first == "c" && Set(first.dropFirst()) == ["a", "d"] && second == ["b"])
+        #expect(try stack.problems() == [])
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `an update and a delete keep the order of those who stay, and versions tell the owners`(_ kind: StoreKind)
+        throws
+    {
+        let stack = try stack(kind)
+        let ids = try books(["one", "two"], stack)
+        try insert("abcdef".map { (String($0), ids[0]) }, in: stack)
+        let versions = try ids.map { try stack.version(of: $0) }
+        let update = NSBatchUpdateRequest(entityName: "Page")
+        update.predicate = NSPredicate(format: "number IN {'b', 'e'}")
+        update.propertiesToUpdate = ["book": ids[1]]
+        try stack.execute(update)
+        #expect(try pages(of: ids[0], stack) == ["a", "c", "d", "f"])
+        #expect(try pages(of: ids[1], stack) == ["b", "e"])
+        #expect(try ids.map { try stack.version(of: $0) } == versions.map { $0 + 1 })
+        try stack.execute(NSBatchDeleteRequest("Page", "number IN {'c', 'b'}"))
+        #expect(try pages(of: ids[0], stack) == ["a", "d", "f"])
+        #expect(try pages(of: ids[1], stack) == ["e"])
+        update.predicate = NSPredicate(format: "number == 'a'")
+        try stack.execute(update)
+        update.propertiesToUpdate = ["book": ids[0]]
+        try stack.execute(update)
+        #expect(try pages(of: ids[0], stack) == ["d", "f", "a"])
+        #expect(try stack.problems() == [])
+    }
+}

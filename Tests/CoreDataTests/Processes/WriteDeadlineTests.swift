@@ -1,0 +1,63 @@
+import TestSupport
+import Testing
+
+@testable import CoreData
+@testable import StrataSQLite
+
+@Suite("Deadlines of writes")
+struct WriteDeadlineTests {
+    @Test func `the time that a writer lets others go first counts`() throws {
+        let folder = try ScratchFolder()
+        let path = folder.file("numbers.sqlite").path
+        let pool = try ConnectionPool(.file(path))
+        try pool.write { try $0.execute("CREATE TABLE number (n INTEGER)") }
+        // A sign that is locked by another open file stands for that of a process which does not go on.
+        let stopped = WaitSign(database: path)
+        stopped.putUp()
+        #expect(stopped.isUp)
+
+        let lease = try pool.writer(timeout: 10)
+        let connection = lease.connection
+        #expect(connection.busyWait.timeout <= 10 - WaitSign.longestDeference)
+        lease.rollBack()
+
+        let foreign = try Connection(path: path, access: .readWrite)
+        try foreign.run("BEGIN IMMEDIATE")
+        let error = #expect(throws: SQLiteError.self) { try pool.write(timeout: 0.2) { _ in } }
+        #expect(connection.busyWait.timeout <= 0.2 - WaitSign.longestDeference)
+        #expect(error?.code == .busy && error?.wait?.seconds ?? 0 >= 0.2)
+        try foreign.run("ROLLBACK")
+    }
+
+    @Test func `who has no time left lets nobody go first`() throws {
+        let folder = try ScratchFolder()
+        let path = folder.file("numbers.sqlite").path
+        let (stopped, mine) = (WaitSign(database: path), WaitSign(database: path))
+        stopped.putUp()
+        #expect(mine.deferToOthers(atMost: 0, nil) == 0 && mine.deferToOthers(atMost: -1, nil) == 0)
+        #expect(mine.deferToOthers(atMost: 0.001, nil) >= 0.001)
+        stopped.takeDown()
+        #expect(mine.deferToOthers(atMost: 1, nil) == 0)
+    }
+
+    @Test func `a batch that waits in vain says which context has waited`() throws {
+        let stack = try Stack(.sqlite, model: GuideModel.make(), options: [NSPersistentStoreTimeoutOption: 0.01])
+        _ = try stack.storeCity()
+        let foreign = try Connection(path: stack.storeURL.path, access: .readWrite)
+        try foreign.run("BEGIN IMMEDIATE")
+        let context = stack.context("import")
+        let update = NSBatchUpdateRequest(entityName: "City")
+        update.propertiesToUpdate = ["population": 2]
+        let deletion = NSBatchDeleteRequest(fetchRequest: NSFetchRequest<City>(entityName: "City"))
+        let insert = NSBatchInsertRequest(entityName: "City", objects: [["name": "Ulm"]])
+        context.performAndWait {
+            for request in [update, deletion, insert] {
+                let error = #expect(throws: CocoaError.self) { try context.execute(request) }
+                #expect(error?.code == .persistentStoreTimeout)
+                let text = error?.localizedDescription ?? ""
+                #expect(text.contains("context \"import\" of process \(getpid()) waited "), "\(text)")
+            }
+        }
+        try foreign.run("ROLLBACK")
+    }
+}

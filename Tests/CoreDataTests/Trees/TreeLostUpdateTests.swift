@@ -1,0 +1,379 @@
+import CoreData
+import TestSupport
+import Testing
+
+/// Everything under the default policies: a root with children, and somebody outside of the tree who saves meanwhile.
+@Suite("Trees: no update of others is lost")
+struct TreeLostUpdateTests {
+    /// A root, the context to be edited some levels below it, and the levels from there to the root.
+    struct Tree {
+        let stack: Stack
+        let root: NSManagedObjectContext
+        let levels: [NSManagedObjectContext]
+        var child: NSManagedObjectContext { levels[0] }
+
+        init(_ stack: Stack, depth: Int) {
+            self.stack = stack
+            root = stack.context("root")
+            var levels: [NSManagedObjectContext] = []
+            for level in 1...depth { levels.append((levels.last ?? root).child("level \(level)")) }
+            self.levels = levels.reversed()
+            // What nobody holds would be read anew.
+            for context in levels { context.performAndWait { context.retainsRegisteredObjects = true } }
+        }
+
+        /// Saves all levels below the root.
+        func saveUp() throws { for context in levels { try context.saveAndWait() } }
+
+        /// Changes an object on behalf of somebody outside.
+        func changeOutside<Object: NSManagedObject>(
+            _ id: NSManagedObjectID,
+            _ type: Object.Type,
+            _ body: (Object) -> Void
+        ) throws {
+            let other = stack.context("outside")
+            try other.edit(id, type, body)
+            try other.saveAndWait()
+        }
+
+        func deleteOutside(_ id: NSManagedObjectID) throws {
+            let other = stack.context("outside")
+            try other.performAndWait {
+                other.delete(try other.existingObject(with: id))
+                try other.save()
+            }
+        }
+
+        /// The root's save finds a conflict over the object.
+        func expectConflict(_ id: NSManagedObjectID, sourceLocation: SourceLocation = #_sourceLocation) {
+            let error = #expect(throws: CocoaError.self, sourceLocation: sourceLocation) { try root.saveAndWait() }
+            let conflicts = error?.userInfo[NSPersistentStoreSaveConflictsErrorKey] as? [NSMergeConflict] ?? []
+            root.performAndWait {
+                #expect(conflicts.map(\.sourceObject.objectID) == [id], sourceLocation: sourceLocation)
+            }
+        }
+    }
+
+    /// On each store, one and two levels below the root.
+    static let places = StoreKind.allCases.flatMap { kind in [(kind, 1), (kind, 2)] }
+
+    @Test(arguments: places)
+    func `a child's change upon a row that others have changed since conflicts in the root's save`(
+        _ kind: StoreKind,
+        _ depth: Int
+    ) throws {
+        let stack = try Stack(kind)
+        let id = try stack.storeCity("counter", population: 0)
+        let tree = Tree(stack, depth: depth)
+        try tree.child.look(id, City.self) { #expect($0.population == 0) }
+        try tree.changeOutside(id, City.self) { $0.population = 5 }
+        try tree.child.edit(id, City.self) { $0.population = 1 }
+        try tree.saveUp()
+        tree.expectConflict(id)
+        #expect(try stack.read(id, City.self) { $0.population } == 5)
+        // Asked to, the root puts the change upon the newer row.
+        try tree.root.performAndWait { try tree.root.save(retrying: 1) }
+        #expect(try stack.read(id, City.self) { $0.population } == 1)
+    }
+
+    @Test(arguments: places)
+    func `a child's deletion of a row that others have changed since conflicts as well`(
+        _ kind: StoreKind,
+        _ depth: Int
+    ) throws {
+        let stack = try Stack(kind)
+        let id = try stack.storeCity("counter", population: 0)
+        let tree = Tree(stack, depth: depth)
+        try tree.child.look(id, City.self) { #expect($0.population == 0) }
+        try tree.changeOutside(id, City.self) { $0.population = 5 }
+        try tree.child.performAndWait { tree.child.delete(try tree.child.existingObject(with: id)) }
+        try tree.saveUp()
+        tree.expectConflict(id)
+        #expect(try stack.read(id, City.self) { $0.population } == 5)
+    }
+
+    @Test(arguments: places)
+    func `a child's change of a row that others have deleted since conflicts`(_ kind: StoreKind, _ depth: Int) throws {
+        let stack = try Stack(kind)
+        let id = try stack.storeCity("counter", population: 0)
+        let tree = Tree(stack, depth: depth)
+        try tree.child.look(id, City.self) { #expect($0.population == 0) }
+        try tree.deleteOutside(id)
+        try tree.child.edit(id, City.self) { $0.population = 1 }
+        try tree.saveUp()
+        tree.expectConflict(id)
+        // Memory may bring it back, and the tree goes on upon that.
+        tree.root.performAndWait { tree.root.mergePolicy = NSMergePolicy.mergeByPropertyObjectTrump }
+        try tree.root.saveAndWait()
+        #expect(try stack.read(id, City.self) { $0.population } == 1)
+        tree.root.performAndWait { tree.root.mergePolicy = NSMergePolicy.error }
+        try tree.child.edit(id, City.self) { $0.population = 2 }
+        try tree.saveUp()
+        try tree.root.saveAndWait()
+        #expect(try stack.read(id, City.self) { $0.population } == 2)
+    }
+
+    @Test(arguments: places)
+    func `a parent that holds a fault does not change that`(_ kind: StoreKind, _ depth: Int) throws {
+        let stack = try Stack(kind)
+        let id = try stack.storeCity("counter", population: 0)
+        let tree = Tree(stack, depth: depth)
+        let parents = tree.levels.dropFirst() + [tree.root]
+        for context in parents {
+            context.performAndWait {
+                context.retainsRegisteredObjects = true
+                #expect(context.object(with: id).isFault)
+            }
+        }
+        try tree.child.look(id, City.self) { #expect($0.population == 0) }
+        try tree.changeOutside(id, City.self) { $0.population = 5 }
+        try tree.child.edit(id, City.self) { $0.population = 1 }
+        try tree.saveUp()
+        tree.expectConflict(id)
+    }
+
+    @Test(arguments: places)
+    func `a row that the root reads anew, or a sibling saves, in between hides nothing`(
+        _ kind: StoreKind,
+        _ depth: Int
+    ) throws {
+        let stack = try Stack(kind)
+        let read = try stack.storeCity("read by the root", population: 0)
+        let renamed = try stack.storeCity("renamed by a sibling", population: 0)
+        let dropped = try stack.storeCity("deleted by the child", population: 0)
+        let tree = Tree(stack, depth: depth)
+        for id in [read, renamed, dropped] {
+            try tree.child.look(id, City.self) { #expect($0.population == 0) }
+            try tree.changeOutside(id, City.self) { $0.population = 5 }
+        }
+        tree.root.performAndWait { tree.root.retainsRegisteredObjects = true }
+        for id in [read, dropped] { try tree.root.look(id, City.self) { #expect($0.population == 5) } }
+        let sibling = tree.root.child("sibling")
+        try sibling.edit(renamed, City.self) { $0.name = "renamed" }
+        try sibling.saveAndWait()
+        for id in [read, renamed] { try tree.child.edit(id, City.self) { $0.population = 1 } }
+        try tree.child.performAndWait { tree.child.delete(try tree.child.existingObject(with: dropped)) }
+        try tree.saveUp()
+        let error = #expect(throws: CocoaError.self) { try tree.root.saveAndWait() }
+        let conflicts = error?.userInfo[NSPersistentStoreSaveConflictsErrorKey] as? [NSMergeConflict] ?? []
+        tree.root.performAndWait { #expect(Set(conflicts.map(\.sourceObject.objectID)) == [read, renamed, dropped]) }
+        // A policy judges by what the child has read: of what both have changed the store's stays.
+        tree.root.performAndWait { tree.root.mergePolicy = NSMergePolicy.mergeByPropertyStoreTrump }
+        try tree.root.saveAndWait()
+        #expect(try stack.read(read, City.self) { $0.population } == 5)
+        #expect(try stack.read(renamed, City.self) { "\($0.name) \($0.population)" } == "renamed 5")
+        #expect(try stack.read(dropped, City.self) { $0.population } == 5)
+    }
+
+    @Test(arguments: places)
+    func `moving an object that the parents have not loaded conflicts with another move`(
+        _ kind: StoreKind,
+        _ depth: Int
+    ) throws {
+        let stack = try Stack(kind)
+        let cities = try ["from", "theirs", "ours"].map { try stack.storeCity($0) }
+        let venue = try stack.store(Venue.self) { venue, context in
+            venue.city = context.object(with: cities[0]) as? City
+        }
+        let tree = Tree(stack, depth: depth)
+        try tree.child.look(venue, Venue.self) { #expect($0.city?.name == "from") }
+        let other = stack.context("outside")
+        try other.edit(venue, Venue.self) { $0.city = try other.existingObject(with: cities[1]) as? City }
+        try other.saveAndWait()
+        // By the other end.
+        try tree.child.edit(cities[2], City.self) {
+            $0.venues.insert(try #require(try tree.child.existingObject(with: venue) as? Venue))
+        }
+        try tree.saveUp()
+        tree.expectConflict(venue)
+        #expect(try stack.read(venue, Venue.self) { $0.city?.name } == "theirs")
+    }
+
+    @Test(arguments: places)
+    func `memberships that commute are no conflict, an order is`(_ kind: StoreKind, _ depth: Int) throws {
+        let stack = try Stack(kind)
+        let tags = try (0..<3).map { number in
+            try stack.store(TestSupport.Tag.self) { tag, _ in tag.title = "\(number)" }
+        }
+        let venues = try (0..<3).map { number in try stack.store(Venue.self) { venue, _ in venue.name = "\(number)" } }
+        let user = try stack.store(User.self) { user, context in
+            user.email = "a@b.c"
+            user.favourites = venues.compactMap { context.object(with: $0) as? Venue }
+        }
+        let tree = Tree(stack, depth: depth)
+        try tree.child.look(venues[0], Venue.self) { #expect($0.tags.isEmpty) }
+        try tree.child.look(user, User.self) { #expect($0.favourites.count == 3) }
+        let other = stack.context("outside")
+        try other.edit(venues[0], Venue.self) {
+            $0.tags.insert(try #require(other.existingObject(with: tags[0]) as? TestSupport.Tag))
+        }
+        try other.saveAndWait()
+        try tree.child.edit(venues[0], Venue.self) {
+            $0.tags.insert(try #require(tree.child.existingObject(with: tags[1]) as? TestSupport.Tag))
+        }
+        try tree.saveUp()
+        try tree.root.saveAndWait()
+        #expect(try stack.read(venues[0], Venue.self) { $0.tags.count } == 2)
+        try tree.changeOutside(user, User.self) { $0.favourites.swapAt(0, 1) }
+        try tree.child.edit(user, User.self) { $0.favourites.swapAt(1, 2) }
+        try tree.saveUp()
+        tree.expectConflict(user)
+        #expect(try stack.read(user, User.self) { $0.favourites.map { $0.name ?? "" } } == ["1", "0", "2"])
+    }
+
+    @Test(arguments: places)
+    func `what a child has named to detectConflicts(for:) is checked by the root's save`(
+        _ kind: StoreKind,
+        _ depth: Int
+    ) throws {
+        let stack = try Stack(kind)
+        let id = try stack.storeCity("condition", population: 0)
+        let tree = Tree(stack, depth: depth)
+        try tree.child.performAndWait {
+            let city = try tree.child.get(id, City.self)
+            #expect(city.population == 0)
+            tree.child.detectConflicts(for: city)
+        }
+        try tree.changeOutside(id, City.self) { $0.population = 5 }
+        tree.child.insertCity("depends on it")
+        try tree.saveUp()
+        tree.expectConflict(id)
+        #expect(try stack.count("City") == 1)
+        // Others who check nothing are not held up, and what has not changed is no conflict.
+        let second = Tree(stack, depth: depth)
+        try second.child.performAndWait { second.child.detectConflicts(for: try second.child.existingObject(with: id)) }
+        second.child.insertCity("depends on it")
+        try second.saveUp()
+        try second.root.saveAndWait()
+        #expect(try stack.count("City") == 2)
+    }
+
+    @Test(arguments: places)
+    func `what the tree itself has saved meanwhile is no conflict`(_ kind: StoreKind, _ depth: Int) throws {
+        let stack = try Stack(kind)
+        let id = try stack.storeCity("start", population: 0)
+        let gone = try stack.storeCity("gone")
+        let tree = Tree(stack, depth: depth)
+        for id in [id, gone] { try tree.child.look(id, City.self) { _ = $0.name } }
+        let sibling = tree.root.child("sibling")
+        for number in 1...3 {
+            try sibling.edit(id, City.self) {
+                $0.name = "name \(number)"
+                $0.population = 7
+            }
+            try sibling.saveAndWait()
+            try tree.root.saveAndWait()
+            // Nothing is left of the object in the root.
+            tree.root.performAndWait { tree.root.reset() }
+            try tree.child.edit(id, City.self) { $0.population = Int64(number) }
+            try tree.saveUp()
+            try tree.root.saveAndWait()
+            tree.root.performAndWait { tree.root.reset() }
+            #expect(try stack.read(id, City.self) { "\($0.name) \($0.population)" } == "name \(number) \(number)")
+        }
+        // A deletion of the tree's takes the child's changes with it.
+        try sibling.performAndWait {
+            sibling.delete(try sibling.existingObject(with: gone))
+            try sibling.save()
+        }
+        try tree.root.saveAndWait()
+        try tree.child.edit(gone, City.self) { $0.population = 1 }
+        try tree.saveUp()
+        try tree.root.saveAndWait()
+        #expect(try stack.count("City") == 1)
+    }
+
+    @Test(arguments: places)
+    func `objects that a child has made can be changed again by it, and others' changes of them are found`(
+        _ kind: StoreKind,
+        _ depth: Int
+    ) throws {
+        let stack = try Stack(kind)
+        let tree = Tree(stack, depth: depth)
+        let id = tree.child.insertCity("new", population: 1)
+        try tree.saveUp()
+        try tree.root.saveAndWait()
+        tree.root.performAndWait { tree.root.reset() }
+        try tree.child.edit(id, City.self) { $0.population = 2 }
+        try tree.saveUp()
+        try tree.root.saveAndWait()
+        #expect(try stack.read(id, City.self) { $0.population } == 2)
+        try tree.changeOutside(id, City.self) { $0.population = 5 }
+        tree.root.performAndWait { tree.root.reset() }
+        try tree.child.edit(id, City.self) { $0.population = 3 }
+        try tree.saveUp()
+        tree.expectConflict(id)
+        #expect(try stack.read(id, City.self) { $0.population } == 5)
+        tree.root.performAndWait { tree.root.rollback() }
+        // Also before the child has changed it a second time.
+        let second = tree.child.insertCity("second", population: 1)
+        try tree.saveUp()
+        try tree.root.saveAndWait()
+        try tree.changeOutside(second, City.self) { $0.population = 5 }
+        tree.root.performAndWait { tree.root.reset() }
+        try tree.child.edit(second, City.self) { $0.population = 2 }
+        try tree.saveUp()
+        tree.expectConflict(second)
+        try tree.root.performAndWait { try tree.root.save(retrying: 1) }
+        #expect(try stack.read(second, City.self) { $0.population } == 2)
+    }
+
+    @Test(arguments: places)
+    func `what the root has merged is no conflict: the child's properties are put upon it`(
+        _ kind: StoreKind,
+        _ depth: Int
+    ) async throws {
+        let stack = try Stack(kind)
+        let ids = try ["held", "unknown"].map { try stack.storeCity($0, population: 0) }
+        let tree = Tree(stack, depth: depth)
+        for id in ids { try tree.child.look(id, City.self) { #expect($0.population == 0) } }
+        tree.root.performAndWait { tree.root.retainsRegisteredObjects = true }
+        try tree.root.look(ids[0], City.self) { #expect($0.population == 0) }
+        let other = stack.context("outside")
+        for id in ids {
+            try other.edit(id, City.self) {
+                $0.population = 5
+                $0.name = "theirs"
+            }
+        }
+        try await other.save(mergingInto: [tree.root])
+        for id in ids { try tree.child.edit(id, City.self) { $0.population = 1 } }
+        try tree.saveUp()
+        try tree.root.saveAndWait()
+        for id in ids { #expect(try stack.read(id, City.self) { "\($0.name) \($0.population)" } == "theirs 1") }
+    }
+
+    @Test(arguments: places)
+    func `children of several roots that add to one number`(_ kind: StoreKind, _ depth: Int) async throws {
+        let stack = try Stack(kind)
+        let id = try stack.storeCity("counter", population: 0)
+        let (writers, rounds) = (3, 20)
+        await withTaskGroup(of: Void.self) { group in
+            for _ in 0..<writers {
+                group.addTask {
+                    let tree = Tree(stack, depth: depth)
+                    for _ in 0..<rounds { #expect(throws: Never.self) { try Self.increment(tree, id) } }
+                }
+            }
+        }
+        #expect(try stack.read(id, City.self) { $0.population } == Int64(writers * rounds))
+    }
+
+    /// Adds one to a stored number, upon what others have added.
+    private static func increment(_ tree: Tree, _ id: NSManagedObjectID) throws {
+        while true {
+            try tree.child.edit(id, City.self) { $0.population += 1 }
+            try tree.saveUp()
+            do {
+                return try tree.root.saveAndWait()
+            } catch let error as CocoaError where error.code == .managedObjectMerge {
+                for context in [tree.root] + tree.levels.reversed() {
+                    context.performAndWait {
+                        context.rollback()
+                        context.refreshAllObjects()
+                    }
+                }
+            }
+        }
+    }
+}

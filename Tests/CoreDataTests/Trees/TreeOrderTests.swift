@@ -1,0 +1,34 @@
+import CoreData
+import TestSupport
+import Testing
+
+@Suite("Trees: ordered relationships", .serialized)
+struct TreeOrderTests {
+    @Test func `removing many members of an ordered relationship costs the parent what there are, not their square`()
+        throws
+    {
+        let stack = try Stack(.memory)
+        func save(_ count: Int) throws -> Duration {
+            let venue = try stack.store(Venue.self) { venue, context in
+                venue.photos = (0..<count).map { number in
+                    let photo = Photo(context: context)
+                    photo.title = "\(number)"
+                    return photo
+                }
+            }
+            let (parent, child) = stack.pair()
+            return try child.performAndWait {
+                let object = try child.get(venue, Venue.self)
+                object.photos = object.photos.enumerated().filter { $0.offset % 2 == 1 }.map(\.element)
+                let time = try processorTime { try child.save() }
+                let titles = try parent.performAndWait { try parent.get(venue, Venue.self).photos.map(\.title) }
+                #expect(titles == (0..<count).filter { $0 % 2 == 1 }.map { "\($0)" })
+                return time
+            }
+        }
+        _ = try save(100)
+        let (small, large) = (try save(2_000), try save(16_000))
+        // Eight times as many; the square would be sixty-four times.
+        #expect(large < small * 30, "\(small), \(large)")
+    }
+}
