@@ -32,7 +32,7 @@ struct PendingDifferentialTests {
                 let plan = try planner.plan(specification).asked(of: open)
                 do {
                     let candidates = objects.filter { plan.entityNumbers.contains($0.layout.number) }
-                    let matching = try plan.matching(candidates.sorted { $0.key < $1.key })
+                    let matching = try plan.matching(candidates.sorted { $0.key < $1.key }, ObjectReader())
                     let all = try plan.sorted(matching).map(\.key)
                     let expected = plan.window(all)
 
