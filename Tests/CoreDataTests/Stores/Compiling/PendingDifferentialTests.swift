@@ -33,7 +33,7 @@ struct PendingDifferentialTests {
                 do {
                     let candidates = objects.filter { plan.entityNumbers.contains($0.layout.number) }
                     let matching = try plan.matching(candidates.sorted { $0.key < $1.key }, ObjectReader())
-                    let all = try plan.sorted(matching).map(\.key)
+                    let all = try plan.sorted(matching, ObjectReader()).map(\.key)
                     let expected = plan.window(all)
 
                     let keys = try store.references(for: plan).map(\.key)
