@@ -7,8 +7,8 @@ import Foundation
 ///
 /// Any thread may call any member. Nothing waits but for the disk.
 package enum DiskFile {
-    /// The most that is written with one call.
-    private static let pieceSize = 1 << 20
+    /// The most that is written with one call: no more than a page of a database has, as SQLite's own files take only that.
+    private static let pieceSize = 1 << 16
     /// SQLite's kinds of files know what to do with locks and journals; this one is just a file.
     private static let plain = SQLITE_OPEN_READWRITE | SQLITE_OPEN_SUPER_JOURNAL
 

@@ -93,8 +93,7 @@ struct EvaluationLimitTests {
             let computed = NSExpressionDescription()
             computed.name = "computed"
             computed.resultType = .integer64
-            let inner = NSExpression(format: subqueries(5).replacingOccurrences(of: " > 0", with: ""))
-            computed.expression = inner
+            computed.expression = NSExpression(format: String(subqueries(5).dropLast(" > 0".count)))
             let request = NSFetchRequest<NSDictionary>(entityName: "Person")
             request.resultType = .dictionaryResultType
             request.evaluationTimeLimit = 0.2
