@@ -63,9 +63,25 @@ struct DatabaseOpening: Sendable {
             try connection.setPragma("auto_vacuum", pragma("auto_vacuum") ?? "2")
             if let encoding = pragma("encoding") { try connection.setPragma("encoding", encoding) }
         }
-        let mode = try connection.setPragma("journal_mode", pragma("journal_mode") ?? "WAL")
+        let mode = try setJournalMode(of: connection)
         isWriteAheadLogged = mode?.lowercased() == "wal"
         return connection
+    }
+
+    /// Changes the journal mode, in which others who make the same database may be faster.
+    ///
+    /// SQLite gives up at once then, without a wait, as each of two who have read the database waits for the other to end.
+    private func setJournalMode(of connection: Connection) throws(SQLiteError) -> String? {
+        let start = BusyWait.now()
+        while true {
+            do {
+                return try connection.setPragma("journal_mode", pragma("journal_mode") ?? "WAL")
+            } catch {
+                let waited = Double(BusyWait.now() &- start) / 1e9
+                guard error.code == .busy, waited < connection.busyWait.timeout else { throw error }
+                usleep(.random(in: 200...2_000))
+            }
+        }
     }
 
     /// Opens the connection that holds the write lock during checkpoints, and reads and writes nothing.

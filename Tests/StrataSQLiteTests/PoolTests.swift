@@ -270,6 +270,24 @@ struct PoolTests {
         #expect(try folder.names() == ["store.sqlite"])
     }
 
+    @Test func `several may make one database at the same time`() throws {
+        let folder = try TemporaryFolder()
+        for round in 0..<40 {
+            let path = folder.file("\(round).sqlite")
+            let start = DispatchSemaphore(value: 0)
+            let threads = (0..<4).map { _ in
+                onThread {
+                    start.wait()
+                    let pool = try ConnectionPool(.file(path))
+                    #expect(pool.isWriteAheadLogged)
+                    try pool.close()
+                }
+            }
+            for _ in threads { start.signal() }
+            for thread in threads { try thread.join() }
+        }
+    }
+
     @Test func `with a rollback journal readers and the writer wait for each other`() throws {
         var options = PoolOptions()
         options.pragmas = ["journal_mode": "DELETE"]

@@ -5,14 +5,14 @@ import Testing
 
 @Suite("The SQL of batches")
 struct BatchStatementTests {
-    /// The statements that change rows while `body` runs, without those of transactions.
+    /// The statements that change rows while `body` runs, without those of transactions and looks at pragmas.
     private func statements(_ stack: Stack, _ body: () throws -> Void) throws -> [String] {
         let log = Shared<[String]>([])
         let pool = try #require(stack.coordinator.persistentStores.first as? SQLiteStore).openFile().pool
         pool.setTrace { event in log.update { $0.append(event.sql) } }
         try body()
         pool.setTrace(nil)
-        return log.current.filter { !["BEGIN", "COMMIT", "ROLLBACK"].contains($0.prefix { $0 != " " }) }
+        return log.current.filter { !["BEGIN", "COMMIT", "ROLLBACK", "PRAGMA"].contains($0.prefix { $0 != " " }) }
     }
 
     private func tagModel() -> NSManagedObjectModel {
