@@ -220,8 +220,12 @@ extension NSManagedObjectContext {
             // Its deletion was merged or found before, and somebody has brought the row back.
             let found = mergedRow(of: object, parentRows)
             if case .missing = found { return }
-            object.flags.remove([.gone, .deleted, .deletePropagated])
-            if case .found(let row) = found { object.realise(row) } else { object.turnIntoFault() }
+            if case .found(let row) = found {
+                bringBack(object, row)
+            } else {
+                object.flags.remove([.gone, .deleted, .deletePropagated])
+                object.turnIntoFault()
+            }
         } else if object.isFault {
             // It will be filled with the newest row; the one that a fetch brought is not it any more.
             object.current = nil

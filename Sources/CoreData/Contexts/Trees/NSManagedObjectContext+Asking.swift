@@ -61,7 +61,7 @@ extension NSManagedObjectContext {
             throw Self.missing(id)
         }
         let object = known ?? object(of: found)
-        object.realise(takeRow(of: found, for: object))
+        fill(object, takeRow(of: found, for: object))
         return object
     }
 
@@ -110,8 +110,7 @@ extension NSManagedObjectContext {
                 if !specification.returnsObjectsAsFaults { object.realise(row) }
             } else if object.flags.contains(.gone) {
                 // Its deletion was merged, and now the parent has it again.
-                object.flags.remove([.gone, .deleted, .deletePropagated])
-                object.realise(row)
+                bringBack(object, row)
             } else if specification.shouldRefreshRefetchedObjects {
                 object.rebase(onto: row)
             }
