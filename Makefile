@@ -52,7 +52,7 @@ demo-jobs: system-packages
 # What scripts several processes, or has to end by a clock, runs one by one, and first: among thousands of tests at once a
 # step would wait for minutes.
 SERIAL_SUITES = StrataSQLiteTests\.|CoreDataTests\.(ProcessLocking|LogBound|RemoteChange|CommitWatcher|JobQueue|Follower|$\
-	AsynchronousFetch|AwaitedFetch|BackgroundPrefetch|BackgroundReading|ChildFetch|Deadlock|RowBatches|Perform|Neighbour|$\
+	AsynchronousFetch|AwaitedFetch|BackgroundPrefetch|BackgroundReading|ChildFetch|Deadlock|RowBatches|Perform|Neighbour\w*|$\
 	TreeConcurrency|BatchStreaming|StoreStatement|HistoryConsumer|Importer)Tests
 # Runs tests, and says again at the end what failed.
 TESTED = | tee .build/test.log || { echo; echo "Failed:"; grep -E '^✘ Test .* recorded an issue|^✘ Test .* failed|[Ff]atal error' .build/test.log; exit 1; }

@@ -31,6 +31,29 @@ struct AutomaticMergeTests {
         following.performAndWait { #expect(cities[0].value.name == "new") }
     }
 
+    @Test func `CS-58 what another coordinator saves is not merged by itself`() throws {
+        let stack = try Stack(.sqlite)
+        let id = try stack.storeCity("old")
+        let context = stack.context()
+        context.automaticallyMergesChangesFromParent = true
+        let log = NotificationLog(.ofContexts, of: context)
+        let city = try context.performAndWait {
+            let city = try context.get(id, City.self)
+            #expect(city.name == "old")
+            return city
+        }
+        let second = try stack.secondCoordinator()
+        let writer = NSManagedObjectContext(.privateQueue)
+        writer.persistentStoreCoordinator = second
+        try writer.performAndWait {
+            try writer.all(City.self).first?.name = "new"
+            try writer.save()
+        }
+        context.performAndWait { #expect(city.name == "old") }
+        #expect(log.entries.isEmpty)
+        for store in second.persistentStores { try second.remove(store) }
+    }
+
     @Test(arguments: StoreKind.allCases)
     func `CS-60 unsaved changes of the following context stay, a deletion elsewhere included`(_ kind: StoreKind) throws
     {
