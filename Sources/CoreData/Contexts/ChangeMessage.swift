@@ -30,8 +30,8 @@ struct ChangeMessage: Sendable {
         updated = Self.changes(of: saved.updated, coordinator)
         deleted = Self.changes(of: saved.deleted, coordinator)
         guard !saved.reread.isEmpty else { return }
-        let known = Set((inserted + updated).map(RowName.init))
-        updated.append(contentsOf: saved.reread.filter { !known.contains(RowName($0)) })
+        let known = Set((inserted + updated).map(RowIdentity.init))
+        updated.append(contentsOf: saved.reread.filter { !known.contains(RowIdentity($0)) })
     }
 
     /// Under what key a did-save notification carries the message, for those who merge it.
@@ -97,10 +97,10 @@ struct ChangeMessage: Sendable {
         }
 
         private(set) var rows: [(change: Change, kind: Kind)] = []
-        private var positions: [RowName: Int] = [:]
+        private var positions: [RowIdentity: Int] = [:]
 
         mutating func note(_ change: Change, _ kind: Kind) {
-            let name = RowName(change)
+            let name = RowIdentity(change)
             guard let position = positions[name] else {
                 positions[name] = rows.count
                 return rows.append((change, kind))
@@ -111,15 +111,19 @@ struct ChangeMessage: Sendable {
     }
 
     /// The row of a change, told from all others.
-    struct RowName: Hashable {
+    struct RowIdentity: Hashable {
         let store: ObjectIdentifier
         let root: Int
         let key: Int64
 
         init(_ change: Change) {
-            store = ObjectIdentifier(change.store)
-            root = change.layout.rootNumber
-            key = change.key
+            self.init(change.store, root: change.layout.rootNumber, key: change.key)
+        }
+
+        init(_ store: OpenStore, root: Int, key: Int64) {
+            self.store = ObjectIdentifier(store)
+            self.root = root
+            self.key = key
         }
     }
 }

@@ -135,21 +135,27 @@ struct ResultSource {
         return event.unregistered.contains { relatedRoots.contains($0.layout.rootNumber) }
     }
 
-    /// Whether an object of the entity belongs to the results, but for limit and offset.
-    func includes(_ object: NSManagedObject, in context: NSManagedObjectContext) throws -> Bool {
+    /// Whether each of some objects of the entity belongs to the results, but for limit and offset.
+    ///
+    /// All of them together have the time that one fetch has.
+    func includes(_ objects: [NSManagedObject], in context: NSManagedObjectContext) throws -> [Bool] {
+        var evaluator = plan.predicate.map { ResolvedEvaluator($0, reader: reader) }
+        return try plan.evaluating { try objects.map { try includes($0, &evaluator, in: context) } }
+    }
+
+    private func includes(
+        _ object: NSManagedObject,
+        _ evaluator: inout ResolvedEvaluator?,
+        in context: NSManagedObjectContext
+    ) throws -> Bool {
         guard object.context === context, object.flags.isDisjoint(with: [.deleted, .gone]) else { return false }
         if affectedStores != nil {
             let slot = object.isInserted ? context.storeSlotForInsertion(of: object) : object.storeSlot
             guard let store = context.openStore(at: slot), holds(store) else { return false }
         }
-        guard let predicate = plan.predicate else {
-            // Without a predicate nothing else would notice that the row has gone.
-            if object.isFault { object.fireFault() }
-            return object.flags.isDisjoint(with: [.gone, .inaccessible])
-        }
-        var evaluator = ResolvedEvaluator(predicate, reader: reader)
-        return try plan.evaluating { try evaluator.evaluate(object) }
-            && object.flags.isDisjoint(with: [.gone, .inaccessible])
+        // Without a predicate nothing else would notice that the row has gone.
+        if evaluator == nil, object.isFault { object.fireFault() }
+        return try evaluator?.evaluate(object) ?? true && object.flags.isDisjoint(with: [.gone, .inaccessible])
     }
 
     /// What the object is sorted by, read anew.

@@ -238,9 +238,8 @@ final class ResultsTracker {
     private func delta(_ objects: [NSManagedObject], _ source: ResultSource) throws -> Delta {
         guard let list else { return Delta() }
         var delta = Delta()
-        for object in objects {
-            work.evaluations += 1
-            let belongs = try source.includes(object, in: context)
+        work.evaluations += objects.count
+        for (object, belongs) in zip(objects, try source.includes(objects, in: context)) {
             let entry = list.entry(of: object)
             if let entry, belongs {
                 let name = list.hasSections ? source.sectionName(of: object) : ""
@@ -321,28 +320,15 @@ final class ResultsTracker {
 
     // MARK: - Fetching anew and comparing
 
-    /// Which row an object stands for, whatever instance it is.
-    private struct RowIdentity: Hashable {
-        let store: Int32
-        let root: Int
-        let key: Int64
-
-        init(_ object: NSManagedObject) {
-            store = object.key < 0 ? -1 : object.storeSlot
-            root = object.layout.rootNumber
-            key = object.key
-        }
-    }
-
     private func refetch(_ source: ResultSource, touched: [NSManagedObject]) throws {
         let objects = try fetch(source)
         guard let old = list else { return }
-        let touched = Set(touched.map(RowIdentity.init))
-        var known: [RowIdentity: ResultEntry] = Dictionary(minimumCapacity: old.count)
+        let touched = Set(touched.map(RowName.init))
+        var known: [RowName: ResultEntry] = Dictionary(minimumCapacity: old.count)
         var before: [ResultEntry] = []
         before.reserveCapacity(old.count)
         old.forEach {
-            known[RowIdentity($0.object)] = $0
+            known[RowName($0.object)] = $0
             before.append($0)
         }
         var isSame = objects.count == old.count
@@ -350,11 +336,11 @@ final class ResultsTracker {
         var next: [(entry: ResultEntry, sectionName: String)] = []
         next.reserveCapacity(objects.count)
         for (place, object) in objects.enumerated() {
-            let identity = RowIdentity(object)
-            let entry = known.removeValue(forKey: identity) ?? ResultEntry(object, sequence: 0)
+            let row = RowName(object)
+            let entry = known.removeValue(forKey: row) ?? ResultEntry(object, sequence: 0)
             let name = source.sectionName(of: object)
             if isSame, before[place] !== entry || (old.hasSections && entry.section?.name != name) { isSame = false }
-            if touched.contains(identity) { reported = true }
+            if touched.contains(row) { reported = true }
             next.append((entry, name))
         }
         isStale = false
@@ -370,7 +356,7 @@ final class ResultsTracker {
         _ before: [ResultEntry],
         by next: [(entry: ResultEntry, sectionName: String)],
         _ objects: [NSManagedObject],
-        _ touched: Set<RowIdentity>
+        _ touched: Set<RowName>
     ) -> ResultChanges {
         var list = list
         let former = list.sections
@@ -380,7 +366,7 @@ final class ResultsTracker {
             var row = 0
             section.entries.forEach { entry in
                 let place = ResultChanges.Place(section: section, row: row)
-                let hasChanged = touched.contains(RowIdentity(entry.object))
+                let hasChanged = touched.contains(RowName(entry.object))
                 places.append(ResultChanges.Touched(entry, old: place, hasChanged: hasChanged))
                 row += 1
             }

@@ -16,29 +16,29 @@ extension NSManagedObjectContext {
             return registered(key: change.key, layout: change.layout, storeSlot: slot)?.isFault == false
         }
         guard let absent = try? absent(message.inserted + loaded), !absent.isEmpty else { return message }
-        let gone = (message.inserted + message.updated).filter { absent.contains(ChangeMessage.RowName($0)) }
-        message.inserted.removeAll { absent.contains(ChangeMessage.RowName($0)) }
-        message.updated.removeAll { absent.contains(ChangeMessage.RowName($0)) }
-        let known = Set(message.deleted.map(ChangeMessage.RowName.init))
-        message.deleted.append(contentsOf: gone.filter { !known.contains(ChangeMessage.RowName($0)) })
+        let gone = (message.inserted + message.updated).filter { absent.contains(ChangeMessage.RowIdentity($0)) }
+        message.inserted.removeAll { absent.contains(ChangeMessage.RowIdentity($0)) }
+        message.updated.removeAll { absent.contains(ChangeMessage.RowIdentity($0)) }
+        let known = Set(message.deleted.map(ChangeMessage.RowIdentity.init))
+        message.deleted.append(contentsOf: gone.filter { !known.contains(ChangeMessage.RowIdentity($0)) })
         return message
     }
 
     /// Which of the rows this context would not find.
-    private func absent(_ changes: [ChangeMessage.Change]) throws -> Set<ChangeMessage.RowName> {
+    private func absent(_ changes: [ChangeMessage.Change]) throws -> Set<ChangeMessage.RowIdentity> {
         guard !changes.isEmpty else { return [] }
         guard let upward else { return try absentInStores(changes) }
         return try visitParent(upward) { try $0.absentForChild(changes) }
     }
 
     /// Which of the rows neither this context nor anybody above it has; inside the scope, for a child.
-    private func absentForChild(_ changes: [ChangeMessage.Change]) throws -> Set<ChangeMessage.RowName> {
-        var absent: Set<ChangeMessage.RowName> = []
+    private func absentForChild(_ changes: [ChangeMessage.Change]) throws -> Set<ChangeMessage.RowIdentity> {
+        var absent: Set<ChangeMessage.RowIdentity> = []
         var unknown: [ChangeMessage.Change] = []
         for change in changes {
             let object = registered(change.key, change.layout, Int32(change.store.slot), change.temporaryID)
             if object?.flags.isDisjoint(with: [.deleted, .gone, .inaccessible]) == false {
-                absent.insert(ChangeMessage.RowName(change))
+                absent.insert(ChangeMessage.RowIdentity(change))
             } else if object?.isFault ?? true {
                 unknown.append(change)
             }
@@ -49,14 +49,14 @@ extension NSManagedObjectContext {
     }
 
     /// Which of the rows the stores do not have.
-    private func absentInStores(_ changes: [ChangeMessage.Change]) throws -> Set<ChangeMessage.RowName> {
-        var absent: Set<ChangeMessage.RowName> = []
+    private func absentInStores(_ changes: [ChangeMessage.Change]) throws -> Set<ChangeMessage.RowIdentity> {
+        var absent: Set<ChangeMessage.RowIdentity> = []
         var groups: [(layout: EntityLayout, store: OpenStore, keys: [Int64], changes: [ChangeMessage.Change])] = []
         for change in changes where change.store.isOpen && change.removals != change.store.cache.removals {
             var (key, store) = (change.key, change.store)
             if key < 0 {
                 guard let permanent = change.temporaryID?.current, let holder = permanent.store else {
-                    absent.insert(ChangeMessage.RowName(change))
+                    absent.insert(ChangeMessage.RowIdentity(change))
                     continue
                 }
                 (key, store) = (permanent.key, holder)
@@ -76,7 +76,7 @@ extension NSManagedObjectContext {
             let missing = Set(uncached).subtracting(rows.lazy.map(\.key))
             guard !missing.isEmpty else { continue }
             for (key, change) in zip(keys, changes) where missing.contains(key) {
-                absent.insert(ChangeMessage.RowName(change))
+                absent.insert(ChangeMessage.RowIdentity(change))
             }
         }
         return absent
