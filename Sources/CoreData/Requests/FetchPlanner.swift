@@ -30,7 +30,7 @@ struct FetchPlanner {
             layout: layout,
             entityNumbers: numbers,
             coversHierarchy: specification.includesSubentities && entity.superentity == nil,
-            predicate: try resolvedPredicate(specification.predicate, entity),
+            predicate: try resolvedPredicate(specification, entity),
             sort: try resolvedSort(specification.sortDescriptors ?? [], entity),
             limit: specification.fetchLimit,
             offset: specification.fetchOffset,
@@ -58,12 +58,16 @@ struct FetchPlanner {
         return entity
     }
 
-    private func resolvedPredicate(_ predicate: NSPredicate?, _ entity: NSEntityDescription) throws
+    private func resolvedPredicate(_ specification: FetchSpecification, _ entity: NSEntityDescription) throws
         -> ResolvedPredicate?
     {
-        guard let predicate else { return nil }
+        guard let predicate = specification.predicate else { return nil }
         do {
-            let resolved = try PredicateResolver.resolve(predicate, schema: entity.layout)
+            let resolved = try PredicateResolver.resolve(
+                predicate,
+                schema: entity.layout,
+                secondsForConstants: specification.evaluationTimeLimit ?? PredicateResolver.secondsForConstants
+            )
             if case .constant(true) = resolved.condition { return nil }
             return resolved
         } catch let error as PredicateResolutionError {

@@ -116,7 +116,11 @@ final class LiveQuery: Sendable {
         return nil
     }
 
-    private func isNews(_ ids: [NSManagedObjectID], _ last: [NSManagedObjectID], _ changed: Set<ChangeMessage.RowIdentity>) -> Bool {
+    private func isNews(
+        _ ids: [NSManagedObjectID],
+        _ last: [NSManagedObjectID],
+        _ changed: Set<ChangeMessage.RowIdentity>
+    ) -> Bool {
         guard ids.count == last.count, zip(ids, last).allSatisfy({ $0 === $1 }) else { return true }
         guard !changed.isEmpty else { return false }
         return ids.contains { id in
