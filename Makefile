@@ -58,6 +58,7 @@ SERIAL_SUITES = StrataSQLiteTests\.|CoreDataTests\.(ProcessLocking|LogBound|Remo
 TESTED = | tee .build/test.log || { echo; echo "Failed:"; grep -E '^✘ Test .* recorded an issue|^✘ Test .* failed|[Ff]atal error' .build/test.log; exit 1; }
 
 test: system-packages
+	@mkdir -p .build
 	$(SWIFT) test --no-parallel --filter '$(SERIAL_SUITES)' $(TESTED)
 	$(SWIFT) test --skip '$(SERIAL_SUITES)' $(TEST_ARGS) $(TESTED)
 

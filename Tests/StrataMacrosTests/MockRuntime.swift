@@ -14,8 +14,8 @@ macro ManagedObject() = #externalMacro(module: "StrataMacros", type: "ManagedObj
 
 /// Stands in for the framework's module.
 public enum CoreData {
-    /// Finds a property.
-    public final class ManagedProperty<Value>: Sendable {
+    /// Finds a property; cannot be copied, as the framework's cannot.
+    public struct ManagedProperty<Value>: ~Copyable, Sendable {
         let name: String
 
         init(_ name: String) { self.name = name }
@@ -77,37 +77,38 @@ open class NSManagedObject: Hashable {
     /// Hashes the identity.
     public func hash(into hasher: inout Hasher) { hasher.combine(ObjectIdentifier(self)) }
 
-    final func managedValue<Value: ManagedPropertyValue>(_ property: CoreData.ManagedProperty<Value>) -> Value {
+    final func managedValue<Value: ManagedPropertyValue>(_ property: borrowing CoreData.ManagedProperty<Value>) -> Value
+    {
         Value.managed(from: values[property.name])
     }
 
-    final func managedValue<Value: RawRepresentable>(_ property: CoreData.ManagedProperty<Value>) -> Value
+    final func managedValue<Value: RawRepresentable>(_ property: borrowing CoreData.ManagedProperty<Value>) -> Value
     where Value.RawValue: ManagedPropertyValue {
         Value(rawValue: .managed(from: values[property.name]))!  // tests store raw values of the type only
     }
 
-    final func managedValue<Value: RawRepresentable>(_ property: CoreData.ManagedProperty<Value?>) -> Value?
+    final func managedValue<Value: RawRepresentable>(_ property: borrowing CoreData.ManagedProperty<Value?>) -> Value?
     where Value.RawValue: ManagedPropertyValue {
         values[property.name].flatMap { Value(rawValue: .managed(from: $0)) }
     }
 
     final func setManagedValue<Value: ManagedPropertyValue>(
         _ value: Value,
-        _ property: CoreData.ManagedProperty<Value>
+        _ property: borrowing CoreData.ManagedProperty<Value>
     ) {
         values[property.name] = value.managed
     }
 
     final func setManagedValue<Value: RawRepresentable>(
         _ value: Value,
-        _ property: CoreData.ManagedProperty<Value>
+        _ property: borrowing CoreData.ManagedProperty<Value>
     ) where Value.RawValue: ManagedPropertyValue {
         values[property.name] = value.rawValue
     }
 
     final func setManagedValue<Value: RawRepresentable>(
         _ value: Value?,
-        _ property: CoreData.ManagedProperty<Value?>
+        _ property: borrowing CoreData.ManagedProperty<Value?>
     ) where Value.RawValue: ManagedPropertyValue {
         values[property.name] = value?.rawValue
     }

@@ -83,10 +83,12 @@ open class NSPersistentContainer: NSObject, @unchecked Sendable {
         completionHandler block: @escaping (NSPersistentStoreDescription, (any Error)?) -> Void
     ) {
         let follows = followsRemoteChanges
-        let open = persistentStoreCoordinator.persistentStores
+        let openBefore = persistentStoreCoordinator.persistentStores
         if follows { beginLoading() }
-        // Which are open is told before any is added: descriptions of stores in memory may all be alike.
-        for description in persistentStoreDescriptions.filter({ !isLoaded($0, open) }) {
+        for description in persistentStoreDescriptions {
+            // Descriptions of stores in memory may all be alike, and each is a store; a file is opened once.
+            let open = isInNoFile(description) ? openBefore : persistentStoreCoordinator.persistentStores
+            if isLoaded(description, open) { continue }
             if follows {
                 prepareToFollow(description)
                 beginLoading()
@@ -104,14 +106,17 @@ open class NSPersistentContainer: NSObject, @unchecked Sendable {
 
     private func isLoaded(_ description: NSPersistentStoreDescription, _ open: [NSPersistentStore]) -> Bool {
         // A store in memory may do without a URL, and then gets this one.
-        let url = description.url ?? URL(fileURLWithPath: "/dev/null")
-        let place = FilePlace(url)
+        let place = FilePlace(description.url ?? URL(fileURLWithPath: "/dev/null"))
         // What lies in no file is told by its configuration too: each may have a store.
-        let isInMemory = description.type == NSInMemoryStoreType || url.path.hasPrefix("/dev/null")
+        let inNoFile = isInNoFile(description)
         return open.contains { store in
             store.type == description.type && store.url.map { FilePlace($0) == place } ?? false
-                && (!isInMemory || store.configurationName == description.configuration ?? defaultConfigurationName)
+                && (!inNoFile || store.configurationName == description.configuration ?? defaultConfigurationName)
         }
+    }
+
+    private func isInNoFile(_ description: NSPersistentStoreDescription) -> Bool {
+        description.type == NSInMemoryStoreType || description.url?.path.hasPrefix("/dev/null") ?? false
     }
 
     /// Makes a context with a queue of its own.

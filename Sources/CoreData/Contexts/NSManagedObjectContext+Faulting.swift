@@ -207,6 +207,20 @@ extension NSManagedObjectContext {
         noteEvent(object, .eventDeleted)
     }
 
+    /// Fills a fault, or an object whose row had gone and is there again.
+    final func fill(_ object: NSManagedObject, _ row: Row) {
+        if object.isFault { object.realise(row) } else { bringBack(object, row) }
+    }
+
+    /// Lets an object whose deletion was merged or found live again, as somebody has brought its row back.
+    final func bringBack(_ object: NSManagedObject, _ row: Row) {
+        object.discardChanges()
+        object.flags.remove([.gone, .ownsRow])
+        object.extras?.reloadRelationships()
+        noteEvent(object, .eventRefreshed)
+        object.realise(row)
+    }
+
     final func handleInaccessibleFault(of object: NSManagedObject) {
         inaccessibleFaultHandler?(object)
     }

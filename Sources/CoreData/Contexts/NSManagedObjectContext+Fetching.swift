@@ -431,8 +431,7 @@ extension NSManagedObjectContext {
                 } else if object.flags.contains(.gone) {
                     // Deleted while the store was read; or its deletion was merged, and now the row is back.
                     guard row.version > object.current?.version ?? 0 else { continue }
-                    object.flags.remove([.gone, .deleted, .deletePropagated])
-                    object.realise(row)
+                    bringBack(object, row)
                 } else if refreshes {
                     object.rebase(onto: row)
                 }

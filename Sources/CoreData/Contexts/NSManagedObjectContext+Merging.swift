@@ -61,9 +61,8 @@ extension NSManagedObjectContext {
     ///
     /// Covers saves of this process through this coordinator. Unsaved changes of this context are kept.
     ///
-    /// A child merges as a block of its own queue that asks its parent, so it waits for what the parent is doing. A block of
-    /// the parent that waits for such a child, with ``performAndWait(_:)``, may therefore close a ring, which stops the
-    /// program: take ``perform(_:)`` there.
+    /// A child merges as a block of its own queue that asks its parent, so it waits for what the parent is doing, unless
+    /// that is a block that waits for the child: then it asks within that.
     public var automaticallyMergesChangesFromParent: Bool {
         get {
             assertCurrentOrUnused(#function)
@@ -87,7 +86,7 @@ extension NSManagedObjectContext {
     ) {
         let isFirst = waitingMerges.withLock { $0.add(message, isRequested: isRequested, waiter) }
         guard isFirst else { return }
-        perform {
+        performUnasked {
             let isFollowing = self.followsSaves
             let (message, waiters) = self.waitingMerges.withLock { $0.take(isFollowing: isFollowing) }
             self.merge(message)
@@ -105,6 +104,7 @@ extension NSManagedObjectContext {
         advanceGeneration()
         let message = current(settled(message))
         guard !message.isEmpty else { return }
+        let parentRows = parentRows(for: message)
         for change in message.updated {
             let slot = Int32(change.store.slot)
             if change.key > 0 {
@@ -114,13 +114,13 @@ extension NSManagedObjectContext {
                 observers.noteUnregistered(change)
                 continue
             }
-            mergeUpdate(of: object)
+            mergeUpdate(of: object, parentRows)
         }
         for change in message.inserted {
             let slot = Int32(change.store.slot)
             if let known = registered(key: change.key, layout: change.layout, storeSlot: slot) {
                 // Fetched before the message came, or deleted and now back.
-                mergeUpdate(of: known)
+                mergeUpdate(of: known, parentRows)
             } else if let id = change.temporaryID {
                 noteEvent(makeForeignFault(id, storeSlot: slot), .eventInserted)
             } else {
@@ -128,8 +128,9 @@ extension NSManagedObjectContext {
             }
         }
         var unknownRoots: Set<Int> = []
+        let back = rowsThatAreBack(message.deleted)
         for change in message.deleted {
-            guard !isBack(change) else {
+            guard !back.contains(ChangeMessage.RowName(change)) else {
                 mergeReturn(change)
                 continue
             }
@@ -187,31 +188,12 @@ extension NSManagedObjectContext {
         return depth
     }
 
-    /// Whether a row that was deleted is there again: messages of two contexts may come in another order than their
-    /// saves.
-    private func isBack(_ change: ChangeMessage.Change) -> Bool {
-        if upward != nil { return parentHas(change) }
-        return change.store.cache.row(change.key, root: change.layout.rootNumber) != nil
-    }
-
     private func mergeReturn(_ change: ChangeMessage.Change) {
         let slot = Int32(change.store.slot)
         guard let object = registered(key: change.key, layout: change.layout, storeSlot: slot) else {
             return observers.noteUnregistered(change)
         }
-        mergeUpdate(of: object)
-    }
-
-    /// The newest row of an object whose change is being merged.
-    ///
-    /// An error of the store is reported, since a merge has nobody to throw it to.
-    private func mergedRow(of object: NSManagedObject) -> FaultResult {
-        do {
-            return try newestRow(of: object).map { .found($0) } ?? .missing
-        } catch {
-            coordinator?.report(error, "merging a change of \(object.objectID)")
-            return .unreadable
-        }
+        mergeUpdate(of: object, nil)
     }
 
     /// Lets loaded relationships be loaded anew that may name deleted rows of which there are no objects here.
@@ -231,21 +213,25 @@ extension NSManagedObjectContext {
         }
     }
 
-    private func mergeUpdate(of object: NSManagedObject) {
+    private func mergeUpdate(of object: NSManagedObject, _ parentRows: ParentRows?) {
         guard !object.isInserted else { return }
         downward.noteState()
         if object.flags.contains(.gone) {
             // Its deletion was merged or found before, and somebody has brought the row back.
-            let found = mergedRow(of: object)
+            let found = mergedRow(of: object, parentRows)
             if case .missing = found { return }
-            object.flags.remove([.gone, .deleted, .deletePropagated])
-            if case .found(let row) = found { object.realise(row) } else { object.turnIntoFault() }
+            if case .found(let row) = found {
+                bringBack(object, row)
+            } else {
+                object.flags.remove([.gone, .deleted, .deletePropagated])
+                object.turnIntoFault()
+            }
         } else if object.isFault {
             // It will be filled with the newest row; the one that a fetch brought is not it any more.
             object.current = nil
             object.forgetMembers()
         } else {
-            switch mergedRow(of: object) {
+            switch mergedRow(of: object, parentRows) {
             case .found(let row):
                 object.rebase(onto: row)
                 object.awake(fromSnapshotEvents: .refresh)

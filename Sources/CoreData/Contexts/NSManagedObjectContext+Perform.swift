@@ -8,10 +8,17 @@ extension NSManagedObjectContext {
     /// Never inline, not even from inside the scope. The block is one user event: when it has returned, pending changes are
     /// processed, so objects-did-change is posted on this queue. May be called on any thread; the context lives on
     /// until the block has run.
-    public func perform(_ block: @escaping @Sendable () -> Void) {
+    public func perform(_ block: @escaping @Sendable () -> Void) { submit(as: .call, block) }
+
+    /// As ``perform(_:)``, for blocks of the framework's own, which nobody expects to wait for anybody.
+    ///
+    /// Their visits to the contexts above never close a ring with a block there that waits for this context.
+    final func performUnasked(_ block: @escaping @Sendable () -> Void) { submit(as: .unasked, block) }
+
+    private func submit(as entry: ConfinementScope.Entry, _ block: @escaping @Sendable () -> Void) {
         let submitted = SlowOperationLog.submission()
         queue.async {
-            self.runTurn(.perform, submitted, ConfinementScope.stack) {
+            self.runTurn(.perform, submitted, ConfinementScope.stack, as: entry) {
                 block()
                 self.endOfEvent()
             }
@@ -27,13 +34,21 @@ extension NSManagedObjectContext {
     ///
     /// - Returns: What the block returns.
     /// - Throws: What the block throws; the context's pending changes stay as they are then.
-    public func performAndWait<T>(_ block: () throws -> T) rethrows -> T {
-        if isInScope { return try ConfinementScope.enter(self, block) }
+    public func performAndWait<T>(_ block: () throws -> T) rethrows -> T { try wait(as: .call, block) }
+
+    /// Runs `block` inside the scope of this context, for a context below that is amid an operation, and waits for it.
+    final func receive<T>(_ block: () throws -> T) rethrows -> T {
+        guard ConfinementScope.isUnasked, !isInScope else { return try wait(as: .ascent, block) }
+        return try WaitGraph.visit(self, block)
+    }
+
+    private func wait<T>(as entry: ConfinementScope.Entry, _ block: () throws -> T) rethrows -> T {
+        if isInScope { return try ConfinementScope.enter(self, within: ConfinementScope.stack, as: entry, block) }
         return try MainQueue.keepingTrack {
             let stack = ConfinementScope.stack
             let submitted = SlowOperationLog.submission()
-            return try WaitGraph.sync(queue, of: self, stack) {
-                try runTurn(.performAndWait, submitted, stack, block)
+            return try WaitGraph.sync(queue, of: self, stack, as: entry) {
+                try runTurn(.performAndWait, submitted, stack, as: entry, block)
             }
         }
     }
@@ -43,15 +58,19 @@ extension NSManagedObjectContext {
     /// What is passed:
     ///   - submitted: When the block was submitted, if the slow-operation log wants to know.
     ///   - stack: The scopes that the block is in besides.
+    ///   - entry: How the scope comes to be entered.
     final func runTurn<T>(
         _ kind: SlowOperation.Kind,
         _ submitted: ContinuousClock.Instant?,
         _ stack: ConfinementScope.Stack,
+        as entry: ConfinementScope.Entry = .call,
         _ block: () throws -> T
     ) rethrows -> T {
-        guard let submitted else { return try ConfinementScope.enter(self, within: stack, block) }
+        guard let submitted else {
+            return try ConfinementScope.enter(self, within: stack, as: entry, block)
+        }
         return try SlowOperationLog.watching(self, kind, submitted) { tally in
-            try ConfinementScope.enter(self, within: stack, tally: tally, block)
+            try ConfinementScope.enter(self, within: stack, tally: tally, as: entry, block)
         }
     }
 

@@ -327,18 +327,19 @@ extension NSManagedObjectContext {
         requireKnown(objectID)
         let known = lookUp(objectID)
         if let known, !known.isFault {
-            guard known.flags.isDisjoint(with: [.inaccessible, .gone]) else { throw Self.missing(objectID) }
-            return known
+            if known.flags.isDisjoint(with: [.inaccessible, .gone]) { return known }
+            // The row may be back. Changes upon values that nobody could read go with a refresh only.
+            if known.isUpdated { throw Self.missing(objectID) }
         }
         if upward != nil { return try existingObjectInTree(objectID, known) }
         let (key, store) = objectID.current
         guard key > 0, let store else { throw Self.missing(objectID) }
-        guard let row = try newestRow(key: key, layout: objectID.layout, store: store, prefetched: known?.current)
-        else {
+        let prefetched = known.flatMap { $0.isFault ? $0.current : nil }
+        guard let row = try newestRow(key: key, layout: objectID.layout, store: store, prefetched: prefetched) else {
             throw Self.missing(objectID)
         }
         let object = known ?? makeFault(key: key, layout: row.layout, storeSlot: Int32(store.slot))
-        object.realise(row)
+        fill(object, row)
         return object
     }
 

@@ -5,55 +5,77 @@ import Synchronization
 ///
 /// The macro makes one for each property. It remembers where the last entities that it met keep the property, so an
 /// access costs a comparison instead of a look-up by name. Any thread may use it.
-public final class ManagedProperty<Value>: AnyManagedProperty, @unchecked Sendable {
-    // @unchecked Sendable: as the superclass; there is no state beside its.
+public struct ManagedProperty<Value>: ~Copyable, Sendable {
+    /// The property, whatever its type.
+    public let untyped: AnyManagedProperty
 
     /// A property by its name in the model.
-    public init(_ name: String) { super.init(name, Value.self) }
+    ///
+    /// With a literal the compiler lays the whole property out itself when it optimises, so that a static one needs no
+    /// initialiser, which each access would have to ask for.
+    @inlinable
+    public init(_ name: String) { untyped = AnyManagedProperty(name) { Value.self } }
 }
 
 /// What a ``ManagedProperty`` is whatever its type.
-public class AnyManagedProperty: @unchecked Sendable {
-    // @unchecked Sendable: constants and an atomic.
-
+public struct AnyManagedProperty: ~Copyable, Sendable {
+    /// A scope of entities and the place there, packed: 0 while nothing is known.
+    @usableFromInline let known: Atomic<UInt64>
     /// The property's name in the model.
     public let name: String
-    private let valueType: Any.Type
-    /// A scope of entities and the place there, packed: 0 while nothing is known.
-    private let known = Atomic<UInt64>(0)
+    /// The declared type; a function, as the compiler cannot lay out a type of the runtime's.
+    @usableFromInline let valueType: @Sendable () -> Any.Type
 
-    fileprivate init(_ name: String, _ valueType: Any.Type) {
+    @inlinable
+    init(_ name: String, _ valueType: @escaping @Sendable () -> Any.Type) {
+        known = Atomic(0)
         self.name = name
         self.valueType = valueType
     }
 
-    /// Where objects of `layout` keep the property, if it is a slot; checked when it was last looked up.
+    /// Where objects of `layout` keep the property, if that has been looked up for entities like theirs.
     @inline(__always)
-    final func slot(in layout: Unmanaged<EntityLayout>, _ kinds: @autoclosure () -> ManagedValueKind) -> UnsafeSlot {
+    borrowing func knownSlot(in layout: Unmanaged<EntityLayout>) -> UnsafeSlot? {
         let packed = known.load(ordering: .relaxed)
-        if layout._withUnsafeGuaranteedRef({ $0.isIn(scope: UInt32(truncatingIfNeeded: packed >> 32)) }) {
-            return UnsafeSlot(packed: UInt32(truncatingIfNeeded: packed))
-        }
-        return find(in: layout.takeUnretainedValue(), kinds())
+        let scope = UInt32(truncatingIfNeeded: packed >> 32)
+        guard layout._withUnsafeGuaranteedRef({ $0.isIn(scope: scope) }) else { return nil }
+        return UnsafeSlot(packed: UInt32(truncatingIfNeeded: packed))
+    }
+
+    /// Where objects of `layout` keep the property, if it is a slot or a to-many relationship; checked when it was last
+    /// looked up.
+    @inline(__always)
+    borrowing func slot(
+        in layout: Unmanaged<EntityLayout>,
+        _ kinds: @autoclosure () -> ManagedValueKind
+    ) -> UnsafeSlot {
+        knownSlot(in: layout) ?? find(in: layout.takeUnretainedValue(), kinds())
     }
 
     @inline(never)
-    private final func find(in layout: EntityLayout, _ kind: ManagedValueKind) -> UnsafeSlot {
+    private borrowing func find(in layout: EntityLayout, _ kind: ManagedValueKind) -> UnsafeSlot {
+        let type = valueType()
         guard let place = layout.places[name] else {
-            if let recording = KeyPathRecording.current, recording.announce(name, valueType, in: layout) {
-                return UnsafeSlot.elsewhere
+            if let recording = KeyPathRecording.current, recording.announce(name, type, in: layout) {
+                return .elsewhere
             }
             fatalError(
-                "CoreData: entity \(layout.entity.name ?? "") has no property \"\(name)\", which its class declares as \(valueType). Add it to the model, or remove it from the class."
+                "CoreData: entity \(layout.entity.name ?? "") has no property \"\(name)\", which its class declares as \(type). Add it to the model, or remove it from the class."
             )
         }
-        guard case .slot(let index) = place else {
-            kind.require(place: place, name: name, layout: layout, as: valueType)
-            return UnsafeSlot.elsewhere
+        let found: UnsafeSlot
+        switch place {
+        case .slot(let index):
+            let slot = layout.slots[index]
+            kind.require(slot: slot, layout: layout, as: type)
+            found = UnsafeSlot(index: slot.index, word: slot.word)
+        case .toMany(let index):
+            kind.require(place: place, name: name, layout: layout, as: type)
+            found = UnsafeSlot(index: index, word: 0)
+        case .transient, .composite, .fetched:
+            kind.require(place: place, name: name, layout: layout, as: type)
+            return .elsewhere
         }
-        let slot = layout.slots[index]
-        kind.require(slot: slot, layout: layout, as: valueType)
-        let found = UnsafeSlot(index: slot.index, word: slot.word)
         if found != .elsewhere {
             known.store(UInt64(layout.scope(ofProperty: name)) << 32 | UInt64(found.packed), ordering: .relaxed)
         }
@@ -61,7 +83,7 @@ public class AnyManagedProperty: @unchecked Sendable {
     }
 }
 
-/// A slot's position and word in 32 bits.
+/// A slot's position and word in 32 bits; of a to-many relationship its position among those.
 struct UnsafeSlot: Equatable {
     let packed: UInt32
 
@@ -72,7 +94,7 @@ struct UnsafeSlot: Equatable {
         packed = index < 0xFFFF && word < 0xFFFF ? UInt32(index) << 16 | UInt32(word) : .max
     }
 
-    /// Not a slot of the row: a to-many relationship, a transient or a composite property.
+    /// Neither a slot of the row nor a to-many relationship: a transient or a composite property.
     static let elsewhere = UnsafeSlot(packed: .max)
 
     var index: Int {

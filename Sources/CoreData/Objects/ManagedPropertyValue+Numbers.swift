@@ -9,23 +9,36 @@ extension Int16: ManagedPropertyValue, ManagedScalar {
     public static var managedKind: ManagedValueKind { .attribute([.integer16AttributeType]) }
 
     /// The value; 0 if there is none.
-    public static func managedRead(_ object: NSManagedObject, _ property: AnyManagedProperty) -> Int16 {
+    @inline(__always)
+    public static func managedRead(_ object: NSManagedObject, _ property: borrowing AnyManagedProperty) -> Int16 {
         read(object, property)
     }
 
     /// Sets the value.
-    public static func managedWrite(_ value: Int16, _ object: NSManagedObject, _ property: AnyManagedProperty) {
+    @inline(__always)
+    public static func managedWrite(
+        _ value: consuming Int16,
+        _ object: NSManagedObject,
+        _ property: borrowing AnyManagedProperty
+    ) {
         write(value, object, property)
     }
 
     /// The value, or nil.
-    public static func managedReadOptional(_ object: NSManagedObject, _ property: AnyManagedProperty) -> Int16? {
+    @inline(__always)
+    public static func managedReadOptional(_ object: NSManagedObject, _ property: borrowing AnyManagedProperty)
+        -> Int16?
+    {
         readOptional(object, property)
     }
 
     /// Sets the value, or removes it.
-    public static func managedWriteOptional(_ value: Int16?, _ object: NSManagedObject, _ property: AnyManagedProperty)
-    {
+    @inline(__always)
+    public static func managedWriteOptional(
+        _ value: consuming Int16?,
+        _ object: NSManagedObject,
+        _ property: borrowing AnyManagedProperty
+    ) {
         writeOptional(value, object, property)
     }
 }
@@ -49,23 +62,36 @@ extension Int32: ManagedPropertyValue, ManagedScalar {
     public static var managedKind: ManagedValueKind { .attribute([.integer32AttributeType]) }
 
     /// The value; 0 if there is none.
-    public static func managedRead(_ object: NSManagedObject, _ property: AnyManagedProperty) -> Int32 {
+    @inline(__always)
+    public static func managedRead(_ object: NSManagedObject, _ property: borrowing AnyManagedProperty) -> Int32 {
         read(object, property)
     }
 
     /// Sets the value.
-    public static func managedWrite(_ value: Int32, _ object: NSManagedObject, _ property: AnyManagedProperty) {
+    @inline(__always)
+    public static func managedWrite(
+        _ value: consuming Int32,
+        _ object: NSManagedObject,
+        _ property: borrowing AnyManagedProperty
+    ) {
         write(value, object, property)
     }
 
     /// The value, or nil.
-    public static func managedReadOptional(_ object: NSManagedObject, _ property: AnyManagedProperty) -> Int32? {
+    @inline(__always)
+    public static func managedReadOptional(_ object: NSManagedObject, _ property: borrowing AnyManagedProperty)
+        -> Int32?
+    {
         readOptional(object, property)
     }
 
     /// Sets the value, or removes it.
-    public static func managedWriteOptional(_ value: Int32?, _ object: NSManagedObject, _ property: AnyManagedProperty)
-    {
+    @inline(__always)
+    public static func managedWriteOptional(
+        _ value: consuming Int32?,
+        _ object: NSManagedObject,
+        _ property: borrowing AnyManagedProperty
+    ) {
         writeOptional(value, object, property)
     }
 }
@@ -89,23 +115,36 @@ extension Int64: ManagedPropertyValue, ManagedScalar {
     public static var managedKind: ManagedValueKind { .attribute([.integer64AttributeType]) }
 
     /// The value; 0 if there is none.
-    public static func managedRead(_ object: NSManagedObject, _ property: AnyManagedProperty) -> Int64 {
+    @inline(__always)
+    public static func managedRead(_ object: NSManagedObject, _ property: borrowing AnyManagedProperty) -> Int64 {
         read(object, property)
     }
 
     /// Sets the value.
-    public static func managedWrite(_ value: Int64, _ object: NSManagedObject, _ property: AnyManagedProperty) {
+    @inline(__always)
+    public static func managedWrite(
+        _ value: consuming Int64,
+        _ object: NSManagedObject,
+        _ property: borrowing AnyManagedProperty
+    ) {
         write(value, object, property)
     }
 
     /// The value, or nil.
-    public static func managedReadOptional(_ object: NSManagedObject, _ property: AnyManagedProperty) -> Int64? {
+    @inline(__always)
+    public static func managedReadOptional(_ object: NSManagedObject, _ property: borrowing AnyManagedProperty)
+        -> Int64?
+    {
         readOptional(object, property)
     }
 
     /// Sets the value, or removes it.
-    public static func managedWriteOptional(_ value: Int64?, _ object: NSManagedObject, _ property: AnyManagedProperty)
-    {
+    @inline(__always)
+    public static func managedWriteOptional(
+        _ value: consuming Int64?,
+        _ object: NSManagedObject,
+        _ property: borrowing AnyManagedProperty
+    ) {
         writeOptional(value, object, property)
     }
 }
@@ -131,22 +170,35 @@ extension Int: ManagedPropertyValue, ManagedScalar {
     }
 
     /// The value; 0 if there is none.
-    public static func managedRead(_ object: NSManagedObject, _ property: AnyManagedProperty) -> Int {
+    @inline(__always)
+    public static func managedRead(_ object: NSManagedObject, _ property: borrowing AnyManagedProperty) -> Int {
         read(object, property)
     }
 
     /// Sets the value.
-    public static func managedWrite(_ value: Int, _ object: NSManagedObject, _ property: AnyManagedProperty) {
+    @inline(__always)
+    public static func managedWrite(
+        _ value: consuming Int,
+        _ object: NSManagedObject,
+        _ property: borrowing AnyManagedProperty
+    ) {
         write(value, object, property)
     }
 
     /// The value, or nil.
-    public static func managedReadOptional(_ object: NSManagedObject, _ property: AnyManagedProperty) -> Int? {
+    @inline(__always)
+    public static func managedReadOptional(_ object: NSManagedObject, _ property: borrowing AnyManagedProperty) -> Int?
+    {
         readOptional(object, property)
     }
 
     /// Sets the value, or removes it.
-    public static func managedWriteOptional(_ value: Int?, _ object: NSManagedObject, _ property: AnyManagedProperty) {
+    @inline(__always)
+    public static func managedWriteOptional(
+        _ value: consuming Int?,
+        _ object: NSManagedObject,
+        _ property: borrowing AnyManagedProperty
+    ) {
         writeOptional(value, object, property)
     }
 }
@@ -172,22 +224,35 @@ extension Bool: ManagedPropertyValue, ManagedScalar {
     public static var managedKind: ManagedValueKind { .attribute([.booleanAttributeType]) }
 
     /// The value; false if there is none.
-    public static func managedRead(_ object: NSManagedObject, _ property: AnyManagedProperty) -> Bool {
+    @inline(__always)
+    public static func managedRead(_ object: NSManagedObject, _ property: borrowing AnyManagedProperty) -> Bool {
         read(object, property)
     }
 
     /// Sets the value.
-    public static func managedWrite(_ value: Bool, _ object: NSManagedObject, _ property: AnyManagedProperty) {
+    @inline(__always)
+    public static func managedWrite(
+        _ value: consuming Bool,
+        _ object: NSManagedObject,
+        _ property: borrowing AnyManagedProperty
+    ) {
         write(value, object, property)
     }
 
     /// The value, or nil.
-    public static func managedReadOptional(_ object: NSManagedObject, _ property: AnyManagedProperty) -> Bool? {
+    @inline(__always)
+    public static func managedReadOptional(_ object: NSManagedObject, _ property: borrowing AnyManagedProperty) -> Bool?
+    {
         readOptional(object, property)
     }
 
     /// Sets the value, or removes it.
-    public static func managedWriteOptional(_ value: Bool?, _ object: NSManagedObject, _ property: AnyManagedProperty) {
+    @inline(__always)
+    public static func managedWriteOptional(
+        _ value: consuming Bool?,
+        _ object: NSManagedObject,
+        _ property: borrowing AnyManagedProperty
+    ) {
         writeOptional(value, object, property)
     }
 }
@@ -211,23 +276,36 @@ extension Double: ManagedPropertyValue, ManagedScalar {
     public static var managedKind: ManagedValueKind { .attribute([.doubleAttributeType]) }
 
     /// The value; 0 if there is none.
-    public static func managedRead(_ object: NSManagedObject, _ property: AnyManagedProperty) -> Double {
+    @inline(__always)
+    public static func managedRead(_ object: NSManagedObject, _ property: borrowing AnyManagedProperty) -> Double {
         read(object, property)
     }
 
     /// Sets the value.
-    public static func managedWrite(_ value: Double, _ object: NSManagedObject, _ property: AnyManagedProperty) {
+    @inline(__always)
+    public static func managedWrite(
+        _ value: consuming Double,
+        _ object: NSManagedObject,
+        _ property: borrowing AnyManagedProperty
+    ) {
         write(value, object, property)
     }
 
     /// The value, or nil.
-    public static func managedReadOptional(_ object: NSManagedObject, _ property: AnyManagedProperty) -> Double? {
+    @inline(__always)
+    public static func managedReadOptional(_ object: NSManagedObject, _ property: borrowing AnyManagedProperty)
+        -> Double?
+    {
         readOptional(object, property)
     }
 
     /// Sets the value, or removes it.
-    public static func managedWriteOptional(_ value: Double?, _ object: NSManagedObject, _ property: AnyManagedProperty)
-    {
+    @inline(__always)
+    public static func managedWriteOptional(
+        _ value: consuming Double?,
+        _ object: NSManagedObject,
+        _ property: borrowing AnyManagedProperty
+    ) {
         writeOptional(value, object, property)
     }
 }
@@ -251,23 +329,36 @@ extension Float: ManagedPropertyValue, ManagedScalar {
     public static var managedKind: ManagedValueKind { .attribute([.floatAttributeType]) }
 
     /// The value; 0 if there is none.
-    public static func managedRead(_ object: NSManagedObject, _ property: AnyManagedProperty) -> Float {
+    @inline(__always)
+    public static func managedRead(_ object: NSManagedObject, _ property: borrowing AnyManagedProperty) -> Float {
         read(object, property)
     }
 
     /// Sets the value.
-    public static func managedWrite(_ value: Float, _ object: NSManagedObject, _ property: AnyManagedProperty) {
+    @inline(__always)
+    public static func managedWrite(
+        _ value: consuming Float,
+        _ object: NSManagedObject,
+        _ property: borrowing AnyManagedProperty
+    ) {
         write(value, object, property)
     }
 
     /// The value, or nil.
-    public static func managedReadOptional(_ object: NSManagedObject, _ property: AnyManagedProperty) -> Float? {
+    @inline(__always)
+    public static func managedReadOptional(_ object: NSManagedObject, _ property: borrowing AnyManagedProperty)
+        -> Float?
+    {
         readOptional(object, property)
     }
 
     /// Sets the value, or removes it.
-    public static func managedWriteOptional(_ value: Float?, _ object: NSManagedObject, _ property: AnyManagedProperty)
-    {
+    @inline(__always)
+    public static func managedWriteOptional(
+        _ value: consuming Float?,
+        _ object: NSManagedObject,
+        _ property: borrowing AnyManagedProperty
+    ) {
         writeOptional(value, object, property)
     }
 }

@@ -3,9 +3,13 @@ import Foundation
 /// A type whose optional can tell a null attribute from zero.
 public protocol ManagedScalar: ManagedPropertyValue {
     /// Reads the property, with nil for no value.
-    static func managedReadOptional(_ object: NSManagedObject, _ property: AnyManagedProperty) -> Self?
+    static func managedReadOptional(_ object: NSManagedObject, _ property: borrowing AnyManagedProperty) -> Self?
     /// Writes the property, with nil for no value.
-    static func managedWriteOptional(_ value: Self?, _ object: NSManagedObject, _ property: AnyManagedProperty)
+    static func managedWriteOptional(
+        _ value: consuming Self?,
+        _ object: NSManagedObject,
+        _ property: borrowing AnyManagedProperty
+    )
 }
 
 extension Optional: ManagedPropertyValue where Wrapped: ManagedScalar {
@@ -14,16 +18,16 @@ extension Optional: ManagedPropertyValue where Wrapped: ManagedScalar {
 
     /// The value, or nil.
     @inlinable
-    public static func managedRead(_ object: NSManagedObject, _ property: AnyManagedProperty) -> Wrapped? {
+    public static func managedRead(_ object: NSManagedObject, _ property: borrowing AnyManagedProperty) -> Wrapped? {
         Wrapped.managedReadOptional(object, property)
     }
 
     /// Sets the value, or removes it.
     @inlinable
     public static func managedWrite(
-        _ value: Wrapped?,
+        _ value: consuming Wrapped?,
         _ object: NSManagedObject,
-        _ property: AnyManagedProperty
+        _ property: borrowing AnyManagedProperty
     ) {
         Wrapped.managedWriteOptional(value, object, property)
     }
@@ -35,50 +39,64 @@ extension NSManagedObject {
     /// Reads an enumeration; no value reads as the raw value zero.
     ///
     /// A raw value that is no case stops the program, since the property cannot be nil.
-    public final func managedValue<Value: RawRepresentable>(_ property: ManagedProperty<Value>) -> Value
+    @inlinable
+    public final func managedValue<Value: RawRepresentable>(_ property: borrowing ManagedProperty<Value>) -> Value
     where Value.RawValue: ManagedScalar {
-        let raw = Value.RawValue.managedRead(self, property)
-        guard let value = Value(rawValue: raw) else {
-            if let placeholder = KeyPathRecording.placeholder(Value.self) { return placeholder }
-            fatalError(
-                "CoreData: property \"\(property.name)\" of \(entity.name ?? "") holds \(raw), which is no case of \(Value.self). Declare it as \(Value.self)? or give it a default in the model."
-            )
-        }
-        return value
+        let raw = Value.RawValue.managedRead(self, property.untyped)
+        return Value(rawValue: raw) ?? placeholder(raw, property)
+    }
+
+    /// What stands for a raw value that is no case, while a key path is being recorded.
+    @usableFromInline
+    final func placeholder<Value: RawRepresentable>(
+        _ raw: Value.RawValue,
+        _ property: borrowing ManagedProperty<Value>
+    ) -> Value {
+        if let placeholder = KeyPathRecording.placeholder(Value.self) { return placeholder }
+        fatalError(
+            "CoreData: property \"\(property.untyped.name)\" of \(entity.name ?? "") holds \(raw), which is no case of \(Value.self). Declare it as \(Value.self)? or give it a default in the model."
+        )
     }
 
     /// Writes an enumeration by its raw value.
-    public final func setManagedValue<Value: RawRepresentable>(_ value: Value, _ property: ManagedProperty<Value>)
-    where Value.RawValue: ManagedScalar {
-        Value.RawValue.managedWriteOptional(value.rawValue, self, property)
+    @inlinable
+    public final func setManagedValue<Value: RawRepresentable>(
+        _ value: Value,
+        _ property: borrowing ManagedProperty<Value>
+    ) where Value.RawValue: ManagedScalar {
+        Value.RawValue.managedWriteOptional(value.rawValue, self, property.untyped)
     }
 
     /// Reads an optional enumeration: nil for no value, and for a stored value that is no case.
-    public final func managedValue<Value: RawRepresentable>(_ property: ManagedProperty<Value?>) -> Value?
+    @inlinable
+    public final func managedValue<Value: RawRepresentable>(_ property: borrowing ManagedProperty<Value?>) -> Value?
     where Value.RawValue: ManagedScalar {
-        let raw = Value.RawValue.managedReadOptional(self, property)
+        let raw = Value.RawValue.managedReadOptional(self, property.untyped)
         return raw.flatMap { Value(rawValue: $0) }
     }
 
     /// Writes an optional enumeration by its raw value.
-    public final func setManagedValue<Value: RawRepresentable>(_ value: Value?, _ property: ManagedProperty<Value?>)
-    where Value.RawValue: ManagedScalar {
-        Value.RawValue.managedWriteOptional(value?.rawValue, self, property)
+    @inlinable
+    public final func setManagedValue<Value: RawRepresentable>(
+        _ value: Value?,
+        _ property: borrowing ManagedProperty<Value?>
+    ) where Value.RawValue: ManagedScalar {
+        Value.RawValue.managedWriteOptional(value?.rawValue, self, property.untyped)
     }
 
     // MARK: - Objects of any other type
 
     /// Reads a transformable, composite or transient property of a type that has no slot of its own.
     @_disfavoredOverload
-    public final func managedValue<Value>(_ property: ManagedProperty<Value?>) -> Value? {
-        _ = property.slot(in: unmanagedLayout, .object)
-        return anyValue(forKey: property.name) as? Value
+    public final func managedValue<Value>(_ property: borrowing ManagedProperty<Value?>) -> Value? {
+        _ = property.untyped.slot(in: unmanagedLayout, .object)
+        return anyValue(forKey: property.untyped.name) as? Value
     }
 
     /// Writes a transformable, composite or transient property of a type that has no slot of its own.
     @_disfavoredOverload
-    public final func setManagedValue<Value>(_ value: Value?, _ property: ManagedProperty<Value?>) {
-        _ = property.slot(in: unmanagedLayout, .object)
-        setAnyValue(value, forKey: property.name)
+    public final func setManagedValue<Value>(_ value: Value?, _ property: borrowing ManagedProperty<Value?>) {
+        _ = property.untyped.slot(in: unmanagedLayout, .object)
+        setAnyValue(value, forKey: property.untyped.name)
     }
 }

@@ -9,9 +9,8 @@ extension NSManagedObject: ManagedScalar {
     /// The destination.
     ///
     /// Stops the program if there is none: declare the property optional.
-    public static func managedRead(_ object: NSManagedObject, _ property: AnyManagedProperty) -> Self {
-        guard let value = destination(object, property.slot(in: object.unmanagedLayout, managedKind), property.name)
-        else {
+    public static func managedRead(_ object: NSManagedObject, _ property: borrowing AnyManagedProperty) -> Self {
+        guard let value = destination(object, property) else {
             fatalError(
                 "CoreData: relationship \"\(property.name)\" of \(object.entity.name ?? "") is nil, but its property is not optional. Declare it as \(Self.self)?."
             )
@@ -20,28 +19,33 @@ extension NSManagedObject: ManagedScalar {
     }
 
     /// Sets the destination, and the inverse relationship on both sides.
-    public static func managedWrite(_ value: NSManagedObject, _ object: NSManagedObject, _ property: AnyManagedProperty)
-    {
-        setDestination(value, object, property.slot(in: object.unmanagedLayout, managedKind), property.name)
+    public static func managedWrite(
+        _ value: NSManagedObject,
+        _ object: NSManagedObject,
+        _ property: borrowing AnyManagedProperty
+    ) {
+        setDestination(value, object, property)
     }
 
     /// The destination, or nil.
-    public static func managedReadOptional(_ object: NSManagedObject, _ property: AnyManagedProperty) -> Self? {
-        destination(object, property.slot(in: object.unmanagedLayout, managedKind), property.name)
+    public static func managedReadOptional(_ object: NSManagedObject, _ property: borrowing AnyManagedProperty) -> Self?
+    {
+        destination(object, property)
     }
 
     /// Sets or removes the destination, and the inverse relationship on both sides.
     public static func managedWriteOptional(
         _ value: NSManagedObject?,
         _ object: NSManagedObject,
-        _ property: AnyManagedProperty
+        _ property: borrowing AnyManagedProperty
     ) {
-        setDestination(value, object, property.slot(in: object.unmanagedLayout, managedKind), property.name)
+        setDestination(value, object, property)
     }
 
     @inline(__always)
-    private static func destination(_ object: NSManagedObject, _ place: UnsafeSlot, _ name: String) -> Self? {
-        guard place != .elsewhere else { return object.anyValue(forKey: name) as? Self }
+    private static func destination(_ object: NSManagedObject, _ property: borrowing AnyManagedProperty) -> Self? {
+        let place = property.slot(in: object.unmanagedLayout, managedKind)
+        guard place != .elsewhere else { return object.anyValue(forKey: property.name) as? Self }
         guard let reference = object.readableWords(place.index).reference(place.index, at: place.word),
             let context = object.unmanagedContext,
             let found = context._withUnsafeGuaranteedRef({ $0.object(for: reference, near: object) })
@@ -50,7 +54,7 @@ extension NSManagedObject: ManagedScalar {
         if Swift.type(of: found) == Self.self { return unsafeDowncast(found, to: Self.self) }
         guard let value = found as? Self else {
             fatalError(
-                "CoreData: relationship \"\(name)\" of \(object.entity.name ?? "") is declared as \(Self.self), but its destination is of class \(Swift.type(of: found)). Check the class names in the model."
+                "CoreData: relationship \"\(property.name)\" of \(object.entity.name ?? "") is declared as \(Self.self), but its destination is of class \(Swift.type(of: found)). Check the class names in the model."
             )
         }
         return value
@@ -59,10 +63,10 @@ extension NSManagedObject: ManagedScalar {
     private static func setDestination(
         _ value: NSManagedObject?,
         _ object: NSManagedObject,
-        _ place: UnsafeSlot,
-        _ name: String
+        _ property: borrowing AnyManagedProperty
     ) {
-        guard place != .elsewhere else { return object.setAnyValue(value, forKey: name) }
+        let place = property.slot(in: object.unmanagedLayout, managedKind)
+        guard place != .elsewhere else { return object.setAnyValue(value, forKey: property.name) }
         object.setToOne(value, object.layout.slots[place.index])
     }
 }
@@ -77,8 +81,8 @@ private protocol ManagedCollection: ManagedPropertyValue {
 }
 
 extension ManagedCollection {
-    fileprivate static func read(_ object: NSManagedObject, _ property: AnyManagedProperty) -> Self {
-        guard let slot = toMany(object, property.name, kind: property) else {
+    fileprivate static func read(_ object: NSManagedObject, _ property: borrowing AnyManagedProperty) -> Self {
+        guard let slot = toMany(object, property) else {
             _ = object.anyValue(forKey: property.name)
             return collection(of: [])
         }
@@ -97,24 +101,17 @@ extension ManagedCollection {
         return value
     }
 
-    fileprivate static func write(_ value: Self, _ object: NSManagedObject, _ property: AnyManagedProperty) {
-        guard let slot = toMany(object, property.name, kind: property) else { return }
+    fileprivate static func write(_ value: Self, _ object: NSManagedObject, _ property: borrowing AnyManagedProperty) {
+        guard let slot = toMany(object, property) else { return }
         object.setMembers(value.members, slot)
     }
 
     /// The relationship; nil only while a key path is being recorded.
-    private static func toMany(
-        _ object: NSManagedObject,
-        _ name: String,
-        kind property: AnyManagedProperty
-    ) -> ToManySlot? {
+    private static func toMany(_ object: NSManagedObject, _ property: borrowing AnyManagedProperty) -> ToManySlot? {
         // The look-up stops the program unless the entity has such a to-many relationship.
-        _ = property.slot(in: object.unmanagedLayout, managedKind)
-        guard let slot = object.layout.toMany(named: name) else {
-            if KeyPathRecording.current != nil { return nil }
-            fatalError("CoreData: \"\(name)\" of \(object.entity.name ?? "") is no to-many relationship.")
-        }
-        return slot
+        let place = property.slot(in: object.unmanagedLayout, managedKind)
+        guard place != .elsewhere else { return object.layout.toMany(named: property.name) }
+        return object.layout.toMany[place.index]
     }
 }
 
@@ -123,12 +120,13 @@ extension Set: ManagedPropertyValue where Element: NSManagedObject {
     public static var managedKind: ManagedValueKind { .toMany(isOrdered: false) }
 
     /// The members.
-    public static func managedRead(_ object: NSManagedObject, _ property: AnyManagedProperty) -> Self {
+    public static func managedRead(_ object: NSManagedObject, _ property: borrowing AnyManagedProperty) -> Self {
         read(object, property)
     }
 
     /// Replaces the members, and the inverse relationship on both sides.
-    public static func managedWrite(_ value: Self, _ object: NSManagedObject, _ property: AnyManagedProperty) {
+    public static func managedWrite(_ value: Self, _ object: NSManagedObject, _ property: borrowing AnyManagedProperty)
+    {
         write(value, object, property)
     }
 }
@@ -143,12 +141,13 @@ extension Array: ManagedPropertyValue where Element: NSManagedObject {
     public static var managedKind: ManagedValueKind { .toMany(isOrdered: nil) }
 
     /// The members.
-    public static func managedRead(_ object: NSManagedObject, _ property: AnyManagedProperty) -> Self {
+    public static func managedRead(_ object: NSManagedObject, _ property: borrowing AnyManagedProperty) -> Self {
         read(object, property)
     }
 
     /// Replaces the members, and the inverse relationship on both sides.
-    public static func managedWrite(_ value: Self, _ object: NSManagedObject, _ property: AnyManagedProperty) {
+    public static func managedWrite(_ value: Self, _ object: NSManagedObject, _ property: borrowing AnyManagedProperty)
+    {
         write(value, object, property)
     }
 }
@@ -158,74 +157,82 @@ extension Array: ManagedCollection where Element: NSManagedObject {
     fileprivate var members: [NSManagedObject] { self }
 }
 
+// MARK: - To-many, in other types
+
 extension NSManagedObject {
     /// Reads an unordered to-many relationship as Objective-C code knows it.
-    public final func managedValue(_ property: ManagedProperty<NSSet?>) -> NSSet? {
-        _ = property.slot(in: unmanagedLayout, .toMany(isOrdered: false))
-        return anyValue(forKey: property.name) as? NSSet
+    public final func managedValue(_ property: borrowing ManagedProperty<NSSet?>) -> NSSet? {
+        foundationCollection(property.untyped, isOrdered: false) as? NSSet
     }
 
-    /// Replaces the members of an unordered to-many relationship.
-    public final func setManagedValue(_ value: NSSet?, _ property: ManagedProperty<NSSet?>) {
-        setAnyValue(value ?? NSSet(), forKey: property.name)
-    }
-
-    /// Reads an ordered to-many relationship as Objective-C code knows it.
-    public final func managedValue(_ property: ManagedProperty<NSOrderedSet?>) -> NSOrderedSet? {
-        _ = property.slot(in: unmanagedLayout, .toMany(isOrdered: true))
-        return anyValue(forKey: property.name) as? NSOrderedSet
-    }
-
-    /// Replaces the members of an ordered to-many relationship.
-    public final func setManagedValue(_ value: NSOrderedSet?, _ property: ManagedProperty<NSOrderedSet?>) {
-        setAnyValue(value ?? NSOrderedSet(), forKey: property.name)
+    /// Replaces the members of an unordered to-many relationship; nil for none.
+    public final func setManagedValue(_ value: NSSet?, _ property: borrowing ManagedProperty<NSSet?>) {
+        setAnyValue(value ?? NSSet(), forKey: property.untyped.name)
     }
 
     /// Reads an unordered to-many relationship as Objective-C code knows it.
-    public final func managedValue(_ property: ManagedProperty<NSSet>) -> NSSet {
-        managedValue(ManagedProperty<NSSet?>(property.name)) ?? NSSet()
+    public final func managedValue(_ property: borrowing ManagedProperty<NSSet>) -> NSSet {
+        foundationCollection(property.untyped, isOrdered: false) as? NSSet ?? NSSet()
     }
 
     /// Replaces the members of an unordered to-many relationship.
-    public final func setManagedValue(_ value: NSSet, _ property: ManagedProperty<NSSet>) {
-        setManagedValue(value, ManagedProperty<NSSet?>(property.name))
+    public final func setManagedValue(_ value: NSSet, _ property: borrowing ManagedProperty<NSSet>) {
+        setAnyValue(value, forKey: property.untyped.name)
     }
 
     /// Reads an ordered to-many relationship as Objective-C code knows it.
-    public final func managedValue(_ property: ManagedProperty<NSOrderedSet>) -> NSOrderedSet {
-        managedValue(ManagedProperty<NSOrderedSet?>(property.name)) ?? NSOrderedSet()
+    public final func managedValue(_ property: borrowing ManagedProperty<NSOrderedSet?>) -> NSOrderedSet? {
+        foundationCollection(property.untyped, isOrdered: true) as? NSOrderedSet
+    }
+
+    /// Replaces the members of an ordered to-many relationship; nil for none.
+    public final func setManagedValue(_ value: NSOrderedSet?, _ property: borrowing ManagedProperty<NSOrderedSet?>) {
+        setAnyValue(value ?? NSOrderedSet(), forKey: property.untyped.name)
+    }
+
+    /// Reads an ordered to-many relationship as Objective-C code knows it.
+    public final func managedValue(_ property: borrowing ManagedProperty<NSOrderedSet>) -> NSOrderedSet {
+        foundationCollection(property.untyped, isOrdered: true) as? NSOrderedSet ?? NSOrderedSet()
     }
 
     /// Replaces the members of an ordered to-many relationship.
-    public final func setManagedValue(_ value: NSOrderedSet, _ property: ManagedProperty<NSOrderedSet>) {
-        setManagedValue(value, ManagedProperty<NSOrderedSet?>(property.name))
+    public final func setManagedValue(_ value: NSOrderedSet, _ property: borrowing ManagedProperty<NSOrderedSet>) {
+        setAnyValue(value, forKey: property.untyped.name)
+    }
+
+    private func foundationCollection(_ property: borrowing AnyManagedProperty, isOrdered: Bool) -> Any? {
+        // The look-up stops the program unless the entity has such a to-many relationship.
+        _ = property.slot(in: unmanagedLayout, .toMany(isOrdered: isOrdered))
+        return anyValue(forKey: property.name)
     }
 
     /// Reads an optional typed set; never nil.
-    public final func managedValue<Element: NSManagedObject>(_ property: ManagedProperty<Set<Element>?>) -> Set<
-        Element
-    >? {
-        managedValue(ManagedProperty<Set<Element>>(property.name))
+    public final func managedValue<Element: NSManagedObject>(
+        _ property: borrowing ManagedProperty<Set<Element>?>
+    ) -> Set<Element>? {
+        Set<Element>.managedRead(self, property.untyped)
     }
 
     /// Replaces the members of an unordered to-many relationship; nil for none.
     public final func setManagedValue<Element: NSManagedObject>(
         _ value: Set<Element>?,
-        _ property: ManagedProperty<Set<Element>?>
+        _ property: borrowing ManagedProperty<Set<Element>?>
     ) {
-        setManagedValue(value ?? [], ManagedProperty<Set<Element>>(property.name))
+        Set<Element>.managedWrite(value ?? [], self, property.untyped)
     }
 
     /// Reads an optional array of a to-many relationship; never nil.
-    public final func managedValue<Element: NSManagedObject>(_ property: ManagedProperty<[Element]?>) -> [Element]? {
-        managedValue(ManagedProperty<[Element]>(property.name))
+    public final func managedValue<Element: NSManagedObject>(
+        _ property: borrowing ManagedProperty<[Element]?>
+    ) -> [Element]? {
+        [Element].managedRead(self, property.untyped)
     }
 
     /// Replaces the members of a to-many relationship; nil for none.
     public final func setManagedValue<Element: NSManagedObject>(
         _ value: [Element]?,
-        _ property: ManagedProperty<[Element]?>
+        _ property: borrowing ManagedProperty<[Element]?>
     ) {
-        setManagedValue(value ?? [], ManagedProperty<[Element]>(property.name))
+        [Element].managedWrite(value ?? [], self, property.untyped)
     }
 }

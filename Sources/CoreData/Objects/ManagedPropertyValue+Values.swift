@@ -9,23 +9,36 @@ extension String: ManagedPropertyValue, ManagedScalar {
     public static var managedKind: ManagedValueKind { .attribute([.stringAttributeType]) }
 
     /// The value; "" if there is none.
-    public static func managedRead(_ object: NSManagedObject, _ property: AnyManagedProperty) -> String {
+    @inline(__always)
+    public static func managedRead(_ object: NSManagedObject, _ property: borrowing AnyManagedProperty) -> String {
         read(object, property)
     }
 
     /// Sets the value.
-    public static func managedWrite(_ value: String, _ object: NSManagedObject, _ property: AnyManagedProperty) {
+    @inline(__always)
+    public static func managedWrite(
+        _ value: consuming String,
+        _ object: NSManagedObject,
+        _ property: borrowing AnyManagedProperty
+    ) {
         write(value, object, property)
     }
 
     /// The value, or nil.
-    public static func managedReadOptional(_ object: NSManagedObject, _ property: AnyManagedProperty) -> String? {
+    @inline(__always)
+    public static func managedReadOptional(_ object: NSManagedObject, _ property: borrowing AnyManagedProperty)
+        -> String?
+    {
         readOptional(object, property)
     }
 
     /// Sets the value, or removes it.
-    public static func managedWriteOptional(_ value: String?, _ object: NSManagedObject, _ property: AnyManagedProperty)
-    {
+    @inline(__always)
+    public static func managedWriteOptional(
+        _ value: consuming String?,
+        _ object: NSManagedObject,
+        _ property: borrowing AnyManagedProperty
+    ) {
         writeOptional(value, object, property)
     }
 }
@@ -37,7 +50,7 @@ extension String: WordValue {
     static func load(_ row: UnsafeRow, _ word: Int) -> String { row.load(String.self, word) }
 
     @inline(__always)
-    static func store(_ value: String, _ row: UnsafeRow, _ place: UnsafeSlot, _ object: NSManagedObject) {
+    static func store(_ value: consuming String, _ row: UnsafeRow, _ place: UnsafeSlot, _ object: NSManagedObject) {
         row.storeCounted(value, place)
     }
 }
@@ -49,22 +62,35 @@ extension Date: ManagedPropertyValue, ManagedScalar {
     public static var managedKind: ManagedValueKind { .attribute([.dateAttributeType]) }
 
     /// The value; the reference date if there is none.
-    public static func managedRead(_ object: NSManagedObject, _ property: AnyManagedProperty) -> Date {
+    @inline(__always)
+    public static func managedRead(_ object: NSManagedObject, _ property: borrowing AnyManagedProperty) -> Date {
         read(object, property)
     }
 
     /// Sets the value.
-    public static func managedWrite(_ value: Date, _ object: NSManagedObject, _ property: AnyManagedProperty) {
+    @inline(__always)
+    public static func managedWrite(
+        _ value: consuming Date,
+        _ object: NSManagedObject,
+        _ property: borrowing AnyManagedProperty
+    ) {
         write(value, object, property)
     }
 
     /// The value, or nil.
-    public static func managedReadOptional(_ object: NSManagedObject, _ property: AnyManagedProperty) -> Date? {
+    @inline(__always)
+    public static func managedReadOptional(_ object: NSManagedObject, _ property: borrowing AnyManagedProperty) -> Date?
+    {
         readOptional(object, property)
     }
 
     /// Sets the value, or removes it.
-    public static func managedWriteOptional(_ value: Date?, _ object: NSManagedObject, _ property: AnyManagedProperty) {
+    @inline(__always)
+    public static func managedWriteOptional(
+        _ value: consuming Date?,
+        _ object: NSManagedObject,
+        _ property: borrowing AnyManagedProperty
+    ) {
         writeOptional(value, object, property)
     }
 }
@@ -90,22 +116,35 @@ extension Data: ManagedPropertyValue, ManagedScalar {
     public static var managedKind: ManagedValueKind { .attribute([.binaryDataAttributeType]) }
 
     /// The value; empty data if there is none.
-    public static func managedRead(_ object: NSManagedObject, _ property: AnyManagedProperty) -> Data {
+    @inline(__always)
+    public static func managedRead(_ object: NSManagedObject, _ property: borrowing AnyManagedProperty) -> Data {
         read(object, property)
     }
 
     /// Sets the value.
-    public static func managedWrite(_ value: Data, _ object: NSManagedObject, _ property: AnyManagedProperty) {
+    @inline(__always)
+    public static func managedWrite(
+        _ value: consuming Data,
+        _ object: NSManagedObject,
+        _ property: borrowing AnyManagedProperty
+    ) {
         write(value, object, property)
     }
 
     /// The value, or nil.
-    public static func managedReadOptional(_ object: NSManagedObject, _ property: AnyManagedProperty) -> Data? {
+    @inline(__always)
+    public static func managedReadOptional(_ object: NSManagedObject, _ property: borrowing AnyManagedProperty) -> Data?
+    {
         readOptional(object, property)
     }
 
     /// Sets the value, or removes it.
-    public static func managedWriteOptional(_ value: Data?, _ object: NSManagedObject, _ property: AnyManagedProperty) {
+    @inline(__always)
+    public static func managedWriteOptional(
+        _ value: consuming Data?,
+        _ object: NSManagedObject,
+        _ property: borrowing AnyManagedProperty
+    ) {
         writeOptional(value, object, property)
     }
 }
@@ -117,7 +156,7 @@ extension Data: WordValue {
     static func load(_ row: UnsafeRow, _ word: Int) -> Data { row.load(Data.self, word) }
 
     @inline(__always)
-    static func store(_ value: Data, _ row: UnsafeRow, _ place: UnsafeSlot, _ object: NSManagedObject) {
+    static func store(_ value: consuming Data, _ row: UnsafeRow, _ place: UnsafeSlot, _ object: NSManagedObject) {
         row.storeCounted(value, place)
     }
 }
@@ -129,22 +168,35 @@ extension UUID: ManagedPropertyValue, ManagedScalar {
     public static var managedKind: ManagedValueKind { .attribute([.UUIDAttributeType]) }
 
     /// The value; sixteen zero bytes if there is none.
-    public static func managedRead(_ object: NSManagedObject, _ property: AnyManagedProperty) -> UUID {
+    @inline(__always)
+    public static func managedRead(_ object: NSManagedObject, _ property: borrowing AnyManagedProperty) -> UUID {
         read(object, property)
     }
 
     /// Sets the value.
-    public static func managedWrite(_ value: UUID, _ object: NSManagedObject, _ property: AnyManagedProperty) {
+    @inline(__always)
+    public static func managedWrite(
+        _ value: consuming UUID,
+        _ object: NSManagedObject,
+        _ property: borrowing AnyManagedProperty
+    ) {
         write(value, object, property)
     }
 
     /// The value, or nil.
-    public static func managedReadOptional(_ object: NSManagedObject, _ property: AnyManagedProperty) -> UUID? {
+    @inline(__always)
+    public static func managedReadOptional(_ object: NSManagedObject, _ property: borrowing AnyManagedProperty) -> UUID?
+    {
         readOptional(object, property)
     }
 
     /// Sets the value, or removes it.
-    public static func managedWriteOptional(_ value: UUID?, _ object: NSManagedObject, _ property: AnyManagedProperty) {
+    @inline(__always)
+    public static func managedWriteOptional(
+        _ value: consuming UUID?,
+        _ object: NSManagedObject,
+        _ property: borrowing AnyManagedProperty
+    ) {
         writeOptional(value, object, property)
     }
 }
@@ -168,25 +220,35 @@ extension Decimal: ManagedPropertyValue, ManagedScalar {
     public static var managedKind: ManagedValueKind { .attribute([.decimalAttributeType]) }
 
     /// The value; 0 if there is none.
-    public static func managedRead(_ object: NSManagedObject, _ property: AnyManagedProperty) -> Decimal {
+    @inline(__always)
+    public static func managedRead(_ object: NSManagedObject, _ property: borrowing AnyManagedProperty) -> Decimal {
         read(object, property)
     }
 
     /// Sets the value.
-    public static func managedWrite(_ value: Decimal, _ object: NSManagedObject, _ property: AnyManagedProperty) {
+    @inline(__always)
+    public static func managedWrite(
+        _ value: consuming Decimal,
+        _ object: NSManagedObject,
+        _ property: borrowing AnyManagedProperty
+    ) {
         write(value, object, property)
     }
 
     /// The value, or nil.
-    public static func managedReadOptional(_ object: NSManagedObject, _ property: AnyManagedProperty) -> Decimal? {
+    @inline(__always)
+    public static func managedReadOptional(_ object: NSManagedObject, _ property: borrowing AnyManagedProperty)
+        -> Decimal?
+    {
         readOptional(object, property)
     }
 
     /// Sets the value, or removes it.
+    @inline(__always)
     public static func managedWriteOptional(
         _ value: Decimal?,
         _ object: NSManagedObject,
-        _ property: AnyManagedProperty
+        _ property: borrowing AnyManagedProperty
     ) {
         writeOptional(value, object, property)
     }
@@ -211,22 +273,35 @@ extension URL: ManagedPropertyValue, ManagedScalar {
     public static var managedKind: ManagedValueKind { .attribute([.URIAttributeType]) }
 
     /// The value; `file:///` if there is none.
-    public static func managedRead(_ object: NSManagedObject, _ property: AnyManagedProperty) -> URL {
+    @inline(__always)
+    public static func managedRead(_ object: NSManagedObject, _ property: borrowing AnyManagedProperty) -> URL {
         read(object, property)
     }
 
     /// Sets the value.
-    public static func managedWrite(_ value: URL, _ object: NSManagedObject, _ property: AnyManagedProperty) {
+    @inline(__always)
+    public static func managedWrite(
+        _ value: consuming URL,
+        _ object: NSManagedObject,
+        _ property: borrowing AnyManagedProperty
+    ) {
         write(value, object, property)
     }
 
     /// The value, or nil.
-    public static func managedReadOptional(_ object: NSManagedObject, _ property: AnyManagedProperty) -> URL? {
+    @inline(__always)
+    public static func managedReadOptional(_ object: NSManagedObject, _ property: borrowing AnyManagedProperty) -> URL?
+    {
         readOptional(object, property)
     }
 
     /// Sets the value, or removes it.
-    public static func managedWriteOptional(_ value: URL?, _ object: NSManagedObject, _ property: AnyManagedProperty) {
+    @inline(__always)
+    public static func managedWriteOptional(
+        _ value: consuming URL?,
+        _ object: NSManagedObject,
+        _ property: borrowing AnyManagedProperty
+    ) {
         writeOptional(value, object, property)
     }
 }

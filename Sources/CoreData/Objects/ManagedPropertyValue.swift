@@ -9,9 +9,13 @@ public protocol ManagedPropertyValue {
     /// What kind of property the type can stand for.
     static var managedKind: ManagedValueKind { get }
     /// Reads the property. The object is inside its context's scope.
-    static func managedRead(_ object: NSManagedObject, _ property: AnyManagedProperty) -> Self
+    static func managedRead(_ object: NSManagedObject, _ property: borrowing AnyManagedProperty) -> Self
     /// Writes the property. The object is inside its context's scope.
-    static func managedWrite(_ value: Self, _ object: NSManagedObject, _ property: AnyManagedProperty)
+    static func managedWrite(
+        _ value: consuming Self,
+        _ object: NSManagedObject,
+        _ property: borrowing AnyManagedProperty
+    )
 }
 
 extension NSManagedObject {
@@ -19,15 +23,18 @@ extension NSManagedObject {
     ///
     /// The macro calls this.
     @inlinable
-    public final func managedValue<Value: ManagedPropertyValue>(_ property: ManagedProperty<Value>) -> Value {
-        Value.managedRead(self, property)
+    public final func managedValue<Value: ManagedPropertyValue>(_ property: borrowing ManagedProperty<Value>) -> Value {
+        Value.managedRead(self, property.untyped)
     }
 
     /// Writes a property declared with `@Managed`.
     ///
     /// The macro calls this.
     @inlinable
-    public final func setManagedValue<Value: ManagedPropertyValue>(_ value: Value, _ property: ManagedProperty<Value>) {
-        Value.managedWrite(value, self, property)
+    public final func setManagedValue<Value: ManagedPropertyValue>(
+        _ value: consuming Value,
+        _ property: borrowing ManagedProperty<Value>
+    ) {
+        Value.managedWrite(value, self, property.untyped)
     }
 }

@@ -10,7 +10,7 @@ enum SharedIdentity {
 
     static func withLock<Result>(of object: NSManagedObject, _ body: () -> Result) -> Result {
         // Objects lie some dozens of bytes apart.
-        let address = UInt(bitPattern: ObjectIdentifier(object).hashValue)
+        let address = UInt(bitPattern: ObjectIdentifier(object))
         let lock = locks[Int((address >> 5 ^ address >> 11) & 63)]
         lock.lock()
         defer { lock.unlock() }

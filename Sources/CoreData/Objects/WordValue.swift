@@ -7,55 +7,102 @@ protocol WordValue: ManagedScalar {
     /// The value at `word`, which is not null.
     static func load(_ row: UnsafeRow, _ word: Int) -> Self
     /// Puts a value into its place in a row that the object owns.
-    static func store(_ value: Self, _ row: UnsafeRow, _ place: UnsafeSlot, _ object: NSManagedObject)
+    static func store(_ value: consuming Self, _ row: UnsafeRow, _ place: UnsafeSlot, _ object: NSManagedObject)
 }
 
 extension WordValue {
-    /// Reads a property: a comparison, a look at the null bit, and a load.
+    /// Reads a property: two comparisons, a look at the null bit, and a load.
+    ///
+    /// What can be slow is in a function of its own, so that this one needs next to no stack.
     @inline(__always)
-    static func read(_ object: NSManagedObject, _ property: AnyManagedProperty) -> Self {
-        let place = property.slot(in: object.unmanagedLayout, managedKind)
-        guard place != .elsewhere else { return object.anyValue(forKey: property.name) as? Self ?? absent }
-        let row = object.readableWords(place.index)
+    static func read(_ object: NSManagedObject, _ property: borrowing AnyManagedProperty) -> Self {
+        guard let place = property.knownSlot(in: object.unmanagedLayout), let row = object.readyWords else {
+            return readSlowly(object, property)
+        }
         return row.isNull(place.index) ? absent : load(row, place.word)
     }
 
     /// As `read`, with nil for no value.
     @inline(__always)
-    static func readOptional(_ object: NSManagedObject, _ property: AnyManagedProperty) -> Self? {
+    static func readOptional(_ object: NSManagedObject, _ property: borrowing AnyManagedProperty) -> Self? {
+        guard let place = property.knownSlot(in: object.unmanagedLayout), let row = object.readyWords else {
+            return readOptionalSlowly(object, property)
+        }
+        return row.isNull(place.index) ? nil : load(row, place.word)
+    }
+
+    /// Writes a property.
+    @inline(__always)
+    static func write(_ value: consuming Self, _ object: NSManagedObject, _ property: borrowing AnyManagedProperty) {
+        guard let place = property.knownSlot(in: object.unmanagedLayout), object.isWritable else {
+            return writeSlowly(value, object, property)
+        }
+        store(value, object.writableWords(), place, object)
+    }
+
+    /// As `write`, with nil for no value.
+    @inline(__always)
+    static func writeOptional(
+        _ value: consuming Self?,
+        _ object: NSManagedObject,
+        _ property: borrowing AnyManagedProperty
+    ) {
+        guard let place = property.knownSlot(in: object.unmanagedLayout), object.isWritable else {
+            return writeSlowly(value, object, property)
+        }
+        put(value, place, object)
+    }
+
+    // MARK: - The first access, faults, and properties that are no slots
+
+    @inline(never)
+    private static func readSlowly(_ object: NSManagedObject, _ property: borrowing AnyManagedProperty) -> Self {
+        readOptionalSlowly(object, property) ?? absent
+    }
+
+    @inline(never)
+    private static func readOptionalSlowly(
+        _ object: NSManagedObject,
+        _ property: borrowing AnyManagedProperty
+    ) -> Self? {
         let place = property.slot(in: object.unmanagedLayout, managedKind)
         guard place != .elsewhere else { return object.anyValue(forKey: property.name) as? Self }
         let row = object.readableWords(place.index)
         return row.isNull(place.index) ? nil : load(row, place.word)
     }
 
-    /// Writes a property.
-    @inline(__always)
-    static func write(_ value: Self, _ object: NSManagedObject, _ property: AnyManagedProperty) {
+    @inline(never)
+    private static func writeSlowly(
+        _ value: consuming Self?,
+        _ object: NSManagedObject,
+        _ property: borrowing AnyManagedProperty
+    ) {
         let place = property.slot(in: object.unmanagedLayout, managedKind)
         guard place != .elsewhere else { return object.setAnyValue(value, forKey: property.name) }
-        store(value, object.writableWords(), place, object)
+        put(value, place, object)
     }
 
-    /// As `write`, with nil for no value.
     @inline(__always)
-    static func writeOptional(_ value: Self?, _ object: NSManagedObject, _ property: AnyManagedProperty) {
-        let place = property.slot(in: object.unmanagedLayout, managedKind)
-        guard place != .elsewhere else { return object.setAnyValue(value, forKey: property.name) }
+    private static func put(_ value: consuming Self?, _ place: UnsafeSlot, _ object: NSManagedObject) {
         guard let value else { return object.writableRow().setNull(object.layout.slots[place.index]) }
         store(value, object.writableWords(), place, object)
     }
 }
 
 extension NSManagedObject {
+    /// The words to read, as long as `readableWords`; nil if they have to be fetched, or the access to be checked.
+    @inline(__always)
+    final var readyWords: UnsafeRow? {
+        // As in `readableRow`. Nothing runs between this and the load that could let go of the row.
+        flags.isDisjoint(with: .slowRead) ? UnsafeRow(heldRow.unsafelyUnwrapped) : nil
+    }
+
     /// The words to read.
     ///
     /// Valid until the object is next written to, or let go of.
     @inline(__always)
     final func readableWords(_ slot: Int) -> UnsafeRow {
-        if !flags.isDisjoint(with: .slowRead) { return UnsafeRow(slowlyReadableRow(slot)) }
-        // As in `readableRow`. Nothing runs between this and the load that could let go of the row.
-        return UnsafeRow(heldRow.unsafelyUnwrapped)
+        readyWords ?? UnsafeRow(slowlyReadableRow(slot))
     }
 
     /// The words to write to, as `writableRow` gives them, and as long as `readableWords`.
@@ -83,7 +130,7 @@ extension UnsafeRow {
 
     /// Stores a value that is counted, in place of the one there.
     @inline(__always)
-    func storeCounted<T>(_ value: T, _ place: UnsafeSlot) {
+    func storeCounted<T>(_ value: consuming T, _ place: UnsafeSlot) {
         if isNull(place.index) {
             pointer(T.self, place.word).initialize(to: value)
             markPresent(place.index)

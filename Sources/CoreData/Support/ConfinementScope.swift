@@ -15,6 +15,20 @@ enum ConfinementScope {
         let outer: UnsafeMutablePointer<Frame>?
         /// Where the work of the operation that the scope belongs to is counted.
         let tally: UnsafeMutablePointer<OperationTally>?
+        /// Whether a context below has entered it, amid an operation of its own.
+        let isAscent: Bool
+        /// Whether it belongs to a block that nobody has submitted.
+        let isUnasked: Bool
+    }
+
+    /// How a scope comes to be entered.
+    enum Entry {
+        /// As somebody has asked for.
+        case call
+        /// By a context below, amid an operation of its own.
+        case ascent
+        /// By a block of the framework's own: see ``WaitGraph/visit(_:_:)``.
+        case unasked
     }
 
     private static let key: pthread_key_t = {
@@ -40,11 +54,18 @@ enum ConfinementScope {
         var isEmpty: Bool { top == nil }
 
         /// Whose scopes they are, from the innermost out; one may occur more than once.
-        var owners: [AnyObject] {
-            var result: [AnyObject] = []
+        var owners: [AnyObject] { occupied(amidOperation: false).map(\.owner) }
+
+        /// The same, each with whether it was left for the next amid an operation of its owner, and not in a call.
+        ///
+        /// `amidOperation`: Whether the innermost is about to be left so.
+        func occupied(amidOperation: Bool) -> [(owner: AnyObject, isAmidOperation: Bool)] {
+            var result: [(owner: AnyObject, isAmidOperation: Bool)] = []
+            var isAmidOperation = amidOperation
             var frame = top
             while let current = frame {
-                result.append(current.pointee.owner)
+                result.append((current.pointee.owner, isAmidOperation))
+                isAmidOperation = current.pointee.isAscent
                 frame = current.pointee.outer
             }
             return result
@@ -67,15 +88,23 @@ enum ConfinementScope {
     /// Blocks of the main queue run on the main thread whoever waits for them, so the scopes of the waiting thread have to
     /// be handed over.
     ///
-    /// What is counted goes to `tally`, or where the enclosing scope's goes.
+    /// What is counted goes to `tally`, or where the enclosing scope's goes. What an unasked block enters is unasked, too.
     static func enter<T>(
         _ owner: AnyObject,
         within stack: Stack,
         tally: UnsafeMutablePointer<OperationTally>? = nil,
+        as entry: Entry = .call,
         _ body: () throws -> T
     ) rethrows -> T {
         let before = top
-        var frame = Frame(owner: owner, outer: stack.top, tally: tally ?? stack.top?.pointee.tally)
+        let outer = stack.top?.pointee
+        var frame = Frame(
+            owner: owner,
+            outer: stack.top,
+            tally: tally ?? outer?.tally,
+            isAscent: entry == .ascent,
+            isUnasked: entry == .unasked || outer?.isUnasked == true
+        )
         return try withUnsafeMutablePointer(to: &frame) { pointer in
             pthread_setspecific(key, pointer)
             defer { pthread_setspecific(key, before) }
@@ -97,6 +126,9 @@ enum ConfinementScope {
     /// Where the work of the current operation is counted; `nil` if nobody wants to know.
     @inline(__always)
     static var tally: UnsafeMutablePointer<OperationTally>? { top?.pointee.tally }
+
+    /// Whether the current thread runs a block that nobody has submitted, or what that has called.
+    static var isUnasked: Bool { top?.pointee.isUnasked == true }
 
     /// The innermost scope of the current thread.
     static var innermost: AnyObject? { top?.pointee.owner }

@@ -59,9 +59,9 @@ struct StressOptions {
               --dir PATH         where stores are made (the temporary folder)
               --keep             leave the stores there
               --history FILE     write what transactions did, as lines of JSON (append)
-              --program N        run this one of the random programs only (batch)
+              --program N        run this one of the random programs only (batch, interleave)
               --script A,B,…     of that program these calls only, as a failure that was cut down says
-              --all-orders       the script in all orders that keep that of each context (batch)
+              --all-orders       the script in all orders that keep that of each context (batch, interleave)
               --case NAME        try this anomaly only, and show an order in which it happens (anomalies)
               --jitter U         let threads pause for up to U microseconds at some of the library's fault points
               --json             each report as one JSON object a line

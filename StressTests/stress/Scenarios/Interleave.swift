@@ -12,25 +12,10 @@ enum Interleave: Scenario {
 
     static func run(_ run: Run) throws {
         let stack = try run.open()
-        let limit = run.knob(programs)
-        var number = 0
-        while limit > 0 ? number < limit : !run.isOver {
-            number += 1
-            run.watchdog.beat(0, "a program")
-            var stream = SeededStream(seed: run.options.seed, stream: UInt64(number))
-            let program = InterleaveProgram(stack, &stream, run.isSabotaged("wrong-policy"))
-            for call in 0..<run.knob(length) {
-                guard let trouble = program.step(&stream) else { continue }
-                if trouble != InterleaveProgram.undefined {
-                    run.find("program \(number), call \(call): \(trouble); the calls: \(program.trail)")
-                }
-                break
-            }
-            run.count("calls", program.calls)
-            run.count("programs")
-            for (name, count) in program.branches { run.count(name, count) }
-            try program.clean(stack)
+        let steps = SteppedPrograms(run, length: run.knob(length)) { stream in
+            try InterleaveProgram(stack, &stream, run.isSabotaged("wrong-policy"))
         }
+        try steps.run(run.knob(programs), until: run.end)
         run.watchdog.leave(0)
         try run.close(stack)
         try run.audit()
@@ -38,10 +23,7 @@ enum Interleave: Scenario {
 }
 
 /// One program, with the contexts that it runs on.
-final class InterleaveProgram {
-    /// Says that a program has come to where nothing is promised.
-    static let undefined = "undefined"
-
+final class InterleaveProgram: SteppedProgram {
     private let contexts: [NSManagedObjectContext]
     private var oracle: InterleaveOracle
     /// By context, the objects that the oracle has realised.
@@ -50,18 +32,15 @@ final class InterleaveProgram {
     private var notifications: [Notification?]
     private var lastSerial: Int64 = 0
     private var lastValue: Int64 = 0
-    private(set) var calls = 0
-    private var steps: [(place: Int, what: StaticString, serial: Int64)] = []
-    /// The calls so far, each as the number of its context, what it was and the object.
-    var trail: String {
-        "policies \(oracle.policies); " + steps.map { "\($0.place) \($0.what) \($0.serial)" }.joined(separator: ", ")
-    }
+    private(set) var script: [String] = []
+    private(set) var places: [Int] = []
+    private(set) var isOver = false
     private(set) var branches: [String: Int] = [:]
     private let weights: [Int]
     /// What was wrong with an object that a call was to use.
     private var mishap: String?
 
-    init(_ stack: NSPersistentStoreCoordinator, _ stream: inout SeededStream, _ isSabotaged: Bool) {
+    init(_ stack: NSPersistentStoreCoordinator, _ stream: inout SeededStream, _ isSabotaged: Bool) throws {
         let policies = (0..<(2 + stream.below(3))).map { _ in stream.pick(InterleaveOracle.Policy.allCases) }
         oracle = InterleaveOracle(policies)
         contexts = policies.map { policy in
@@ -77,10 +56,11 @@ final class InterleaveProgram {
         notifications = policies.map { _ in nil }
         // Some programs are all saves, others all merges.
         weights = (0..<11).map { _ in 1 + stream.below(6) }
+        try clear(stack)
     }
 
-    /// Deletes what the program has saved.
-    func clean(_ stack: NSPersistentStoreCoordinator) throws {
+    /// Deletes what the program before has saved.
+    private func clear(_ stack: NSPersistentStoreCoordinator) throws {
         let context = stack.context()
         try context.performAndWait {
             for node in try context.fetch(NSFetchRequest<Node>(entityName: "Node")) { context.delete(node) }
@@ -88,11 +68,7 @@ final class InterleaveProgram {
         }
     }
 
-    /// Makes one call.
-    ///
-    /// - Returns: What was wrong; `nil` if nothing was.
-    func step(_ stream: inout SeededStream) -> String? {
-        calls += 1
+    func call(_ stream: inout SeededStream) -> String? {
         let place = stream.below(contexts.count)
         var choice = stream.below(weights.reduce(0, +))
         var call = 0
@@ -100,16 +76,28 @@ final class InterleaveProgram {
             choice -= weights[call]
             call += 1
         }
+        places.append(place)
+        script.append("context \(place), \(oracle.policies[place]): nothing")
         let context = contexts[place]
         return context.performAndWait {
             let trouble = take(call, place, context, &stream)
+            if isOver { return nil }
             // What the oracle has forgotten, rolled back insertions and deleted objects among it, is no longer the context's.
             held[place] = held[place].filter { oracle.entries[place][$0.key] != nil }
             return trouble ?? mishap ?? check(place, context)
         }
     }
 
-    private func note(_ place: Int, _ what: StaticString, _ serial: Int64) { steps.append((place, what, serial)) }
+    /// Says what the call is, and of which object.
+    private func note(_ place: Int, _ what: String, _ serial: Int64) {
+        script[script.count - 1] = "context \(place), \(oracle.policies[place]): \(what) \(serial)"
+    }
+
+    /// Ends the program, as nothing is promised for what comes next.
+    private func end() -> String? {
+        isOver = true
+        return nil
+    }
 
     private func value() -> Int64 {
         lastValue += 1
@@ -224,7 +212,7 @@ final class InterleaveProgram {
     private func save(_ place: Int, _ context: NSManagedObjectContext) -> String? {
         let outcome = oracle.save(place)
         note(place, "save", 0)
-        if outcome == .undefined { return Self.undefined }
+        if outcome == .undefined { return end() }
         let box = NotificationBox()
         let token = NotificationCenter.default.addObserver(
             forName: NSManagedObjectContext.didSaveObjectsNotification,
@@ -251,7 +239,7 @@ final class InterleaveProgram {
     private func merge(_ place: Int, _ context: NSManagedObjectContext, _ stream: inout SeededStream) -> String? {
         let source = stream.below(contexts.count)
         guard source != place, let notification = notifications[source] else { return nil }
-        guard oracle.merge(from: source, into: place) else { return Self.undefined }
+        guard oracle.merge(from: source, into: place) else { return end() }
         note(place, "merge from", Int64(source))
         context.mergeChanges(fromContextDidSave: notification)
         adoptFaults(place)

@@ -79,6 +79,20 @@ struct ContainerTests {
         #expect(loaded.count == 2)
     }
 
+    @Test func `a file that two descriptions name is opened once`() throws {
+        let scratch = try ScratchFolder()
+        let container = Self.container(.sqlite, in: scratch)
+        let url = try #require(container.persistentStoreDescriptions.first?.url)
+        container.persistentStoreDescriptions.append(NSPersistentStoreDescription(url: url))
+
+        var errors: [(any Error)?] = []
+        container.loadPersistentStores { errors.append($1) }
+
+        #expect(errors.count == 1)
+        #expect(errors.allSatisfy { $0 == nil })
+        #expect(container.persistentStoreCoordinator.persistentStores.count == 1)
+    }
+
     @Test(arguments: StoreKind.allCases)
     func `stores are loaded in the background where the description says so`(kind: StoreKind) async throws {
         let scratch = try ScratchFolder()

@@ -76,4 +76,134 @@ struct RevivedRowTests {
             #expect(venue.name == "revived")
         }
     }
+
+    /// Deletes the venue, lets the contexts merge that, and brings it back.
+    private func deleteAndRevive(_ scene: Scene, _ contexts: [NSManagedObjectContext]) throws {
+        let reviving = scene.stack.context()
+        reviving.mergePolicy = NSMergePolicy.overwrite
+        try reviving.performAndWait { try reviving.get(scene.id, Venue.self).name = "revived" }
+        try scene.delete()
+        NSManagedObjectContext.mergeChanges(
+            fromRemoteContextSave: [NSManagedObjectContext.NotificationKey.deletedObjectIDs: [scene.id]],
+            into: contexts
+        )
+        try reviving.performAndWait { try reviving.save() }
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `existingObject finds the row that came back, in a context that has merged its deletion`(
+        _ kind: StoreKind
+    ) throws {
+        let scene = try Scene(kind)
+        let context = scene.stack.context()
+        try context.performAndWait {
+            let venue = try context.get(scene.id, Venue.self)
+            try deleteAndRevive(scene, [context])
+            #expect(venue.isDeleted)
+            let found = try context.existingObject(with: scene.id)
+            #expect(found === venue)
+            #expect(!venue.isDeleted)
+            #expect(venue.name == "revived")
+            #expect(!context.hasChanges)
+            venue.name = "changed again"
+            #expect(context.updatedObjects == [venue])
+            try context.save()
+        }
+        let reader = scene.stack.context()
+        let stored = try reader.performAndWait { try reader.get(scene.id, Venue.self).name }
+        #expect(stored == "changed again")
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `existingObject throws as long as the row is not back`(_ kind: StoreKind) throws {
+        let scene = try Scene(kind)
+        let context = scene.stack.context()
+        try context.performAndWait {
+            let venue = try context.get(scene.id, Venue.self)
+            try scene.delete()
+            NSManagedObjectContext.mergeChanges(
+                fromRemoteContextSave: [NSManagedObjectContext.NotificationKey.deletedObjectIDs: [scene.id]],
+                into: [context]
+            )
+            let error = #expect(throws: CocoaError.self) { try context.existingObject(with: scene.id) }
+            #expect(error?.code == .managedObjectReferentialIntegrity)
+            #expect(venue.isDeleted)
+            #expect(venue.name == "first")
+        }
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `existingObject of a child finds the row once the parent has it again`(_ kind: StoreKind) throws {
+        let scene = try Scene(kind)
+        let parent = scene.stack.context()
+        let child = NSManagedObjectContext(.privateQueue)
+        child.parent = parent
+        let venue = try child.performAndWait { try child.get(scene.id, Venue.self) }
+        try deleteAndRevive(scene, [parent, child])
+        try child.performAndWait {
+            #expect(venue.isDeleted)
+            let found = try child.existingObject(with: scene.id)
+            #expect(found === venue)
+            #expect(!venue.isDeleted)
+            #expect(venue.name == "revived")
+        }
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `an object whose row was missing, and that nobody takes for deleted, is read again`(_ kind: StoreKind) throws {
+        let scene = try Scene(kind)
+        let context = scene.stack.context()
+        context.shouldDeleteInaccessibleFaults = false
+        try context.performAndWait {
+            let venue = try context.get(scene.id, Venue.self)
+            context.refresh(venue, mergeChanges: false)
+            let reviving = scene.stack.context()
+            reviving.mergePolicy = NSMergePolicy.overwrite
+            try reviving.performAndWait { try reviving.get(scene.id, Venue.self).name = "revived" }
+            try scene.delete()
+            #expect(venue.name == nil)
+            try reviving.performAndWait { try reviving.save() }
+            let found = try context.existingObject(with: scene.id)
+            #expect(found === venue)
+            #expect(venue.name == "revived")
+        }
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `relationships of what came back are those that are stored`(_ kind: StoreKind) throws {
+        let stack = try Stack(kind)
+        let writer = stack.context()
+        let id = try writer.performAndWait {
+            let city = City(context: writer)
+            city.name = "first"
+            let venue = Venue(context: writer)
+            venue.name = "member"
+            venue.city = city
+            try writer.save()
+            return city.objectID
+        }
+        let context = stack.context()
+        try context.performAndWait {
+            let city = try context.get(id, City.self)
+            #expect(city.venues.count == 1)
+            let reviving = stack.context()
+            reviving.mergePolicy = NSMergePolicy.overwrite
+            try reviving.performAndWait { try reviving.get(id, City.self).name = "revived" }
+            try writer.performAndWait {
+                let city = try writer.get(id, City.self)
+                for venue in city.venues { venue.city = nil }
+                writer.delete(city)
+                try writer.save()
+            }
+            NSManagedObjectContext.mergeChanges(
+                fromRemoteContextSave: [NSManagedObjectContext.NotificationKey.deletedObjectIDs: [id]],
+                into: [context]
+            )
+            try reviving.performAndWait { try reviving.save() }
+            let found = try context.existingObject(with: id)
+            #expect(found === city)
+            #expect(city.name == "revived")
+            #expect(city.venues.isEmpty)
+        }
+    }
 }

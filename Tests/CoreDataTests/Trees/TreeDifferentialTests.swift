@@ -97,7 +97,8 @@ private final class Play {
             switch change {
             case .inserted(let values): put(id, .inserted(values), node.parent)
             case .updated(let base, let now):
-                guard var values = visible(node.parent)[id] else { continue }
+                // What was set back is no change.
+                guard now != base, var values = visible(node.parent)[id] else { continue }
                 if now.price != base.price { values.price = now.price }
                 if now.city != base.city { values.city = now.city }
                 switch above {

@@ -3,49 +3,268 @@ import Testing
 
 @testable import CoreData
 
-@Suite("Trees: blocks of a parent that wait for a child")
-struct TreeWaitingTests {
-    @Test(.timeLimit(.minutes(1)))
-    func `waiting for a child that is merging, inside its parent's block, stops the program with the chain`() async {
-        let result = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
-            let stack = try Stack(.memory)
-            let id = try stack.storeCity("before")
-            let (parent, child) = stack.pair()
-            try child.performAndWait {
-                child.automaticallyMergesChangesFromParent = true
-                child.retainsRegisteredObjects = true
-                let name = try child.get(id, City.self).name
-                #expect(name == "before")
-            }
-            try parent.performAndWait {
-                try parent.get(id, City.self).name = "after"
-                try parent.save()
-                // The child has begun to merge what was saved, and has to wait for this block.
-                while !WaitGraph.waitingNow.contains(where: { $0.contains("\"child\" waits for") }) { sched_yield() }
-                child.performAndWait {}
-            }
-        }
-        let text = String(decoding: result?.standardErrorContent ?? [], as: UTF8.self)
-        #expect(text.contains("CoreData: deadlock: "), "\(text)")
-        #expect(text.contains("private-queue context \"child\" waits for private-queue context \"parent\""), "\(text)")
-    }
+/// A parent and a child that follows it and has a city loaded, with names that no other test has.
+private struct Family: Sendable {
+    let stack: Stack
+    let parent: NSManagedObjectContext
+    let child: NSManagedObjectContext
+    let city: NSManagedObjectID
 
-    @Test func `a block of a parent that leaves the child its turn comes to what it wants`() async throws {
-        let stack = try Stack(.memory)
+    init(
+        _ kind: StoreKind = .memory,
+        parent: NSManagedObjectContext.ConcurrencyType = .privateQueue,
+        child: NSManagedObjectContext.ConcurrencyType = .privateQueue
+    ) throws {
+        stack = try Stack(kind)
         let id = try stack.storeCity("before")
-        let (parent, child) = stack.pair()
+        city = id
+        self.parent = NSManagedObjectContext(parent)
+        self.parent.persistentStoreCoordinator = stack.coordinator
+        self.parent.name = "parent " + UUID().uuidString
+        let child = NSManagedObjectContext(child)
+        child.parent = self.parent
+        child.name = "child " + UUID().uuidString
+        self.child = child
         try child.performAndWait {
             child.automaticallyMergesChangesFromParent = true
             child.retainsRegisteredObjects = true
             let name = try child.get(id, City.self).name
             #expect(name == "before")
         }
-        let name = try await parent.perform {
-            try parent.get(id, City.self).name = "after"
-            try parent.save()
+    }
+
+    /// Saves another name in the parent, inside its scope.
+    func rename(_ name: String) throws {
+        try parent.get(city, City.self).name = name
+        try parent.save()
+    }
+
+    /// The name as the child shows it, inside its scope.
+    func name() throws -> String { try child.get(city, City.self).name }
+
+    /// Returns when a block of the child waits.
+    func childWaits() { waits { $0.hasPrefix("\(child.describedName) waits for") } }
+
+    /// Returns when somebody waits for the child.
+    func childIsWaitedFor() { waits { $0.hasSuffix("waits for \(child.describedName)") } }
+
+    private func waits(_ isMeant: (String) -> Bool) {
+        while !WaitGraph.waitingNow.contains(where: isMeant) { sched_yield() }
+    }
+
+    /// The waits for one of the two, or by one of them.
+    var waitsNow: [String] {
+        WaitGraph.waitingNow.filter { $0.contains(parent.name ?? "") || $0.contains(child.name ?? "") }
+    }
+}
+
+@Suite("Trees: blocks of a parent that wait for a child")
+struct TreeWaitingTests {
+    // MARK: - A child that merges
+
+    @Test(.timeLimit(.minutes(1)), arguments: StoreKind.allCases)
+    func `a block of a parent can wait for a child that has begun to merge, and finds what it saved`(_ kind: StoreKind)
+        throws
+    {
+        let family = try Family(kind)
+        for round in 1...20 {
+            let name = try family.parent.performAndWait {
+                try family.rename("\(round)")
+                family.childWaits()
+                return try family.child.performAndWait { try family.name() }
+            }
+            #expect(name == "\(round)")
+        }
+        #expect(family.waitsNow.isEmpty)
+    }
+
+    @Test(.timeLimit(.minutes(1)), arguments: StoreKind.allCases)
+    func `a child can begin to ask its parent while a block there waits for it, in handlers too`(_ kind: StoreKind)
+        throws
+    {
+        let family = try Family(kind)
+        let (parent, child) = (family.parent, family.child)
+        let isFirst = Shared(true)
+        let found = Shared<[String]>([])
+        let observation = whenPosted(.NSManagedObjectContextObjectsDidChange, by: child) {
+            guard isFirst.current else { return }
+            isFirst.update { $0 = false }
+            family.childIsWaitedFor()
+            // What the parent has not saved counts, as for the block that waits there.
+            let names = (try? child.all(City.self).map(\.name)) ?? []
+            found.update { $0 = names.sorted() }
+        }
+        defer { observation.remove() }
+        // An event that a merge ends first: so the handler runs before the merge asks for anything.
+        child.performAndWait { City(context: child).name = "pending" }
+        let name = try parent.performAndWait {
+            try family.rename("after")
+            City(context: parent).name = "unsaved"
+            return try child.performAndWait { try family.name() }
+        }
+        #expect(name == "after")
+        #expect(found.current == ["before", "pending", "unsaved"])
+        #expect(family.waitsNow.isEmpty)
+    }
+
+    @Test(.timeLimit(.minutes(1)))
+    func `a block of a parent that leaves the child its turn comes to what it wants`() async throws {
+        let family = try Family()
+        let name = try await family.parent.perform {
+            try family.rename("after")
             // Waits for nobody: the child's queue comes to it after the merge.
-            return Task { try await child.perform { try child.get(id, City.self).name } }
+            return Task { try await family.child.perform { try family.name() } }
         }
         #expect(try await name.value == "after")
+    }
+
+    @Test(.timeLimit(.minutes(1)))
+    @MainActor func `the main thread can wait for a child of a main-queue context that has begun to merge`() throws {
+        let family = try Family(parent: .mainQueue)
+        try family.rename("after")
+        family.childWaits()
+        #expect(try family.child.performAndWait { try family.name() } == "after")
+        #expect(family.waitsNow.isEmpty)
+    }
+
+    @Test(.timeLimit(.minutes(1)))
+    func `a block of a parent can wait for a merging child of the main queue`() async throws {
+        let family = try Family(child: .mainQueue)
+        let name = try await family.parent.perform {
+            try family.rename("after")
+            family.childWaits()
+            return try family.child.performAndWait { try family.name() }
+        }
+        #expect(name == "after")
+        #expect(family.waitsNow.isEmpty)
+    }
+
+    @Test(.timeLimit(.minutes(1)))
+    func `a root's block can wait for a grandchild while both levels below it merge`() throws {
+        let family = try Family()
+        let (root, middle) = (family.parent, family.child)
+        let leaf = middle.child("leaf " + UUID().uuidString)
+        leaf.performAndWait { leaf.automaticallyMergesChangesFromParent = true }
+        for round in 1...20 {
+            let name = try root.performAndWait {
+                try family.rename("\(round)")
+                family.childWaits()
+                return try leaf.performAndWait {
+                    let city = try leaf.get(family.city, City.self)
+                    leaf.refresh(city, mergeChanges: true)
+                    return city.name
+                }
+            }
+            #expect(name == "\(round)")
+            #expect(try middle.performAndWait { try family.name() } == "\(round)")
+        }
+    }
+
+    // MARK: - A child that fetches asynchronously
+
+    @Test(.timeLimit(.minutes(1)), arguments: StoreKind.allCases)
+    func `a block of a parent can wait for a child that fetches asynchronously`(_ kind: StoreKind) throws {
+        let family = try Family(kind)
+        let (parent, child) = (family.parent, family.child)
+        let isDone = DispatchSemaphore(value: 0)
+        let found = Shared<[String]>([])
+        let request = { @Sendable in
+            NSAsynchronousFetchRequest(fetchRequest: NSFetchRequest<City>(entityName: "City")) { result in
+                found.update { $0 = (result.finalResult ?? []).map(\.name).sorted() }
+                isDone.signal()
+            }
+        }
+        try parent.performAndWait {
+            City(context: parent).name = "unsaved"
+            _ = try child.performAndWait { try child.execute(request()) }
+            // The fetch has begun, and wants to ask this context.
+            family.childWaits()
+            child.performAndWait {}
+        }
+        #expect(isDone.wait(timeout: .now() + 30) == .success)
+        #expect(found.current == ["before", "unsaved"])
+        #expect(family.waitsNow.isEmpty)
+    }
+
+    @Test(.timeLimit(.minutes(2)))
+    func `blocks of a parent wait for children that merge and fetch and hear of siblings, over and over`() throws {
+        let family = try Family()
+        let (parent, child) = (family.parent, family.child)
+        let sibling = parent.child("sibling " + UUID().uuidString)
+        let mayEnd = Shared(false)
+        let (fetching, saving) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
+        let trouble = Shared<[String]>([])
+        let fetches = Shared(0)
+        Thread.detachNewThread {
+            while !mayEnd.current {
+                let isDone = DispatchSemaphore(value: 0)
+                do {
+                    _ = try child.performAndWait {
+                        try child.execute(
+                            NSAsynchronousFetchRequest(fetchRequest: NSFetchRequest<City>(entityName: "City")) {
+                                result in
+                                let count = result.finalResult?.count ?? 0
+                                if count < 1 { trouble.update { $0.append("\(count) found") } }
+                                isDone.signal()
+                            }
+                        )
+                    }
+                } catch { trouble.update { $0.append("\(error)") } }
+                isDone.wait()
+                fetches.update { $0 += 1 }
+            }
+            fetching.signal()
+        }
+        Thread.detachNewThread {
+            for number in 0..<300 {
+                do {
+                    try sibling.performAndWait {
+                        City(context: sibling).name = "sibling \(number)"
+                        try sibling.save()
+                    }
+                } catch { trouble.update { $0.append("\(error)") } }
+            }
+            saving.signal()
+        }
+        for round in 1...300 {
+            let name = try parent.performAndWait {
+                try family.rename("\(round)")
+                return try child.performAndWait { try family.name() }
+            }
+            #expect(name == "\(round)")
+        }
+        saving.wait()
+        mayEnd.update { $0 = true }
+        fetching.wait()
+        #expect(trouble.current.isEmpty)
+        #expect(fetches.current > 0)
+        #expect(try child.performAndWait { try child.all(City.self).count } == 301)
+        #expect(family.waitsNow.isEmpty)
+    }
+
+    // MARK: - A child whose user waits
+
+    @Test(.timeLimit(.minutes(1)))
+    func `a block of a user that asks the parent, waited for from the parent, stops the program`() async {
+        let result = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
+            let stack = try Stack(.memory)
+            let (parent, child) = stack.pair()
+            let (childIsIn, parentIsIn) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
+            let asking: @Sendable () -> Void = {
+                childIsIn.signal()
+                parentIsIn.wait()
+                _ = try? child.all(City.self)
+            }
+            child.perform(asking)
+            parent.performAndWait {
+                childIsIn.wait()
+                parentIsIn.signal()
+                child.performAndWait {}
+            }
+        }
+        let text = String(decoding: result?.standardErrorContent ?? [], as: UTF8.self)
+        #expect(text.contains("CoreData: deadlock: "), "\(text)")
+        #expect(text.contains("private-queue context \"child\" waits for private-queue context \"parent\""), "\(text)")
+        #expect(text.contains("private-queue context \"parent\" waits for private-queue context \"child\""), "\(text)")
     }
 }

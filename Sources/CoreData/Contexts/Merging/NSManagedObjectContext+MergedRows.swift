@@ -1,6 +1,14 @@
 // What a message says of a row need not be the last word: somebody may have deleted the row since, and that message may come
 // first. So a merge looks whether the rows are there.
 
+/// What a parent has of the objects that a merge is about to refresh in a child, asked for in one visit.
+///
+/// Good as long as the child does not go up by itself meanwhile, as its hooks may: what the parent changes in between it tells anew.
+struct ParentRows {
+    fileprivate let snapshots: [ObjectIdentifier: Snapshot]
+    fileprivate let visits: UInt64
+}
+
 extension NSManagedObjectContext {
     /// The message as things are now: what it tells to be new or changed, and is gone, is told as deleted.
     ///
@@ -80,5 +88,78 @@ extension NSManagedObjectContext {
             }
         }
         return absent
+    }
+
+    // MARK: - Newest rows
+
+    /// The newest row of an object whose change is being merged.
+    ///
+    /// An error of the store is reported, since a merge has nobody to throw it to.
+    final func mergedRow(of object: NSManagedObject, _ known: ParentRows?) -> FaultResult {
+        if let known, known.visits == upward?.visits, let snapshot = known.snapshots[ObjectIdentifier(object)] {
+            return .found(takeRow(of: snapshot, for: object))
+        }
+        do {
+            return try newestRow(of: object).map { .found($0) } ?? .missing
+        } catch {
+            coordinator?.report(error, "merging a change of \(object.objectID)")
+            return .unreadable
+        }
+    }
+
+    /// What the parent has of the loaded objects that a message names; `nil` in a root.
+    ///
+    /// Of an object that is missing there, or cannot be read, it tells nothing: `mergedRow` finds out why.
+    final func parentRows(for message: ChangeMessage) -> ParentRows? {
+        guard let upward else { return nil }
+        let loaded = (message.updated + message.inserted).compactMap { change in
+            registered(key: change.key, layout: change.layout, storeSlot: Int32(change.store.slot))
+        }.filter { !$0.isFault && !$0.isInserted }
+        guard loaded.count > 1 else { return nil }
+        let snapshots = visitParent(upward) { parent in
+            loaded.map { object in
+                let id = object.key < 0 ? object.objectID : nil
+                return try? parent.snapshot(forKey: object.key, object.layout, object.storeSlot, id)
+            }
+        }
+        var found: [ObjectIdentifier: Snapshot] = [:]
+        for (object, snapshot) in zip(loaded, snapshots) {
+            guard let snapshot else { continue }
+            learn(snapshot.temporaries)
+            found[ObjectIdentifier(object)] = snapshot
+        }
+        return ParentRows(snapshots: found, visits: upward.visits)
+    }
+
+    /// Which rows that were deleted are there again: messages of two contexts may come in another order than their saves.
+    ///
+    /// Those that cannot be read just now count as there, which is reported: it shows when they are next read.
+    final func rowsThatAreBack(_ deleted: [ChangeMessage.Change]) -> Set<ChangeMessage.RowName> {
+        guard let upward, !deleted.isEmpty else {
+            let back = deleted.filter { $0.store.cache.row($0.key, root: $0.layout.rootNumber) != nil }
+            return Set(back.map(ChangeMessage.RowName.init))
+        }
+        let answers = visitParent(upward) { parent in
+            deleted.map { change in
+                Result {
+                    try parent.snapshot(
+                        forKey: change.key,
+                        change.layout,
+                        Int32(change.store.slot),
+                        change.temporaryID
+                    )
+                }
+            }
+        }
+        var back: Set<ChangeMessage.RowName> = []
+        for (change, answer) in zip(deleted, answers) {
+            switch answer {
+            case .success(nil): continue
+            case .success(let snapshot?): learn(snapshot.temporaries)
+            case .failure(let error): coordinator?.report(error, "merging the deletion of \(change.id)")
+            }
+            back.insert(ChangeMessage.RowName(change))
+        }
+        return back
     }
 }

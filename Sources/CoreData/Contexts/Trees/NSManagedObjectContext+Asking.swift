@@ -23,14 +23,14 @@ extension NSManagedObjectContext {
     }
 
     /// Takes note of unsaved objects that the parent has named, some of which may have become permanent since.
-    private func learn(_ temporaries: [NSManagedObjectID]) {
+    final func learn(_ temporaries: [NSManagedObjectID]) {
         guard !temporaries.isEmpty else { return }
         noteForeign(temporaries)
         settleForeign()
     }
 
     /// The row of what the parent has shown, which becomes the object's: under the keys that are known here.
-    private func takeRow(of snapshot: Snapshot, for object: NSManagedObject) -> Row {
+    final func takeRow(of snapshot: Snapshot, for object: NSManagedObject) -> Row {
         guard !snapshot.temporaries.isEmpty else { return snapshot.row }
         let row = snapshot.row.replacing(permanentKeys)
         if row.namesUnsaved { upward?.noteMention(object) }
@@ -61,21 +61,8 @@ extension NSManagedObjectContext {
             throw Self.missing(id)
         }
         let object = known ?? object(of: found)
-        object.realise(takeRow(of: found, for: object))
+        fill(object, takeRow(of: found, for: object))
         return object
-    }
-
-    /// Whether the parent has the object of a change.
-    ///
-    /// True if that cannot be read just now, which is reported: then it shows when the object is next read.
-    final func parentHas(_ change: ChangeMessage.Change) -> Bool {
-        do {
-            let slot = Int32(change.store.slot)
-            return try parentSnapshot(change.key, change.layout, slot, change.temporaryID) != nil
-        } catch {
-            coordinator?.report(error, "merging the deletion of \(change.id)")
-            return true
-        }
     }
 
     /// Whether a row that a fetch of this context brought is still what the parent would answer, without asking it.
@@ -123,8 +110,7 @@ extension NSManagedObjectContext {
                 if !specification.returnsObjectsAsFaults { object.realise(row) }
             } else if object.flags.contains(.gone) {
                 // Its deletion was merged, and now the parent has it again.
-                object.flags.remove([.gone, .deleted, .deletePropagated])
-                object.realise(row)
+                bringBack(object, row)
             } else if specification.shouldRefreshRefetchedObjects {
                 object.rebase(onto: row)
             }

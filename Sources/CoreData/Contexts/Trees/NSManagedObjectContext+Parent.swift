@@ -64,7 +64,8 @@ extension NSManagedObjectContext {
         // answers or while it asks further up, the child has to know before it looks at the answer: else a permanent key
         // in it would not lead to the object that is filed here under the temporary one.
         defer { settleForeign() }
-        return try link.parent.performAndWait {
+        link.visits &+= 1
+        return try link.parent.receive {
             link.parent.settleForeign()
             return try body(link.parent)
         }
@@ -76,7 +77,8 @@ extension NSManagedObjectContext {
         assertCurrent("fetch(_:)")
         // Handlers of notifications run before anybody above has to wait for them.
         processPendingChanges()
-        return try upward.parent.performAndWait {
+        upward.visits &+= 1
+        return try upward.parent.receive {
             try upward.parent.inChain {
                 settleForeign()
                 return try body()

@@ -15,6 +15,8 @@ final class ParentLink {
     var seenPromotions: UInt64 = 0
     /// What ``ParentLink/stamp(_:)`` was when faults were last given rows in advance; `nil` if they have none that count.
     var prefetchStamp: UInt64?
+    /// How often this context has gone up, for whatever reason.
+    var visits: UInt64 = 0
     /// The context at the top, which alone makes keys permanent by saving.
     let root: NSManagedObjectContext
 

@@ -19,6 +19,11 @@ package enum WaitGraph {
         // @unchecked Sendable: contexts, coordinators, and what stands for the main queue; all of them are Sendable.
         let waiter: AnyObject
         let target: AnyObject
+        /// Whether others may enter the waiter's scope meanwhile: it is in a call, which may do so itself, and not amid an
+        /// operation of the framework.
+        var isOpen: Bool
+        /// What the waiter is to do, if nobody has submitted its block.
+        let visit: Visit?
     }
 
     /// By the node of the waiter, whose blocks run one at a time and wait for one queue at a time.
@@ -31,14 +36,16 @@ package enum WaitGraph {
     /// What is passed:
     ///   - target: Whose queue it is.
     ///   - stack: The scopes that the caller is in, which stay occupied until the call returns.
+    ///   - entry: What the caller waits for.
     static func sync<T>(
         _ queue: DispatchQueue,
         of target: AnyObject,
         _ stack: ConfinementScope.Stack,
+        as entry: ConfinementScope.Entry = .call,
         _ body: () throws -> T
     ) rethrows -> T {
         guard !stack.isEmpty else { return try queue.sync(execute: body) }
-        let held = begin(target, stack.owners)
+        let held = begin(target, stack.occupied(amidOperation: entry == .ascent), nil).held
         return try queue.sync {
             // The turn has come. The queue goes on to others when this block ends, so the wait is over now and not
             // later.
@@ -49,17 +56,113 @@ package enum WaitGraph {
         }
     }
 
-    private static func begin(_ target: AnyObject, _ owners: [AnyObject]) -> [Node] {
-        let held = owners.map(node)
-        let goal = node(of: target)
-        let new = owners.map { Wait(waiter: $0, target: target) }
-        let chain = waits.withLock { waits -> [Wait]? in
-            for (node, wait) in zip(held, new) { waits[node] = wait }
-            let way = cycle(from: goal, backTo: held) { waits[$0].map { self.node(of: $0.target) } }
-            return way?.compactMap { waits[$0] }
+    /// Runs `body` inside the scope of `parent`, for a block of a child that nobody has submitted.
+    ///
+    /// The queue of the parent runs it when its turn comes. But if a block there waits, by way of others even, for the queue that
+    /// this one occupies, it will not come before this one has ended. Then the body runs at once, within the scope that
+    /// the waiting call is in: as if what that call waits for had asked the parent itself.
+    static func visit<T, Failure: Error>(
+        _ parent: NSManagedObjectContext,
+        _ body: () throws(Failure) -> T
+    ) throws(Failure) -> T {
+        var result: Result<T, Failure>?
+        func run() {
+            do throws(Failure) { result = .success(try body()) } catch { result = .failure(error) }
         }
-        if let chain { stop(new[0], chain) }
-        return held
+        MainQueue.keepingTrack { carryOut(in: parent, ConfinementScope.stack, run) }
+        guard let result else { fatalError("CoreData: a visit to \(parent.describedName) was not made.") }
+        return try result.get()
+    }
+
+    private static func carryOut(
+        in parent: NSManagedObjectContext,
+        _ stack: ConfinementScope.Stack,
+        _ body: () -> Void
+    ) {
+        let submitted = SlowOperationLog.submission()
+        withoutActuallyEscaping(body) { body in
+            let visit = Visit { parent.runTurn(.performAndWait, submitted, $0, as: .ascent, body) }
+            defer { visit.forget() }
+            var isGranted = begin(parent, stack.occupied(amidOperation: true), visit).isGranted
+            if !isGranted {
+                parent.queue.async {
+                    let isWanted = waits.withLock { end(visit, &$0) }
+                    guard isWanted else { return }
+                    visit.run(within: stack)
+                    visit.awake()
+                }
+                visit.sleep()
+                isGranted = waits.withLock { _ in visit.isGranted }
+            }
+            if isGranted { borrow(parent, stack, visit) }
+        }
+    }
+
+    /// Makes a visit inside a scope whose occupant waits for the visitor.
+    private static func borrow(
+        _ parent: NSManagedObjectContext,
+        _ stack: ConfinementScope.Stack,
+        _ visit: Visit
+    ) {
+        let node = node(of: parent)
+        if node == Node(MainQueue.token) {
+            // With it goes that of all contexts of the main queue.
+            ConfinementScope.enter(MainQueue.token, within: stack) { visit.run(within: ConfinementScope.stack) }
+        } else {
+            visit.run(within: stack)
+        }
+        waits.withLock { $0[node]?.isOpen = true }
+    }
+
+    /// Notes a wait, and stops the program if it closes a ring.
+    ///
+    /// Unless there is a visit in the ring that can be granted: the first of these is, so that its visitor waits no more.
+    ///
+    /// Gives: The nodes that wait from now on; or that the wait is a visit, and was granted.
+    private static func begin(
+        _ target: AnyObject,
+        _ occupied: [(owner: AnyObject, isAmidOperation: Bool)],
+        _ own: Visit?
+    ) -> (held: [Node], isGranted: Bool) {
+        let goal = node(of: target)
+        let all = occupied.map { scope in
+            let wait = Wait(waiter: scope.owner, target: target, isOpen: !scope.isAmidOperation, visit: own)
+            return (node: node(of: scope.owner), wait: wait)
+        }
+        var held: [Node] = []
+        var isGranted = false
+        let deadlock = waits.withLock { waits -> [Wait]? in
+            // A scope that is lent waits for something already, and goes on to do so.
+            for (node, wait) in all where waits[node] == nil {
+                waits[node] = wait
+                held.append(node)
+            }
+            own?.held = held
+            let way = cycle(from: goal, backTo: all.map(\.node)) { waits[$0].map { node(of: $0.target) } }
+            guard let way else { return nil }
+            let ring = [all[0].wait] + way.compactMap { waits[$0] }
+            for case (let visit?, let host) in ring.map({ ($0.visit, node(of: $0.target)) })
+            where waits[host]?.isOpen == true {
+                end(visit, &waits)
+                visit.isGranted = true
+                // For one at a time.
+                waits[host]?.isOpen = false
+                if visit === own { isGranted = true } else { visit.awake() }
+                return nil
+            }
+            return ring
+        }
+        if let deadlock { stop(deadlock) }
+        return (held, isGranted)
+    }
+
+    /// Takes a visit out of those who wait; whether it was one of them.
+    @discardableResult
+    private static func end(_ visit: Visit, _ waits: inout [Node: Wait]) -> Bool {
+        guard visit.isOpen else { return false }
+        visit.isOpen = false
+        for node in visit.held { waits[node] = nil }
+        return true
     }
 
     /// The way by which waiting for `goal` leads back to somebody who waits for it, if there is one.
@@ -97,8 +200,8 @@ package enum WaitGraph {
 
     // MARK: - Stopping
 
-    private static func stop(_ first: Wait, _ chain: [Wait]) -> Never {
-        let links = ([first] + chain).map { "\(describe($0.waiter)) waits for \(describe($0.target))" }
+    private static func stop(_ ring: [Wait]) -> Never {
+        let links = ring.map { "\(describe($0.waiter)) waits for \(describe($0.target))" }
         fatalError(
             """
             CoreData: deadlock: \(links.joined(separator: ", ")). Each occupies its queue until the next \
