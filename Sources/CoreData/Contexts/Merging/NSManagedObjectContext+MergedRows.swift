@@ -134,10 +134,10 @@ extension NSManagedObjectContext {
     /// Which rows that were deleted are there again: messages of two contexts may come in another order than their saves.
     ///
     /// Those that cannot be read just now count as there, which is reported: it shows when they are next read.
-    final func rowsThatAreBack(_ deleted: [ChangeMessage.Change]) -> Set<ChangeMessage.RowName> {
+    final func rowsThatAreBack(_ deleted: [ChangeMessage.Change]) -> Set<ChangeMessage.RowIdentity> {
         guard let upward, !deleted.isEmpty else {
             let back = deleted.filter { $0.store.cache.row($0.key, root: $0.layout.rootNumber) != nil }
-            return Set(back.map(ChangeMessage.RowName.init))
+            return Set(back.map(ChangeMessage.RowIdentity.init))
         }
         let answers = visitParent(upward) { parent in
             deleted.map { change in
@@ -151,14 +151,14 @@ extension NSManagedObjectContext {
                 }
             }
         }
-        var back: Set<ChangeMessage.RowName> = []
+        var back: Set<ChangeMessage.RowIdentity> = []
         for (change, answer) in zip(deleted, answers) {
             switch answer {
             case .success(nil): continue
             case .success(let snapshot?): learn(snapshot.temporaries)
             case .failure(let error): coordinator?.report(error, "merging the deletion of \(change.id)")
             }
-            back.insert(ChangeMessage.RowName(change))
+            back.insert(ChangeMessage.RowIdentity(change))
         }
         return back
     }
