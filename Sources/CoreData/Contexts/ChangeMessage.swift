@@ -30,8 +30,8 @@ struct ChangeMessage: Sendable {
         updated = Self.changes(of: saved.updated, coordinator)
         deleted = Self.changes(of: saved.deleted, coordinator)
         guard !saved.reread.isEmpty else { return }
-        let known = Set((inserted + updated).map(RowIdentity.init))
-        updated.append(contentsOf: saved.reread.filter { !known.contains(RowIdentity($0)) })
+        let known = Set((inserted + updated).map(RowName.init))
+        updated.append(contentsOf: saved.reread.filter { !known.contains(RowName($0)) })
     }
 
     /// Under what key a did-save notification carries the message, for those who merge it.
@@ -97,10 +97,10 @@ struct ChangeMessage: Sendable {
         }
 
         private(set) var rows: [(change: Change, kind: Kind)] = []
-        private var positions: [RowIdentity: Int] = [:]
+        private var positions: [RowName: Int] = [:]
 
         mutating func note(_ change: Change, _ kind: Kind) {
-            let name = RowIdentity(change)
+            let name = RowName(change)
             guard let position = positions[name] else {
                 positions[name] = rows.count
                 return rows.append((change, kind))
@@ -111,7 +111,7 @@ struct ChangeMessage: Sendable {
     }
 
     /// The row of a change, told from all others.
-    struct RowIdentity: Hashable {
+    struct RowName: Hashable {
         let store: ObjectIdentifier
         let root: Int
         let key: Int64

@@ -14,7 +14,7 @@ final class LiveQuery: Sendable {
     /// What was committed since the last snapshot.
     private struct Notes: PendingNews {
         /// The rows of the entity itself that changed.
-        private(set) var rows: Set<ChangeMessage.RowIdentity> = []
+        private(set) var rows: Set<ChangeMessage.RowName> = []
         /// Whether there is nothing to look at.
         private(set) var isEmpty = true
         /// Whether there is a new snapshot whatever changed.
@@ -30,7 +30,7 @@ final class LiveQuery: Sendable {
             return notes
         }
 
-        mutating func add(_ changed: [ChangeMessage.RowIdentity]) {
+        mutating func add(_ changed: [ChangeMessage.RowName]) {
             isEmpty = false
             guard !isCertain else { return }
             rows.formUnion(changed)
@@ -73,11 +73,11 @@ final class LiveQuery: Sendable {
 
     /// Notes what was committed, if it can matter.
     func note(_ message: ChangeMessage) {
-        var rows: [ChangeMessage.RowIdentity] = []
+        var rows: [ChangeMessage.RowName] = []
         var mayMatter = false
         for change in [message.inserted, message.updated, message.deleted].joined() {
             if request.entityNumbers.contains(change.layout.number) {
-                rows.append(ChangeMessage.RowIdentity(change))
+                rows.append(ChangeMessage.RowName(change))
                 mayMatter = true
             }
             if request.relatedRoots.contains(change.layout.rootNumber) { mayMatter = true }
@@ -119,14 +119,14 @@ final class LiveQuery: Sendable {
     private func isNews(
         _ ids: [NSManagedObjectID],
         _ last: [NSManagedObjectID],
-        _ changed: Set<ChangeMessage.RowIdentity>
+        _ changed: Set<ChangeMessage.RowName>
     ) -> Bool {
         guard ids.count == last.count, zip(ids, last).allSatisfy({ $0 === $1 }) else { return true }
         guard !changed.isEmpty else { return false }
         return ids.contains { id in
             let (key, store) = id.current
             guard let store else { return false }
-            return changed.contains(ChangeMessage.RowIdentity(store, root: id.layout.rootNumber, key: key))
+            return changed.contains(ChangeMessage.RowName(store, root: id.layout.rootNumber, key: key))
         }
     }
 }

@@ -24,29 +24,29 @@ extension NSManagedObjectContext {
             return registered(key: change.key, layout: change.layout, storeSlot: slot)?.isFault == false
         }
         guard let absent = try? absent(message.inserted + loaded), !absent.isEmpty else { return message }
-        let gone = (message.inserted + message.updated).filter { absent.contains(ChangeMessage.RowIdentity($0)) }
-        message.inserted.removeAll { absent.contains(ChangeMessage.RowIdentity($0)) }
-        message.updated.removeAll { absent.contains(ChangeMessage.RowIdentity($0)) }
-        let known = Set(message.deleted.map(ChangeMessage.RowIdentity.init))
-        message.deleted.append(contentsOf: gone.filter { !known.contains(ChangeMessage.RowIdentity($0)) })
+        let gone = (message.inserted + message.updated).filter { absent.contains(ChangeMessage.RowName($0)) }
+        message.inserted.removeAll { absent.contains(ChangeMessage.RowName($0)) }
+        message.updated.removeAll { absent.contains(ChangeMessage.RowName($0)) }
+        let known = Set(message.deleted.map(ChangeMessage.RowName.init))
+        message.deleted.append(contentsOf: gone.filter { !known.contains(ChangeMessage.RowName($0)) })
         return message
     }
 
     /// Which of the rows this context would not find.
-    private func absent(_ changes: [ChangeMessage.Change]) throws -> Set<ChangeMessage.RowIdentity> {
+    private func absent(_ changes: [ChangeMessage.Change]) throws -> Set<ChangeMessage.RowName> {
         guard !changes.isEmpty else { return [] }
         guard let upward else { return try absentInStores(changes) }
         return try visitParent(upward) { try $0.absentForChild(changes) }
     }
 
     /// Which of the rows neither this context nor anybody above it has; inside the scope, for a child.
-    private func absentForChild(_ changes: [ChangeMessage.Change]) throws -> Set<ChangeMessage.RowIdentity> {
-        var absent: Set<ChangeMessage.RowIdentity> = []
+    private func absentForChild(_ changes: [ChangeMessage.Change]) throws -> Set<ChangeMessage.RowName> {
+        var absent: Set<ChangeMessage.RowName> = []
         var unknown: [ChangeMessage.Change] = []
         for change in changes {
             let object = registered(change.key, change.layout, Int32(change.store.slot), change.temporaryID)
             if object?.flags.isDisjoint(with: [.deleted, .gone, .inaccessible]) == false {
-                absent.insert(ChangeMessage.RowIdentity(change))
+                absent.insert(ChangeMessage.RowName(change))
             } else if object?.isFault ?? true {
                 unknown.append(change)
             }
@@ -57,14 +57,14 @@ extension NSManagedObjectContext {
     }
 
     /// Which of the rows the stores do not have.
-    private func absentInStores(_ changes: [ChangeMessage.Change]) throws -> Set<ChangeMessage.RowIdentity> {
-        var absent: Set<ChangeMessage.RowIdentity> = []
+    private func absentInStores(_ changes: [ChangeMessage.Change]) throws -> Set<ChangeMessage.RowName> {
+        var absent: Set<ChangeMessage.RowName> = []
         var groups: [(layout: EntityLayout, store: OpenStore, keys: [Int64], changes: [ChangeMessage.Change])] = []
         for change in changes where change.store.isOpen && change.removals != change.store.cache.removals {
             var (key, store) = (change.key, change.store)
             if key < 0 {
                 guard let permanent = change.temporaryID?.current, let holder = permanent.store else {
-                    absent.insert(ChangeMessage.RowIdentity(change))
+                    absent.insert(ChangeMessage.RowName(change))
                     continue
                 }
                 (key, store) = (permanent.key, holder)
@@ -84,7 +84,7 @@ extension NSManagedObjectContext {
             let missing = Set(uncached).subtracting(rows.lazy.map(\.key))
             guard !missing.isEmpty else { continue }
             for (key, change) in zip(keys, changes) where missing.contains(key) {
-                absent.insert(ChangeMessage.RowIdentity(change))
+                absent.insert(ChangeMessage.RowName(change))
             }
         }
         return absent
@@ -134,10 +134,10 @@ extension NSManagedObjectContext {
     /// Which rows that were deleted are there again: messages of two contexts may come in another order than their saves.
     ///
     /// Those that cannot be read just now count as there, which is reported: it shows when they are next read.
-    final func rowsThatAreBack(_ deleted: [ChangeMessage.Change]) -> Set<ChangeMessage.RowIdentity> {
+    final func rowsThatAreBack(_ deleted: [ChangeMessage.Change]) -> Set<ChangeMessage.RowName> {
         guard let upward, !deleted.isEmpty else {
             let back = deleted.filter { $0.store.cache.row($0.key, root: $0.layout.rootNumber) != nil }
-            return Set(back.map(ChangeMessage.RowIdentity.init))
+            return Set(back.map(ChangeMessage.RowName.init))
         }
         let answers = visitParent(upward) { parent in
             deleted.map { change in
@@ -151,14 +151,14 @@ extension NSManagedObjectContext {
                 }
             }
         }
-        var back: Set<ChangeMessage.RowIdentity> = []
+        var back: Set<ChangeMessage.RowName> = []
         for (change, answer) in zip(deleted, answers) {
             switch answer {
             case .success(nil): continue
             case .success(let snapshot?): learn(snapshot.temporaries)
             case .failure(let error): coordinator?.report(error, "merging the deletion of \(change.id)")
             }
-            back.insert(ChangeMessage.RowIdentity(change))
+            back.insert(ChangeMessage.RowName(change))
         }
         return back
     }
