@@ -153,8 +153,9 @@ struct LiveRequest: Sendable {
         relatedRoots = plan.relatedRootNumbers
     }
 
-    /// The IDs of what is committed now.
+    /// The IDs of what is committed now, which the root of a tree of contexts knows.
     func fetch(in context: NSManagedObjectContext) throws -> [NSManagedObjectID] {
-        try ContextFetch(context, specification.value.0, specification.value.1).ids()
+        if let upward = context.upward { return try context.visitParent(upward) { try fetch(in: $0) } }
+        return try ContextFetch(context, specification.value.0, specification.value.1).ids()
     }
 }

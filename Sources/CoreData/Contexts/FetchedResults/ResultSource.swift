@@ -173,18 +173,30 @@ struct ResultSource {
     // MARK: - Section names
 
     /// The name of the section that an object belongs to; empty without sections.
-    func sectionName(of object: NSManagedObject) -> String {
+    ///
+    /// - Throws: `persistentStoreOperation` (134070) if the path names what there is not.
+    func sectionName(of object: NSManagedObject) throws -> String {
         guard !sectionKeys.isEmpty else { return "" }
         var value: Any? = object
         for key in sectionKeys {
             switch value {
-            case let object as NSManagedObject: value = object.value(forKey: key)
+            case let object as NSManagedObject: value = try self.value(forKey: key, of: object)
             case let object as any KeyValueCoding: value = object.value(forKey: key)
             case let dictionary as [String: Any]: value = dictionary[key]
             default: value = nil
             }
         }
         return sectionNaming?(value) ?? Self.name(of: value)
+    }
+
+    /// The value of a property, or what a class answers for a key of its own.
+    private func value(forKey key: String, of object: NSManagedObject) throws -> Any? {
+        do {
+            return try object.predicateValue(forKey: key)
+        } catch {
+            let path = sectionKeys.joined(separator: ".").prefix(200)
+            throw FetchPlanner.refused("\"\(path)\" cannot name sections: \(error).", error)
+        }
     }
 
     /// What a value is called as a section.

@@ -63,8 +63,8 @@ final class ResultsTracker {
     /// Fetches the results anew.
     ///
     /// - Parameter check: Throws if the results cannot take these objects.
-    /// - Throws: Errors of the fetch, of `check`, and `coreData` (134060) for objects that are not sorted by section. The
-    ///   results are as they were then.
+    /// - Throws: Errors of the fetch, of `check`, `coreData` (134060) for objects that are not sorted by section, and
+    ///   `persistentStoreOperation` (134070) for sections by what there is not. The results are as they were then.
     func performFetch(_ check: ([NSManagedObject]) throws -> Void) throws {
         context.assertCurrent("performFetch()")
         context.processPendingChanges()
@@ -78,12 +78,13 @@ final class ResultsTracker {
         try check(objects)
         var list = ResultList(hasSections: sectionNameKeyPath != nil)
         let entries = objects.enumerated().map { ResultEntry($1, sequence: $0) }
-        if let place = list.fill(named(entries, source)) {
+        if let place = list.fill(try named(entries, source)) {
+            let name = try source.sectionName(of: objects[place])
             throw CocoaError(
                 .coreData,
                 userInfo: [
                     NSLocalizedDescriptionKey:
-                        "The fetched object at index \(place) belongs to section \"\(source.sectionName(of: objects[place]))\", which other sections follow already. Sort by \"\(sectionNameKeyPath ?? "")\" first, so that sections are not torn apart.",
+                        "The fetched object at index \(place) belongs to section \"\(name)\", which other sections follow already. Sort by \"\(sectionNameKeyPath ?? "")\" first, so that sections are not torn apart.",
                     NSAffectedObjectsErrorKey: [objects[place]],
                 ]
             )
@@ -106,8 +107,8 @@ final class ResultsTracker {
     private func named(
         _ entries: [ResultEntry],
         _ source: ResultSource
-    ) -> [(entry: ResultEntry, sectionName: String)] {
-        entries.map { ($0, source.sectionName(of: $0.object)) }
+    ) throws -> [(entry: ResultEntry, sectionName: String)] {
+        try entries.map { ($0, try source.sectionName(of: $0.object)) }
     }
 
     /// The ID of an object, which may be one that the context has forgotten in a reset.
@@ -242,7 +243,7 @@ final class ResultsTracker {
         for (object, belongs) in zip(objects, try source.includes(objects, in: context)) {
             let entry = list.entry(of: object)
             if let entry, belongs {
-                let name = list.hasSections ? source.sectionName(of: object) : ""
+                let name = try list.hasSections ? source.sectionName(of: object) : ""
                 let keys = source.keys(of: object)
                 if name == entry.section?.name, entry.keys.map({ source.compare($0, keys) == .orderedSame }) ?? false {
                     delta.updated.append(entry)
@@ -254,7 +255,8 @@ final class ResultsTracker {
             } else if belongs {
                 let keys = source.keys(of: object)
                 guard !isBeyondLimit(keys, source) else { continue }
-                delta.inserted.append((object, keys, list.hasSections ? source.sectionName(of: object) : ""))
+                let name = try list.hasSections ? source.sectionName(of: object) : ""
+                delta.inserted.append((object, keys, name))
             }
         }
         return delta
@@ -338,7 +340,7 @@ final class ResultsTracker {
         for (place, object) in objects.enumerated() {
             let row = RowName(object)
             let entry = known.removeValue(forKey: row) ?? ResultEntry(object, sequence: 0)
-            let name = source.sectionName(of: object)
+            let name = try source.sectionName(of: object)
             if isSame, before[place] !== entry || (old.hasSections && entry.section?.name != name) { isSame = false }
             if touched.contains(row) { reported = true }
             next.append((entry, name))
