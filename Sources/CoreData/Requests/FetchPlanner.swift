@@ -85,8 +85,14 @@ struct FetchPlanner {
         }
     }
 
+    /// The error of a fetch that makes no sense.
+    ///
+    /// Keeps the first and the last part of a long text, since it repeats what the request says.
     static func refused(_ text: String, _ underlying: (any Error)? = nil) -> CocoaError {
-        var userInfo: [String: Any] = [NSLocalizedDescriptionKey: text]
+        let isLong = text.utf8.count > 1_500 && text.count > 1_500
+        var userInfo: [String: Any] = [
+            NSLocalizedDescriptionKey: isLong ? "\(text.prefix(1_000))…\(text.suffix(400))" : text
+        ]
         userInfo[NSUnderlyingErrorKey] = underlying
         return CocoaError(.persistentStoreOperation, userInfo: userInfo)
     }

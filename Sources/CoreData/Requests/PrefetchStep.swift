@@ -29,7 +29,7 @@ extension FetchPlanner {
             let keys = keyPath.split(separator: ".", omittingEmptySubsequences: false).map(String.init)
             guard keys.count <= Self.longestPath else {
                 throw Self.refused(
-                    "A fetch cannot prefetch \"\(keyPath.prefix(200))…\": it has more than \(Self.longestPath) steps."
+                    "A fetch cannot prefetch \"\(keyPath)\": the path has more than \(Self.longestPath) steps."
                 )
             }
             try add(keys[...], to: &steps, of: layout, keyPath)

@@ -194,7 +194,7 @@ struct ResultSource {
         do {
             return try object.predicateValue(forKey: key)
         } catch {
-            let path = sectionKeys.joined(separator: ".").prefix(200)
+            let path = sectionKeys.joined(separator: ".")
             throw FetchPlanner.refused("\"\(path)\" cannot name sections: \(error).", error)
         }
     }
