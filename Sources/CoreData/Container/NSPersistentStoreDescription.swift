@@ -14,13 +14,10 @@ open class NSPersistentStoreDescription: NSObject, NSCopying {
     open var configuration: String?
     /// Where the store lies; `/dev/null` for a private SQLite database in memory.
     open var url: URL?
-    /// What was set with ``setOption(_:forKey:)``.
+    /// What was set with ``setOption(_:forKey:)``, with the pragmas under ``NSSQLitePragmasOption``.
     open private(set) var options: [String: NSObject] = [:]
-    /// What was set with ``setValue(_:forPragmaNamed:)``.
-    open var sqlitePragmas: [String: NSObject] {
-        options[NSSQLitePragmasOption] as? [String: NSObject] ?? pragmas
-    }
-    private var pragmas: [String: NSObject] = [:]
+    /// The pragmas that were set, one by one or as an option.
+    open var sqlitePragmas: [String: NSObject] { options[NSSQLitePragmasOption] as? [String: NSObject] ?? [:] }
 
     /// Whether the store is opened for reading only.
     ///
@@ -61,16 +58,32 @@ open class NSPersistentStoreDescription: NSObject, NSCopying {
     public override init() {}
 
     /// Sets an option of the store; nil removes it.
-    open func setOption(_ option: NSObject?, forKey key: String) { options[key] = option }
+    ///
+    /// The pragmas under ``NSSQLitePragmasOption`` are added to those that were set before; of one name the last counts.
+    /// nil removes all.
+    open func setOption(_ option: NSObject?, forKey key: String) {
+        guard key == NSSQLitePragmasOption, let added = option as? [String: NSObject] else {
+            options[key] = option
+            return
+        }
+        setPragmas(sqlitePragmas.merging(added) { $1 })
+    }
 
     /// Sets a pragma of a SQLite store, such as `journal_mode`; nil removes it.
-    open func setValue(_ value: NSObject?, forPragmaNamed name: String) { pragmas[name] = value }
+    open func setValue(_ value: NSObject?, forPragmaNamed name: String) {
+        var pragmas = sqlitePragmas
+        pragmas[name] = value
+        setPragmas(pragmas)
+    }
+
+    private func setPragmas(_ pragmas: [String: NSObject]) {
+        options[NSSQLitePragmasOption] = pragmas.isEmpty ? nil : pragmas as NSDictionary
+    }
 
     /// All options as the coordinator takes them.
     var allOptions: [AnyHashable: Any] {
         var all: [AnyHashable: Any] = [:]
         for (key, value) in options { all[key] = value }
-        if !pragmas.isEmpty { all[NSSQLitePragmasOption] = pragmas }
         return all
     }
 
@@ -81,7 +94,6 @@ open class NSPersistentStoreDescription: NSObject, NSCopying {
         copy.configuration = configuration
         copy.url = url
         copy.options = options
-        copy.pragmas = pragmas
         copy.shouldAddStoreAsynchronously = shouldAddStoreAsynchronously
         copy.shouldMigrateStoreAutomatically = shouldMigrateStoreAutomatically
         copy.shouldInferMappingModelAutomatically = shouldInferMappingModelAutomatically

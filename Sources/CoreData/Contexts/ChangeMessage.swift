@@ -117,9 +117,13 @@ struct ChangeMessage: Sendable {
         let key: Int64
 
         init(_ change: Change) {
-            store = ObjectIdentifier(change.store)
-            root = change.layout.rootNumber
-            key = change.key
+            self.init(change.store, root: change.layout.rootNumber, key: change.key)
+        }
+
+        init(_ store: OpenStore, root: Int, key: Int64) {
+            self.store = ObjectIdentifier(store)
+            self.root = root
+            self.key = key
         }
     }
 }

@@ -102,7 +102,7 @@ struct DictionaryFetch {
             let values = try values(in: store, rows)
             for row in 0..<values.count { groups.add(values[row]) }
         }
-        return try groups.results()
+        return try plan.rows.evaluating { try groups.results() }
     }
 
     private func values(in store: OpenStore, _ plan: DictionaryPlan) throws -> FetchedValues {

@@ -41,12 +41,12 @@ extension NSManagedObjectContext {
         defer { survivors = [:] }
         try policy.resolve(mergeConflicts: versions + constraints)
         followSurvivors()
-        var lost: [LostTarget: NSMergeConflict] = [:]
+        var lost: [RowName: NSMergeConflict] = [:]
         for conflict in versions {
             acceptResolution(of: conflict)
             let object = conflict.sourceObject
             guard conflict.newerRow == nil, object.context === self, object.flags.contains(.gone) else { continue }
-            lost[LostTarget(object)] = conflict
+            lost[RowName(object)] = conflict
         }
         try dropReferences(to: lost)
         compactChanges()
@@ -125,33 +125,16 @@ extension NSManagedObjectContext {
         }
     }
 
-    /// An object that stays deleted, as relationships name it.
-    private struct LostTarget: Hashable {
-        let storeSlot: Int32
-        let root: Int
-        let key: Int64
-
-        init(_ object: NSManagedObject) {
-            self.init(object.key, root: object.layout.rootNumber, storeSlot: object.storeSlot)
-        }
-
-        init(_ key: Int64, root: Int, storeSlot: Int32) {
-            self.key = key
-            self.root = root
-            self.storeSlot = storeSlot
-        }
-    }
-
     /// Lets changes forget objects that stay deleted.
     ///
     /// Throws 133020 if a relationship that is not optional leads to one.
-    private func dropReferences(to lost: [LostTarget: NSMergeConflict]) throws {
+    private func dropReferences(to lost: [RowName: NSMergeConflict]) throws {
         guard !lost.isEmpty else { return }
         for object in changedList where object.flags.isDisjoint(with: [.gone, .deleted]) {
             let storeSlot = object.storeSlot >= 0 ? object.storeSlot : storeSlotForInsertion(of: object)
             func conflict(_ reference: ObjectReference, _ destination: Int) -> NSMergeConflict? {
                 let root = model.layouts[destination - 1].rootNumber
-                return lost[LostTarget(reference.key, root: root, storeSlot: storeSlot)]
+                return lost[RowName(storeSlot: storeSlot, root: root, key: reference.key)]
             }
             for slot in object.layout.toMany {
                 object.extras?.toMany[slot.index]?.forget { conflict($0, slot.destinationNumber) != nil }

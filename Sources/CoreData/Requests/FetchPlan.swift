@@ -105,7 +105,7 @@ extension FetchPlan {
     /// The objects that match, with their unsaved changes.
     func matching(_ objects: [NSManagedObject], _ reader: ObjectReader) throws -> [NSManagedObject] {
         guard let predicate else { return objects }
-        if let filter = RowFilter(predicate, layout: layout) {
+        if timeLimit == nil, let filter = RowFilter(predicate, layout: layout) {
             return try objects.filter { object in
                 let row = try reader.row(of: object)
                 return withExtendedLifetime(row) { filter.matches(row.unsafe) }

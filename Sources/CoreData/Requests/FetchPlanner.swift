@@ -30,7 +30,7 @@ struct FetchPlanner {
             layout: layout,
             entityNumbers: numbers,
             coversHierarchy: specification.includesSubentities && entity.superentity == nil,
-            predicate: try resolvedPredicate(specification.predicate, entity),
+            predicate: try resolvedPredicate(specification, entity),
             sort: try resolvedSort(specification.sortDescriptors ?? [], entity),
             limit: specification.fetchLimit,
             offset: specification.fetchOffset,
@@ -58,12 +58,16 @@ struct FetchPlanner {
         return entity
     }
 
-    private func resolvedPredicate(_ predicate: NSPredicate?, _ entity: NSEntityDescription) throws
+    private func resolvedPredicate(_ specification: FetchSpecification, _ entity: NSEntityDescription) throws
         -> ResolvedPredicate?
     {
-        guard let predicate else { return nil }
+        guard let predicate = specification.predicate else { return nil }
         do {
-            let resolved = try PredicateResolver.resolve(predicate, schema: entity.layout)
+            let resolved = try PredicateResolver.resolve(
+                predicate,
+                schema: entity.layout,
+                secondsForConstants: specification.evaluationTimeLimit ?? PredicateResolver.secondsForConstants
+            )
             if case .constant(true) = resolved.condition { return nil }
             return resolved
         } catch let error as PredicateResolutionError {
@@ -81,8 +85,14 @@ struct FetchPlanner {
         }
     }
 
+    /// The error of a fetch that makes no sense.
+    ///
+    /// Keeps the first and the last part of a long text, since it repeats what the request says.
     static func refused(_ text: String, _ underlying: (any Error)? = nil) -> CocoaError {
-        var userInfo: [String: Any] = [NSLocalizedDescriptionKey: text]
+        let isLong = text.utf8.count > 1_500 && text.count > 1_500
+        var userInfo: [String: Any] = [
+            NSLocalizedDescriptionKey: isLong ? "\(text.prefix(1_000))…\(text.suffix(400))" : text
+        ]
         userInfo[NSUnderlyingErrorKey] = underlying
         return CocoaError(.persistentStoreOperation, userInfo: userInfo)
     }

@@ -107,8 +107,10 @@ open class NSFetchRequest<ResultType>: NSPersistentStoreRequest, AnyFetchRequest
     /// The processor time, in seconds, that each store may take to find the results.
     ///
     /// Ours. A fetch that would take longer throws 134070. Default `nil`: 10 seconds for a predicate with collections inside of
-    /// collections (`ANY a.b.c`, where several are to-many, or nested `SUBQUERY`s) or with a regular expression, since a
-    /// short text can make these run without end, and no limit for others. `.infinity` is no limit for any.
+    /// collections (`ANY a.b.c`, where several are to-many, or nested `SUBQUERY`s), with a regular expression, or with more than
+    /// a thousand comparisons (`ANY {…} IN {…}` makes as many as the product of both), since a short text can make these
+    /// run without end, and no limit for others. `.infinity` is no limit for any. What is computed of rows, and
+    /// `havingPredicate`, count like the predicate.
     open var evaluationTimeLimit: TimeInterval? {
         get { specification.evaluationTimeLimit }
         set { change { $0.evaluationTimeLimit = newValue } }

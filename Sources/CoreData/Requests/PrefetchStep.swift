@@ -27,10 +27,18 @@ extension FetchPlanner {
         var steps: [PrefetchStep] = []
         for keyPath in keyPaths {
             let keys = keyPath.split(separator: ".", omittingEmptySubsequences: false).map(String.init)
+            guard keys.count <= Self.longestPath else {
+                throw Self.refused(
+                    "A fetch cannot prefetch \"\(keyPath)\": the path has more than \(Self.longestPath) steps."
+                )
+            }
             try add(keys[...], to: &steps, of: layout, keyPath)
         }
         return steps
     }
+
+    /// As long as a key path of a predicate may be.
+    private static let longestPath = 60
 
     private func add(
         _ keys: ArraySlice<String>,

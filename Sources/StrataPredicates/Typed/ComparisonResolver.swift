@@ -65,9 +65,9 @@ private struct OperandPair {
 
     func condition(_ left: ResolvedOperand) throws -> ResolvedCondition {
         switch comparison.predicateOperatorType {
-        case .in: return try contains(right, comparison.rightExpression, try value(left, comparison.leftExpression))
+        case .in: return try containsAny(right, comparison.rightExpression, try value(left, comparison.leftExpression))
         case .contains:
-            return try contains(left, comparison.leftExpression, try value(right, comparison.rightExpression))
+            return try containsAny(left, comparison.leftExpression, try value(right, comparison.rightExpression))
         case .between: return try between(try value(left, comparison.leftExpression))
         default: break
         }
@@ -90,36 +90,37 @@ private struct OperandPair {
 
     // MARK: - Many values
 
-    /// `ANY {…} IN …` as what it comes to, that something on the right is one of the constants; `nil` for other comparisons.
+    /// `ANY {…} IN …` and `ANY {…} == …` as what they come to, that something on the right is one of the constants; `nil` for
+    /// other comparisons.
     func anyIsMember(_ members: ConstantMembers) throws -> ResolvedCondition? {
-        guard comparison.predicateOperatorType == .in else { return nil }
-        switch right {
-        case .scalar: return nil
-        case .constants, .members: break
-        case .list, .setOperation: try checkPairs(members.values.count, right.width)
+        switch (comparison.predicateOperatorType, right) {
+        case (.equalTo, .scalar(let value)): return try isMember(value, members)
+        case (.in, .constants), (.in, .members): break
+        case (.in, .list), (.in, .setOperation): try checkPairs(.constants(members), right)
+        default: return nil
         }
         return try exists(right, comparison.rightExpression) { try isMember($0, members) }
     }
 
-    /// Refuses to compare each of many values with each of many others, unless a set does it.
+    /// Refuses to compare each of many values with each of many others, or with what takes as much, unless a set does it.
     func checkPairs(with left: ResolvedOperand) throws {
-        guard comparison.predicateOperatorType == .in else { return }
-        switch (left, right) {
-        case (.constants, .constants), (_, .scalar), (_, .members): return
-        default: try checkPairs(left.width, right.width)
-        }
+        if case .constants = left, case .constants = right { return }
+        try checkPairs(left, right)
+    }
+
+    /// Counts what comes to a product in the tree; what is as long as the text is no matter.
+    private func checkPairs(_ left: ResolvedOperand, _ right: ResolvedOperand) throws {
+        try checkPairs(left.count, right.work)
+        if right.count > 1 { try checkPairs(left.work - left.count, right.count) }
     }
 
     private func checkPairs(_ count: Int, _ other: Int) throws {
-        let (pairs, overflow) = count.multipliedReportingOverflow(by: other)
-        guard overflow || pairs > Self.mostPairs else { return }
+        guard count > 1, other > 1, !resolver.limits.countPairs(count, with: other) else { return }
         throw resolver.failure(
             .unsupported,
-            "A comparison of each of \(count) values with each of \(other) others is too much for one fetch; \(Self.mostPairs) pairs are possible."
+            "A comparison of each of \(count) values with each of \(other) others is too much for one fetch; \(ResolutionLimits.mostPairs) pairs are possible in all of its predicate, and what is computed counts more than once."
         )
     }
-
-    private static let mostPairs = 250_000
 
     private func value(_ operand: ResolvedOperand, _ source: NSExpression) throws -> ResolvedExpression {
         try resolver.scalar(operand, source)
@@ -136,6 +137,10 @@ private struct OperandPair {
         // The constant on the right, where a run of equalities is looked for.
         case (_?, nil): return try equal(right, left)
         default: break
+        }
+        // Each branch of one is compared with each branch of the other.
+        if left.type == .reference, case .conditional = left, case .conditional = right {
+            try checkPairs(left.work, right.work)
         }
         if left.type == .transformable {
             throw resolver.failure(
@@ -200,6 +205,16 @@ private struct OperandPair {
 
     // MARK: - Members
 
+    /// What is looked for in a collection is in the tree once for each member, however much it takes to work it out.
+    private func containsAny(
+        _ container: ResolvedOperand,
+        _ source: NSExpression,
+        _ member: ResolvedExpression
+    ) throws -> ResolvedCondition {
+        try checkPairs(.scalar(member), container)
+        return try contains(container, source, member)
+    }
+
     private func contains(
         _ container: ResolvedOperand,
         _ source: NSExpression,
@@ -211,7 +226,7 @@ private struct OperandPair {
         case .members(let members): return members.exists(try equal(member, members.element))
         case .setOperation(let operation, let first, let second) where operation != .union && !folding.isEmpty:
             // The set is made of exact values, and only then the member is looked for with something overlooked.
-            try checkPairs(first.width, second.width)
+            try checkPairs(first, second)
             return try exists(first, source) { element in
                 let isKept = try exact.contains(second, source, element)
                 return .all([try equal(member, element), operation == .minus ? isKept.negated : isKept])
@@ -247,7 +262,7 @@ private struct OperandPair {
         case .setOperation(.union, let first, let second):
             return .any([try exists(first, source, condition), try exists(second, source, condition)])
         case .setOperation(let operation, let first, let second):
-            try checkPairs(first.width, second.width)
+            try checkPairs(first, second)
             return try exists(first, source) { element in
                 let isKept = try exact.contains(second, source, element)
                 return .all([try condition(element), operation == .minus ? isKept.negated : isKept])
@@ -297,7 +312,9 @@ private struct OperandPair {
         }
         do {
             let matcher = try StringMatcher(test, pattern: constant, folding: folding)
-            if case .string(let text)? = text.constantValue { return .constant(try matcher.matches(text)) }
+            if case .string(let text)? = text.constantValue {
+                return .constant(try resolver.limits.matches(text, matcher))
+            }
             return .string(
                 ResolvedStringTest(text: text, test: test, pattern: pattern, folding: folding, matcher: matcher)
             )

@@ -47,14 +47,4 @@ extension ResolvedOperand {
         }
         return .constants(members.combined(operation, others))
     }
-
-    /// How many values, whose number the predicate's text tells, the operand is made of.
-    var width: Int {
-        switch self {
-        case .scalar, .members: 1
-        case .constants(let members): members.values.count
-        case .list(let values): values.count
-        case .setOperation(_, let first, let second): first.width + second.width
-        }
-    }
 }

@@ -13,11 +13,20 @@ package struct PredicateResolver {
     private var scopes: [(name: String, variable: Int)] = []
     private var depth = 0
     private var deepest = 0
+    let limits: ResolutionLimits
 
     /// Trees built by code may be deeper than the parser lets text be; both end before the stack does.
     private static let depthLimit = 1000
 
-    private init(schema: any PredicateSchema, bindings: [String: Any], allowsRowAggregates: Bool) {
+    package static let secondsForConstants = 10.0
+
+    private init(
+        schema: any PredicateSchema,
+        bindings: [String: Any],
+        allowsRowAggregates: Bool,
+        secondsForConstants: Double
+    ) {
+        limits = ResolutionLimits(seconds: secondsForConstants)
         root = schema
         self.bindings = bindings
         self.allowsRowAggregates = allowsRowAggregates
@@ -31,15 +40,22 @@ package struct PredicateResolver {
     ///   - schema: The entity that it is about.
     ///   - bindings: Values for the predicate's variables, by name without the dollar sign.
     ///   - allowsRowAggregates: Whether aggregates of attributes are taken over all rows, as in HAVING.
+    ///   - secondsForConstants: How long comparisons of constants with patterns may take, in processor time.
     /// - Returns: The checked tree.
     /// - Throws: ``PredicateResolutionError``.
     package static func resolve(
         _ predicate: NSPredicate?,
         schema: any PredicateSchema,
         bindings: [String: Any] = [:],
-        allowsRowAggregates: Bool = false
+        allowsRowAggregates: Bool = false,
+        secondsForConstants: Double = Self.secondsForConstants
     ) throws -> ResolvedPredicate {
-        var resolver = Self(schema: schema, bindings: bindings, allowsRowAggregates: allowsRowAggregates)
+        var resolver = Self(
+            schema: schema,
+            bindings: bindings,
+            allowsRowAggregates: allowsRowAggregates,
+            secondsForConstants: secondsForConstants
+        )
         let condition = try predicate.map { try resolver.condition($0) } ?? .constant(true)
         if resolver.mayBeTooDeep, condition.nesting(deepestFirst: true) > Nesting.limit { throw resolver.tooDeep }
         return ResolvedPredicate(
@@ -56,9 +72,15 @@ package struct PredicateResolver {
         _ expression: NSExpression,
         schema: any PredicateSchema,
         bindings: [String: Any] = [:],
-        allowsRowAggregates: Bool = false
+        allowsRowAggregates: Bool = false,
+        secondsForConstants: Double = Self.secondsForConstants
     ) throws -> (expression: ResolvedExpression, variableCount: Int) {
-        var resolver = Self(schema: schema, bindings: bindings, allowsRowAggregates: allowsRowAggregates)
+        var resolver = Self(
+            schema: schema,
+            bindings: bindings,
+            allowsRowAggregates: allowsRowAggregates,
+            secondsForConstants: secondsForConstants
+        )
         let operand = try resolver.operand(expression)
         let resolved = try resolver.scalar(operand, expression)
         if resolver.mayBeTooDeep, resolved.nesting(deepestFirst: true) > Nesting.limit { throw resolver.tooDeep }

@@ -34,6 +34,11 @@ package struct ResolvedEvaluator {
         if visits == 0 { try EvaluationBudget.check() }
     }
 
+    /// The time may be over soon where a single subject takes long.
+    private func check(_ chain: [ResolvedCondition]) throws {
+        if chain.count > 100 { try EvaluationBudget.check() }
+    }
+
     /// The value of an expression for a subject.
     package mutating func value(of expression: ResolvedExpression, for subject: AnyObject) throws -> PredicateValue {
         subjects[0] = subject
@@ -46,9 +51,11 @@ package struct ResolvedEvaluator {
         switch condition {
         case .constant(let value): return value
         case .and(let operands):
+            try check(operands)
             for operand in operands where try !holds(operand) { return false }
             return true
         case .or(let operands):
+            try check(operands)
             for operand in operands where try holds(operand) { return true }
             return false
         case .not(let operand): return try !holds(operand)

@@ -67,7 +67,7 @@ package final class EvaluationBudget: Sendable {
     }
 
     /// What the thread has used so far, in seconds.
-    private static var processorTime: Double {
+    static var processorTime: Double {
         var time = timespec()
         clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time)
         return Double(time.tv_sec) + Double(time.tv_nsec) / 1e9

@@ -1,7 +1,8 @@
-import CoreData
 import Synchronization
 import TestSupport
 import Testing
+
+@testable import CoreData
 
 @Suite("Containers")
 struct ContainerTests {
@@ -161,6 +162,42 @@ struct ContainerTests {
         #expect(!description.isReadOnly)
         #expect(description.options["own"] != nil)
         #expect(copy.timeout == 7)
+    }
+
+    @Test func `pragmas set one by one and as an option are one set of pragmas`() throws {
+        let scratch = try ScratchFolder()
+        let container = Self.container(.sqlite, in: scratch)
+        let description = container.persistentStoreDescriptions[0]
+        #expect(description.sqlitePragmas.isEmpty)
+        description.setValue("FULL" as NSString, forPragmaNamed: "synchronous")
+        description.setValue("MEMORY" as NSString, forPragmaNamed: "temp_store")
+        let option = ["journal_mode": "DELETE", "temp_store": "FILE"]
+        description.setOption(option as NSDictionary, forKey: NSSQLitePragmasOption)
+        description.setValue(77 as NSNumber, forPragmaNamed: "cache_size")
+        description.setValue("1" as NSString, forPragmaNamed: "fullfsync")
+        description.setValue(nil, forPragmaNamed: "fullfsync")
+        let expected = ["synchronous": "FULL", "journal_mode": "DELETE", "temp_store": "FILE", "cache_size": "77"]
+        #expect(description.sqlitePragmas.mapValues { "\($0)" } == expected)
+        let copy = try #require(description.copy() as? NSPersistentStoreDescription)
+        copy.setOption(nil, forKey: NSSQLitePragmasOption)
+        #expect(copy.sqlitePragmas.isEmpty && copy.options[NSSQLitePragmasOption] == nil)
+
+        container.loadPersistentStores { #expect($1 == nil) }
+
+        let store = try #require(container.persistentStoreCoordinator.openStores.first?.store as? SQLiteStore)
+        let pool = try store.openFile().pool
+        #expect(!pool.isWriteAheadLogged)
+        let names = ["synchronous", "cache_size", "temp_store"]
+        let values = try names.map { name in try pool.writeWithoutTransaction { try $0.pragma(name) } }
+        #expect(values == ["2", "77", "1"])
+    }
+
+    @Test func `pragmas that are no dictionary keep the store from opening`() throws {
+        let scratch = try ScratchFolder()
+        let container = Self.container(.sqlite, in: scratch)
+        container.persistentStoreDescriptions[0].setOption("WAL" as NSString, forKey: NSSQLitePragmasOption)
+        container.loadPersistentStores { #expect(($1 as? CocoaError)?.code == .persistentStoreOpen) }
+        #expect(container.persistentStoreCoordinator.persistentStores.isEmpty)
     }
 
     @Test(arguments: StoreKind.allCases)

@@ -75,7 +75,9 @@ struct ControllerTests {
         let stack = try Stack(.memory)
         let context = stack.context()
         try context.performAndWait {
-            let controller = Guide.controller(Guide.venues(sortedBy: "name"), context)
+            let request = Guide.venues(sortedBy: "name")
+            request.affectedStores = stack.coordinator.persistentStores
+            let controller = Guide.controller(request, context)
             let other = Guide.controller(Guide.venues(sortedBy: "name"), context)
             let recorder = ResultsRecorder()
             try recorder.start(controller)
@@ -89,6 +91,7 @@ struct ControllerTests {
             #expect((told.object(at: [0, 0]) as? Venue)?.name == "a")
             #expect(told.managedObjectContext === context)
             #expect(told.fetchRequest.entityName == "Venue")
+            #expect(told.fetchRequest.affectedStores == stack.coordinator.persistentStores)
             #expect(told.delegate === recorder)
         }
     }

@@ -58,6 +58,26 @@ struct LiveResultsTests {
     }
 
     @Test(arguments: StoreKind.allCases)
+    func `a child's results are what is committed, whatever its parents have not saved`(_ kind: StoreKind) async throws
+    {
+        let stack = try Stack(kind)
+        let (root, middle, child) = (
+            stack.context(), NSManagedObjectContext(.privateQueue), NSManagedObjectContext(.privateQueue)
+        )
+        middle.parent = root
+        child.parent = middle
+        try await add("a", in: root)
+        await root.perform { _ = Guide.venue("unsaved", in: root) }
+        await middle.perform { _ = Guide.venue("unsaved too", in: middle) }
+        var iterator = child.results(for: Guide.venues(sortedBy: "name")).makeAsyncIterator()
+        #expect(try await names(iterator.next(), in: child) == ["a"])
+        try await add("of the child", in: child)
+        try await save(middle) { _ in }
+        try await save(root) { _ in }
+        #expect(try await names(iterator.next(), in: child) == ["a", "of the child", "unsaved", "unsaved too"])
+    }
+
+    @Test(arguments: StoreKind.allCases)
     func `commits that cannot matter bring no snapshot`(_ kind: StoreKind) async throws {
         let stack = try Stack(kind)
         let (context, writer) = (stack.context(), stack.context())

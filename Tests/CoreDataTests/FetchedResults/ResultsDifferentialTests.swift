@@ -36,7 +36,7 @@ struct ResultsDifferentialTests {
     private func run(_ kind: StoreKind, _ shape: Shape, _ seed: UInt64) throws {
         let merging = try Merging(kind)
         let context = merging.context
-        var random = SeededGenerator(seed)
+        var random = SeededRandom(seed: seed)
         try context.performAndWait {
             context.mergePolicy = NSMergePolicy.mergeByPropertyObjectTrump
             var editor = RandomEditor()
@@ -80,7 +80,7 @@ struct ResultsDifferentialTests {
 private struct RandomEditor {
     private var count = 0
 
-    mutating func edit(_ context: NSManagedObjectContext, _ random: inout SeededGenerator) {
+    mutating func edit(_ context: NSManagedObjectContext, _ random: inout SeededRandom) {
         let cities = objects(City.self, "population", context)
         let venues = objects(Venue.self, "visits", context)
         count += 1
@@ -109,20 +109,5 @@ private struct RandomEditor {
         let request = NSFetchRequest<T>(entityName: String(describing: type))
         request.sortDescriptors = [NSSortDescriptor(key: key, ascending: true)]
         return (try? context.fetch(request)) ?? []
-    }
-}
-
-/// A generator whose numbers follow from its seed (SplitMix64).
-struct SeededGenerator: RandomNumberGenerator {
-    private var state: UInt64
-
-    init(_ seed: UInt64) { state = seed }
-
-    mutating func next() -> UInt64 {
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var value = state
-        value = (value ^ (value >> 30)) &* 0xBF58_476D_1CE4_E5B9
-        value = (value ^ (value >> 27)) &* 0x94D0_49BB_1331_11EB
-        return value ^ (value >> 31)
     }
 }

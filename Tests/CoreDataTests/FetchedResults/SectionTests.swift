@@ -34,6 +34,21 @@ struct SectionTests {
         }
     }
 
+    @Test(arguments: StoreKind.allCases, ["nonsense", "city.nonsense", "city.nonsense.name"])
+    func `sections by what there is not are refused by name`(_ kind: StoreKind, _ path: String) throws {
+        let context = try Stack(kind).context()
+        try context.performAndWait {
+            let controller = Guide.controller(Guide.venues(sortedBy: "name"), context, sections: path)
+            try controller.performFetch()
+            Guide.venue("a", city: Guide.city("Porto", in: context), in: context)
+            let error = #expect(throws: CocoaError.self) { try controller.performFetch() }
+            #expect(error?.code == .persistentStoreOperation)
+            #expect(error?.localizedDescription.contains("\"\(path)\"") == true)
+            #expect(error?.localizedDescription.contains("no property \"nonsense\"") == true)
+            #expect(controller.fetchedObjects?.isEmpty == true)
+        }
+    }
+
     @Test(arguments: StoreKind.allCases)
     func `an object of a new section brings the section along`(_ kind: StoreKind) throws {
         try withSections(kind) { context, controller, recorder, _ in

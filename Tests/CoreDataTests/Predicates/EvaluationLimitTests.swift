@@ -1,4 +1,5 @@
 import Foundation
+import Synchronization
 import TestSupport
 import Testing
 
@@ -181,6 +182,129 @@ struct EvaluationLimitTests {
         }
     }
 
+    /// Each of some values compared with each of as many others, in vain.
+    private static func pairs(_ count: Int) -> String {
+        func keys(_ key: String) -> String { Array(repeating: key, count: count).joined(separator: ", ") }
+        return "ANY {\(keys("small"))} IN {\(keys("middle"))}"
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `many values compared with many others are given up at the limit`(_ kind: StoreKind) throws {
+        let context = try context(kind)
+        try context.performAndWait {
+            isGivenUp { _ = try context.fetch(try request(Self.pairs(300), limit: 0.05)) }
+            // What is quick has a limit too, if the request sets one.
+            let plain = (0..<2_000).map { "small != \($0 + 200)" }.joined(separator: " AND ")
+            isGivenUp { _ = try context.count(for: try request(plain, limit: 0)) }
+            let unlimited = try request(plain, limit: nil)
+            #expect(try context.count(for: unlimited) == 100)
+        }
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `constants that take long to compare are given up at the limit`(_ kind: StoreKind) throws {
+        let context = try context(kind, friends: 1)
+        try context.performAndWait {
+            let test = #""aaaaaaaaaaaaaaaaaa" MATCHES "(a+)+b""#
+            let many = (0..<200).map { "\(test) OR small == \($0 + 5)" }.joined(separator: " OR ")
+            let slow = try request(many, limit: 0.05)
+            let error = #expect(throws: CocoaError.self) { try context.fetch(slow) }
+            #expect(error?.localizedDescription.contains("its constants take more than 0.05 s") == true)
+        }
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `groups of several stores are given up at the limit`(_ kind: StoreKind) throws {
+        let stack = try Stack(kind, model: EveryKindModel.make())
+        let other = stack.folder.appendingPathComponent("other.sqlite")
+        try stack.coordinator.addPersistentStore(type: kind.type, configuration: nil, at: other)
+        let context = stack.context()
+        try context.performAndWait {
+            for (index, store) in stack.coordinator.persistentStores.enumerated() {
+                let person = NSEntityDescription.insertNewObject(forEntityName: "Person", into: context)
+                context.assign(person, to: store)
+                person.setValue(index, forKey: "small")
+            }
+            try context.save()
+            let groups = NSFetchRequest<NSDictionary>(entityName: "Person")
+            groups.resultType = .dictionaryResultType
+            groups.propertiesToFetch = ["small"]
+            groups.propertiesToGroupBy = ["small"]
+            let text = #"TERNARY(small >= 0, "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", "b")"#
+            groups.havingPredicate = NSPredicate(format: text + #" MATCHES "(a+)+b""#)
+            let long = #expect(throws: CocoaError.self) { try context.fetch(groups) }
+            #expect(long?.code == .persistentStoreOperation)
+            #expect(long?.localizedDescription.contains("the regular expression takes too long") == true)
+            groups.evaluationTimeLimit = 0
+            isGivenUp { _ = try context.fetch(groups) }
+        }
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `the values of a batch update have one limit, and change nothing beyond it`(_ kind: StoreKind) throws {
+        let context = try context(kind, friends: 60)
+        try context.performAndWait {
+            let update = NSBatchUpdateRequest(entityName: "Person")
+            let count = String(subqueries(3).dropLast(" > 0".count))
+            update.propertiesToUpdate = ["small": NSExpression(format: count)]
+            update.evaluationTimeLimit = 0.2
+            isGivenUp { _ = try context.execute(update) }
+            let changed = NSFetchRequest<NSManagedObject>(entityName: "Person")
+            changed.predicate = NSPredicate(format: "small == 0")
+            let untouched = try context.count(for: changed)
+            #expect(untouched == 1)
+        }
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `a round of a results controller has one limit for all of its objects`(_ kind: StoreKind) throws {
+        let stack = try Stack(kind, model: EveryKindModel.make())
+        let reports = Mutex<[String]>([])
+        stack.coordinator.unreportableErrorHandler = { error, _ in
+            reports.withLock { $0.append(error.localizedDescription) }
+        }
+        let context = stack.context()
+        try context.performAndWait {
+            let request = try request("ANY friends.friends.name == 'nobody'")
+            request.sortDescriptors = [NSSortDescriptor(key: "small", ascending: true)]
+            let controller = NSFetchedResultsController(
+                fetchRequest: request,
+                managedObjectContext: context,
+                sectionNameKeyPath: nil,
+                cacheName: nil
+            )
+            let delegate = SilentDelegate()
+            controller.delegate = delegate
+            try controller.performFetch()
+
+            // Each of them takes a small part of the limit, all together many times as much.
+            var persons: [NSManagedObject] = []
+            for index in 0..<200 {
+                let person = NSEntityDescription.insertNewObject(forEntityName: "Person", into: context)
+                person.setValue(index, forKey: "small")
+                persons.append(person)
+            }
+            let hubs = Set(persons.prefix(60))
+            for person in persons { person.setValue(hubs, forKey: "friends") }
+            let time = processorTime { context.processPendingChanges() }
+
+            let reported = reports.withLock { $0 }
+            #expect(reported.count == 1 && reported[0].contains("evaluationTimeLimit"), "\(reported)")
+            #expect(controller.fetchedObjects?.isEmpty == true)
+            #expect(time < .seconds(3))
+        }
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `a sequence of results is given up at the limit`(_ kind: StoreKind) async throws {
+        let context = try context(kind)
+        let results = context.results(for: try request(subqueries(5)))
+        let error = await #expect(throws: CocoaError.self) {
+            for try await _ in results {}
+        }
+        #expect(error?.localizedDescription.contains("evaluationTimeLimit") == true)
+    }
+
     @Test(arguments: StoreKind.allCases)
     func `a text that takes a regular expression millions of steps is the same error on every store`(
         _ kind: StoreKind
@@ -207,12 +331,16 @@ struct EvaluationLimitTests {
         for costly in [
             "ANY friends.friends.name == 'a'", "SUBQUERY(friends, $f, ANY $f.clubs.name == 'a').@count > 0",
             "name MATCHES 'a.*'", "SUBQUERY(friends, $f, $f.friends.@count > 2).@count > 1",
+            Self.pairs(40), "TERNARY(\(Self.pairs(40)), 1, 2) == 1",
             "TERNARY(name MATCHES 'a', 1, 2) == 1", "abs(TERNARY(ANY friends.friends.small == 1, 1, 2)) == 1",
         ] {
             #expect(try limit(costly) == 10, "\(costly)")
             #expect(try limit(costly, .infinity) == .infinity)
         }
-        for plain in ["name LIKE '*a*'", "ANY friends.name == 'a'", "friends.@count > 2", "boss.boss.name == 'a'"] {
+        let pairs = Self.pairs(20)
+        for plain in [
+            pairs, "name LIKE '*a*'", "ANY friends.name == 'a'", "friends.@count > 2", "boss.boss.name == 'a'",
+        ] {
             #expect(try limit(plain) == nil, "\(plain)")
             #expect(try limit(plain, 2) == 2)
         }
@@ -231,3 +359,6 @@ struct EvaluationLimitTests {
         }
     }
 }
+
+/// Follows a controller, so that it keeps its results up to date.
+private final class SilentDelegate: NSObject, NSFetchedResultsControllerDelegate {}

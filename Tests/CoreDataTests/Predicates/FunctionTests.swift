@@ -66,6 +66,27 @@ struct FunctionTests {
     }
 
     @Test(arguments: StoreKind.allCases)
+    func `now is one moment of the fetch, and random numbers are drawn for each object`(_ kind: StoreKind) throws {
+        let context = try context(kind)
+        try context.performAndWait {
+            for index in 0..<200 {
+                person(context, "born").setValue(Date(timeIntervalSinceNow: index < 50 ? -60 : 60), forKey: "born")
+            }
+            try context.save()
+            func count(_ format: String) throws -> Int {
+                let request = NSFetchRequest<NSManagedObject>(entityName: "Person")
+                request.predicate = NSPredicate(format: "name == 'born' AND " + format)
+                return try context.count(for: request)
+            }
+            #expect(try count("born < now()") == 50)
+            #expect(try count("born - 120 < now() AND NOT born + 120 < now()") == 200)
+            #expect(try count("random() >= 0 AND randomn(3) IN {0, 1, 2}") == 200)
+            #expect(try count("randomn(0) == 0") == 200)
+            #expect(1..<200 ~= (try count("randomn(2) == 0")))
+        }
+    }
+
+    @Test(arguments: StoreKind.allCases)
     func `the mode of constants is a collection of constants`(_ kind: StoreKind) throws {
         let context = try context(kind)
         #expect(try names(context, "mode({1, 1, 3})[0] == 1 AND name == 'lonely'") == ["lonely"])

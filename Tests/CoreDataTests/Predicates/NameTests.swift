@@ -101,4 +101,31 @@ struct NameTests {
             #expect((error?.localizedDescription.utf8.count ?? 0) < 2_000)
         }
     }
+
+    @Test(arguments: StoreKind.allCases)
+    func `an error about a long name is short, wherever the request has it`(_ kind: StoreKind) throws {
+        let context = try Stack(kind, model: EveryKindModel.make()).context()
+        context.performAndWait {
+            func check(
+                _ type: NSFetchRequestResultType,
+                _ entityName: String = "Person",
+                _ change: (NSFetchRequest<NSFetchRequestResult>) -> Void = { _ in }
+            ) {
+                let request = NSFetchRequest<NSFetchRequestResult>(entityName: entityName)
+                request.resultType = type
+                change(request)
+                let error = #expect(throws: CocoaError.self) { try context.fetch(request) }
+                #expect((error?.localizedDescription.utf8.count ?? .max) < 2_000)
+                #expect(error?.code == .persistentStoreOperation)
+            }
+            let long = String(repeating: "x", count: 100_000)
+            for name in [long, "boss." + long, Array(repeating: "boss", count: 20_000).joined(separator: ".")] {
+                check(.dictionaryResultType) { $0.propertiesToFetch = [name] }
+                check(.dictionaryResultType) { $0.propertiesToGroupBy = [name] }
+                check(.managedObjectResultType) { $0.propertiesToFetch = [name] }
+                check(.managedObjectResultType) { $0.relationshipKeyPathsForPrefetching = [name] }
+                check(.managedObjectResultType, name)
+            }
+        }
+    }
 }

@@ -67,12 +67,46 @@ struct WideCollectionTests {
         #expect(try count(context, "ANY {nil, 'x'} IN {nick, name}") == 3)
     }
 
+    private func keys(_ count: Int, _ key: String = "small") -> String {
+        "{" + Array(repeating: key, count: count).joined(separator: ", ") + "}"
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `what is compared counts for the predicate as a whole`(_ kind: StoreKind) throws {
+        let context = try context(kind)
+        let pair = "ANY \(keys(150)) IN \(keys(150))"
+        #expect(try count(context, pair) == 3)
+        #expect(try count(context, "\(pair) AND NOT (\(pair) AND \(pair))") == 0)
+        #expect(try count(context, Array(repeating: pair, count: 12).joined(separator: " AND ")) == nil)
+        let linear = Array(repeating: "ALL friends.small IN \(keys(5))", count: 50)
+        #expect(try count(context, linear.joined(separator: " AND ")) == 3)
+
+        // A set that is made anew for each of many values.
+        let set = "(\(keys(80, "name")) INTERSECT \(keys(80, "nick")))"
+        #expect(try count(context, "ANY \(keys(2, "name")) IN[c] \(set)") == 0)
+        #expect(try count(context, "ANY \(keys(80, "name")) IN[c] \(set)") == nil)
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `a long computation for each of many values is refused`(_ kind: StoreKind) throws {
+        let context = try context(kind)
+        let sum = Array(repeating: "small", count: 300).joined(separator: " + ")
+        #expect(try count(context, "ANY \(keys(1_000)) == 4") == 3)
+        #expect(try count(context, "\(sum) == 1200") == 3)
+        #expect(try count(context, "ANY \(keys(20)) == \(sum)") == 0)
+        #expect(try count(context, "ANY \(keys(1_000)) == \(sum)") == nil)
+        #expect(try count(context, "(\(sum)) IN \(keys(1_000))") == nil)
+        #expect(try count(context, "\(keys(1_000)) CONTAINS (\(sum))") == nil)
+        let choices = (0..<300).map { "TERNARY(small == \($0), boss, " }.joined()
+        let choice = choices + "NULL" + String(repeating: ")", count: 300)
+        #expect(try count(context, "\(choice) == \(choice)") == nil)
+        // A set is asked once, whatever is looked for in it.
+        #expect(try count(context, "ANY %@ == abs(abs(abs(small)))", [(0..<90_000).map { $0 * 2 }]) == 3)
+    }
+
     @Test(arguments: StoreKind.allCases)
     func `many values of a row are compared with many constants, or refused`(_ kind: StoreKind) throws {
         let context = try context(kind)
-        func keys(_ count: Int) -> String {
-            "{" + Array(repeating: "small", count: count).joined(separator: ", ") + "}"
-        }
         #expect(try count(context, "ANY %@ IN \(keys(500))", [Array(Self.numbers[..<500])]) == 3)
         #expect(try count(context, "ANY \(keys(500)) IN %@", [Array(Self.numbers[..<500])]) == 3)
         #expect(try count(context, "ANY \(keys(10_000)) IN %@", [Self.numbers]) == nil)

@@ -212,6 +212,22 @@ struct PrefetchingTests {
     }
 
     @Test(arguments: StoreKind.allCases)
+    func `a path of a hundred thousand steps is refused`(_ kind: StoreKind) throws {
+        let context = try Stack(kind).context()
+        context.performAndWait {
+            let request = NSFetchRequest<User>(entityName: "User")
+            request.relationshipKeyPathsForPrefetching = [
+                Array(repeating: "boss", count: 100_000).joined(separator: ".")
+            ]
+            let error = #expect(throws: CocoaError.self) { try context.fetch(request) }
+            #expect(error?.code == .persistentStoreOperation)
+            #expect((error?.localizedDescription.utf8.count ?? .max) < 2_000)
+            request.relationshipKeyPathsForPrefetching = [Array(repeating: "boss", count: 60).joined(separator: ".")]
+            #expect(throws: Never.self) { try context.fetch(request) }
+        }
+    }
+
+    @Test(arguments: StoreKind.allCases)
     func `a wrong path is refused by name`(_ kind: StoreKind) throws {
         let stack = try makeStack(kind)
         let context = stack.context()

@@ -11,17 +11,10 @@ import Synchronization
 ///
 /// Any thread may call any member.
 final class LiveQuery: Sendable {
-    /// A row that was committed.
-    struct RowIdentity: Hashable {
-        let store: ObjectIdentifier
-        let root: Int
-        let key: Int64
-    }
-
     /// What was committed since the last snapshot.
     private struct Notes: PendingNews {
         /// The rows of the entity itself that changed.
-        private(set) var rows: Set<RowIdentity> = []
+        private(set) var rows: Set<ChangeMessage.RowName> = []
         /// Whether there is nothing to look at.
         private(set) var isEmpty = true
         /// Whether there is a new snapshot whatever changed.
@@ -37,7 +30,7 @@ final class LiveQuery: Sendable {
             return notes
         }
 
-        mutating func add(_ changed: [RowIdentity]) {
+        mutating func add(_ changed: [ChangeMessage.RowName]) {
             isEmpty = false
             guard !isCertain else { return }
             rows.formUnion(changed)
@@ -80,13 +73,11 @@ final class LiveQuery: Sendable {
 
     /// Notes what was committed, if it can matter.
     func note(_ message: ChangeMessage) {
-        var rows: [RowIdentity] = []
+        var rows: [ChangeMessage.RowName] = []
         var mayMatter = false
         for change in [message.inserted, message.updated, message.deleted].joined() {
             if request.entityNumbers.contains(change.layout.number) {
-                rows.append(
-                    RowIdentity(store: ObjectIdentifier(change.store), root: change.layout.rootNumber, key: change.key)
-                )
+                rows.append(ChangeMessage.RowName(change))
                 mayMatter = true
             }
             if request.relatedRoots.contains(change.layout.rootNumber) { mayMatter = true }
@@ -125,15 +116,17 @@ final class LiveQuery: Sendable {
         return nil
     }
 
-    private func isNews(_ ids: [NSManagedObjectID], _ last: [NSManagedObjectID], _ changed: Set<RowIdentity>) -> Bool {
+    private func isNews(
+        _ ids: [NSManagedObjectID],
+        _ last: [NSManagedObjectID],
+        _ changed: Set<ChangeMessage.RowName>
+    ) -> Bool {
         guard ids.count == last.count, zip(ids, last).allSatisfy({ $0 === $1 }) else { return true }
         guard !changed.isEmpty else { return false }
         return ids.contains { id in
             let (key, store) = id.current
             guard let store else { return false }
-            return changed.contains(
-                RowIdentity(store: ObjectIdentifier(store), root: id.layout.rootNumber, key: key)
-            )
+            return changed.contains(ChangeMessage.RowName(store, root: id.layout.rootNumber, key: key))
         }
     }
 }
@@ -160,8 +153,9 @@ struct LiveRequest: Sendable {
         relatedRoots = plan.relatedRootNumbers
     }
 
-    /// The IDs of what is committed now.
+    /// The IDs of what is committed now, which the root of a tree of contexts knows.
     func fetch(in context: NSManagedObjectContext) throws -> [NSManagedObjectID] {
-        try ContextFetch(context, specification.value.0, specification.value.1).ids()
+        if let upward = context.upward { return try context.visitParent(upward) { try fetch(in: $0) } }
+        return try ContextFetch(context, specification.value.0, specification.value.1).ids()
     }
 }

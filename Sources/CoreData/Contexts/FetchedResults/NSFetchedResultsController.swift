@@ -61,8 +61,11 @@ open class NSFetchedResultsController<ResultType>: NSObject {
 
     /// What is fetched.
     open var fetchRequest: NSFetchRequest<ResultType> {
+        if let knownRequest { return knownRequest }
         // A delegate's controller has another type of results, so the request is a copy there.
-        knownRequest ?? NSFetchRequest<ResultType>(specification: tracker.request.specification)
+        let request = NSFetchRequest<ResultType>(specification: tracker.request.specification)
+        request.affectedStores = tracker.request.affectedStores
+        return request
     }
 
     /// The context that is followed.
@@ -107,8 +110,8 @@ open class NSFetchedResultsController<ResultType>: NSObject {
     /// Nothing is told to the delegate.
     ///
     /// - Throws: As `NSManagedObjectContext.fetch(_:)`, moreover for a request without sort descriptors or for dictionaries
-    ///   or counts; `coreData` (134060) if objects of one section are not sorted next to one another. The results are as
-    ///   before then.
+    ///   or counts, and for a ``sectionNameKeyPath`` that leads nowhere; `coreData` (134060) if objects of one section are not
+    ///   sorted next to one another. The results are as before then.
     open func performFetch() throws {
         if let type = ResultType.self as? NSManagedObject.Type { ManagedClasses.register(type) }
         try tracker.performFetch { objects in

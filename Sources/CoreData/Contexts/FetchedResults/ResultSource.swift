@@ -135,21 +135,27 @@ struct ResultSource {
         return event.unregistered.contains { relatedRoots.contains($0.layout.rootNumber) }
     }
 
-    /// Whether an object of the entity belongs to the results, but for limit and offset.
-    func includes(_ object: NSManagedObject, in context: NSManagedObjectContext) throws -> Bool {
+    /// Whether each of some objects of the entity belongs to the results, but for limit and offset.
+    ///
+    /// All of them together have the time that one fetch has.
+    func includes(_ objects: [NSManagedObject], in context: NSManagedObjectContext) throws -> [Bool] {
+        var evaluator = plan.predicate.map { ResolvedEvaluator($0, reader: reader) }
+        return try plan.evaluating { try objects.map { try includes($0, &evaluator, in: context) } }
+    }
+
+    private func includes(
+        _ object: NSManagedObject,
+        _ evaluator: inout ResolvedEvaluator?,
+        in context: NSManagedObjectContext
+    ) throws -> Bool {
         guard object.context === context, object.flags.isDisjoint(with: [.deleted, .gone]) else { return false }
         if affectedStores != nil {
             let slot = object.isInserted ? context.storeSlotForInsertion(of: object) : object.storeSlot
             guard let store = context.openStore(at: slot), holds(store) else { return false }
         }
-        guard let predicate = plan.predicate else {
-            // Without a predicate nothing else would notice that the row has gone.
-            if object.isFault { object.fireFault() }
-            return object.flags.isDisjoint(with: [.gone, .inaccessible])
-        }
-        var evaluator = ResolvedEvaluator(predicate, reader: reader)
-        return try plan.evaluating { try evaluator.evaluate(object) }
-            && object.flags.isDisjoint(with: [.gone, .inaccessible])
+        // Without a predicate nothing else would notice that the row has gone.
+        if evaluator == nil, object.isFault { object.fireFault() }
+        return try evaluator?.evaluate(object) ?? true && object.flags.isDisjoint(with: [.gone, .inaccessible])
     }
 
     /// What the object is sorted by, read anew.
@@ -167,18 +173,30 @@ struct ResultSource {
     // MARK: - Section names
 
     /// The name of the section that an object belongs to; empty without sections.
-    func sectionName(of object: NSManagedObject) -> String {
+    ///
+    /// - Throws: `persistentStoreOperation` (134070) if the path names what there is not.
+    func sectionName(of object: NSManagedObject) throws -> String {
         guard !sectionKeys.isEmpty else { return "" }
         var value: Any? = object
         for key in sectionKeys {
             switch value {
-            case let object as NSManagedObject: value = object.value(forKey: key)
+            case let object as NSManagedObject: value = try self.value(forKey: key, of: object)
             case let object as any KeyValueCoding: value = object.value(forKey: key)
             case let dictionary as [String: Any]: value = dictionary[key]
             default: value = nil
             }
         }
         return sectionNaming?(value) ?? Self.name(of: value)
+    }
+
+    /// The value of a property, or what a class answers for a key of its own.
+    private func value(forKey key: String, of object: NSManagedObject) throws -> Any? {
+        do {
+            return try object.predicateValue(forKey: key)
+        } catch {
+            let path = sectionKeys.joined(separator: ".")
+            throw FetchPlanner.refused("\"\(path)\" cannot name sections: \(error).", error)
+        }
     }
 
     /// What a value is called as a section.

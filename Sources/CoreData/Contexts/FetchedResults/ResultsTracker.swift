@@ -63,8 +63,8 @@ final class ResultsTracker {
     /// Fetches the results anew.
     ///
     /// - Parameter check: Throws if the results cannot take these objects.
-    /// - Throws: Errors of the fetch, of `check`, and `coreData` (134060) for objects that are not sorted by section. The
-    ///   results are as they were then.
+    /// - Throws: Errors of the fetch, of `check`, `coreData` (134060) for objects that are not sorted by section, and
+    ///   `persistentStoreOperation` (134070) for sections by what there is not. The results are as they were then.
     func performFetch(_ check: ([NSManagedObject]) throws -> Void) throws {
         context.assertCurrent("performFetch()")
         context.processPendingChanges()
@@ -78,12 +78,13 @@ final class ResultsTracker {
         try check(objects)
         var list = ResultList(hasSections: sectionNameKeyPath != nil)
         let entries = objects.enumerated().map { ResultEntry($1, sequence: $0) }
-        if let place = list.fill(named(entries, source)) {
+        if let place = list.fill(try named(entries, source)) {
+            let name = try source.sectionName(of: objects[place])
             throw CocoaError(
                 .coreData,
                 userInfo: [
                     NSLocalizedDescriptionKey:
-                        "The fetched object at index \(place) belongs to section \"\(source.sectionName(of: objects[place]))\", which other sections follow already. Sort by \"\(sectionNameKeyPath ?? "")\" first, so that sections are not torn apart.",
+                        "The fetched object at index \(place) belongs to section \"\(name)\", which other sections follow already. Sort by \"\(sectionNameKeyPath ?? "")\" first, so that sections are not torn apart.",
                     NSAffectedObjectsErrorKey: [objects[place]],
                 ]
             )
@@ -106,8 +107,8 @@ final class ResultsTracker {
     private func named(
         _ entries: [ResultEntry],
         _ source: ResultSource
-    ) -> [(entry: ResultEntry, sectionName: String)] {
-        entries.map { ($0, source.sectionName(of: $0.object)) }
+    ) throws -> [(entry: ResultEntry, sectionName: String)] {
+        try entries.map { ($0, try source.sectionName(of: $0.object)) }
     }
 
     /// The ID of an object, which may be one that the context has forgotten in a reset.
@@ -238,12 +239,11 @@ final class ResultsTracker {
     private func delta(_ objects: [NSManagedObject], _ source: ResultSource) throws -> Delta {
         guard let list else { return Delta() }
         var delta = Delta()
-        for object in objects {
-            work.evaluations += 1
-            let belongs = try source.includes(object, in: context)
+        work.evaluations += objects.count
+        for (object, belongs) in zip(objects, try source.includes(objects, in: context)) {
             let entry = list.entry(of: object)
             if let entry, belongs {
-                let name = list.hasSections ? source.sectionName(of: object) : ""
+                let name = try list.hasSections ? source.sectionName(of: object) : ""
                 let keys = source.keys(of: object)
                 if name == entry.section?.name, entry.keys.map({ source.compare($0, keys) == .orderedSame }) ?? false {
                     delta.updated.append(entry)
@@ -255,7 +255,8 @@ final class ResultsTracker {
             } else if belongs {
                 let keys = source.keys(of: object)
                 guard !isBeyondLimit(keys, source) else { continue }
-                delta.inserted.append((object, keys, list.hasSections ? source.sectionName(of: object) : ""))
+                let name = try list.hasSections ? source.sectionName(of: object) : ""
+                delta.inserted.append((object, keys, name))
             }
         }
         return delta
@@ -321,28 +322,15 @@ final class ResultsTracker {
 
     // MARK: - Fetching anew and comparing
 
-    /// Which row an object stands for, whatever instance it is.
-    private struct RowIdentity: Hashable {
-        let store: Int32
-        let root: Int
-        let key: Int64
-
-        init(_ object: NSManagedObject) {
-            store = object.key < 0 ? -1 : object.storeSlot
-            root = object.layout.rootNumber
-            key = object.key
-        }
-    }
-
     private func refetch(_ source: ResultSource, touched: [NSManagedObject]) throws {
         let objects = try fetch(source)
         guard let old = list else { return }
-        let touched = Set(touched.map(RowIdentity.init))
-        var known: [RowIdentity: ResultEntry] = Dictionary(minimumCapacity: old.count)
+        let touched = Set(touched.map(RowName.init))
+        var known: [RowName: ResultEntry] = Dictionary(minimumCapacity: old.count)
         var before: [ResultEntry] = []
         before.reserveCapacity(old.count)
         old.forEach {
-            known[RowIdentity($0.object)] = $0
+            known[RowName($0.object)] = $0
             before.append($0)
         }
         var isSame = objects.count == old.count
@@ -350,11 +338,11 @@ final class ResultsTracker {
         var next: [(entry: ResultEntry, sectionName: String)] = []
         next.reserveCapacity(objects.count)
         for (place, object) in objects.enumerated() {
-            let identity = RowIdentity(object)
-            let entry = known.removeValue(forKey: identity) ?? ResultEntry(object, sequence: 0)
-            let name = source.sectionName(of: object)
+            let row = RowName(object)
+            let entry = known.removeValue(forKey: row) ?? ResultEntry(object, sequence: 0)
+            let name = try source.sectionName(of: object)
             if isSame, before[place] !== entry || (old.hasSections && entry.section?.name != name) { isSame = false }
-            if touched.contains(identity) { reported = true }
+            if touched.contains(row) { reported = true }
             next.append((entry, name))
         }
         isStale = false
@@ -370,7 +358,7 @@ final class ResultsTracker {
         _ before: [ResultEntry],
         by next: [(entry: ResultEntry, sectionName: String)],
         _ objects: [NSManagedObject],
-        _ touched: Set<RowIdentity>
+        _ touched: Set<RowName>
     ) -> ResultChanges {
         var list = list
         let former = list.sections
@@ -380,7 +368,7 @@ final class ResultsTracker {
             var row = 0
             section.entries.forEach { entry in
                 let place = ResultChanges.Place(section: section, row: row)
-                let hasChanged = touched.contains(RowIdentity(entry.object))
+                let hasChanged = touched.contains(RowName(entry.object))
                 places.append(ResultChanges.Touched(entry, old: place, hasChanged: hasChanged))
                 row += 1
             }

@@ -6,13 +6,6 @@
 ///
 /// Confined to the context's queue.
 struct AcceptedVersions {
-    /// Where a row is filed.
-    struct Name: Hashable {
-        let storeSlot: Int32
-        let root: Int
-        let key: Int64
-    }
-
     /// Versions, one upon the other, of which the context has accepted all but the first.
     private struct Span {
         let first: Int64
@@ -23,22 +16,22 @@ struct AcceptedVersions {
     static let gone: Int64 = -1
     private static let limit = 8192
 
-    private var recent: [Name: Span] = [:]
-    private var older: [Name: Span] = [:]
+    private var recent: [RowName: Span] = [:]
+    private var older: [RowName: Span] = [:]
 
     init() {}
 
     /// Notes a version that was saved upon another one.
-    mutating func note(_ name: Name, _ version: Int64, upon base: Int64) {
+    mutating func note(_ name: RowName, _ version: Int64, upon base: Int64) {
         let known = recent[name] ?? older[name]
         let first = known.flatMap { $0.last == base ? $0.first : nil } ?? base
         enter(name, Span(first: first, last: version))
     }
 
     /// Notes a version that stands for all before it.
-    mutating func note(_ name: Name, _ version: Int64) { enter(name, Span(first: .min, last: version)) }
+    mutating func note(_ name: RowName, _ version: Int64) { enter(name, Span(first: .min, last: version)) }
 
-    private mutating func enter(_ name: Name, _ span: Span) {
+    private mutating func enter(_ name: RowName, _ span: Span) {
         if recent.count >= Self.limit {
             older = recent
             recent = [:]
@@ -47,15 +40,9 @@ struct AcceptedVersions {
     }
 
     /// Whether the context has accepted all that became of a row from one version to another.
-    func cover(_ name: Name, from base: Int64, to version: Int64) -> Bool {
+    func cover(_ name: RowName, from base: Int64, to version: Int64) -> Bool {
         guard let span = recent[name] ?? older[name], span.first <= base else { return false }
         return version == Self.gone ? span.last == Self.gone : version <= span.last
-    }
-}
-
-extension AcceptedVersions.Name {
-    init(_ object: NSManagedObject) {
-        self.init(storeSlot: object.storeSlot, root: object.layout.rootNumber, key: object.key)
     }
 }
 
@@ -63,7 +50,7 @@ extension NSManagedObjectContext {
     /// Notes an object that was saved, before it is taken for clean.
     final func noteWritten(_ object: NSManagedObject) {
         guard downward.hasChildren, let row = object.current else { return }
-        let name = AcceptedVersions.Name(object)
+        let name = RowName(object)
         guard object.flags.isDisjoint(with: .inserted) else { return acceptedVersions.note(name, row.version) }
         guard let base = object.extras?.base, base.version != row.version else { return }
         acceptedVersions.note(name, row.version, upon: base.version)
@@ -72,13 +59,13 @@ extension NSManagedObjectContext {
     /// Notes an object whose deletion was saved.
     final func noteDeleted(_ object: NSManagedObject) {
         guard downward.hasChildren else { return }
-        acceptedVersions.note(AcceptedVersions.Name(object), AcceptedVersions.gone)
+        acceptedVersions.note(RowName(object), AcceptedVersions.gone)
     }
 
     /// Notes that the version of an object, as it was brought up to date, is accepted here.
     final func noteRefreshed(_ object: NSManagedObject) {
         guard downward.hasChildren, object.key > 0, let version = object.baseRow?.version, version > 0 else { return }
-        acceptedVersions.note(AcceptedVersions.Name(object), version)
+        acceptedVersions.note(RowName(object), version)
     }
 
     /// Notes the rows of a message that was merged, of which there may be no objects here.
@@ -93,7 +80,7 @@ extension NSManagedObjectContext {
                 noteRefreshed(object)
                 continue
             }
-            let name = AcceptedVersions.Name(storeSlot: slot, root: root, key: change.key)
+            let name = RowName(storeSlot: slot, root: root, key: change.key)
             if upward == nil, let row = store(at: slot)?.cache.row(change.key, root: root) {
                 acceptedVersions.note(name, row.version)
             }
@@ -105,13 +92,13 @@ extension NSManagedObjectContext {
             guard object?.flags.contains(.gone) ?? (change.store.cache.row(change.key, root: root) == nil) else {
                 continue
             }
-            let name = AcceptedVersions.Name(storeSlot: slot, root: root, key: change.key)
+            let name = RowName(storeSlot: slot, root: root, key: change.key)
             acceptedVersions.note(name, AcceptedVersions.gone)
         }
     }
 
     /// Whether this context, or one above, has accepted what became of a row.
-    final func hasAccepted(_ name: AcceptedVersions.Name, from base: Int64, to version: Int64) -> Bool {
+    final func hasAccepted(_ name: RowName, from base: Int64, to version: Int64) -> Bool {
         if acceptedVersions.cover(name, from: base, to: version) { return true }
         guard let upward else { return false }
         return visitParent(upward) { $0.hasAccepted(name, from: base, to: version) }

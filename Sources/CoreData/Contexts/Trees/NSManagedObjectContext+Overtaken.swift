@@ -22,7 +22,7 @@ extension NSManagedObjectContext {
         }
         guard base.version < newest.version, base.layout === newest.layout,
             object.changesOrders || object.layout.slots.contains(where: { !child.hasSameValue(base, newest, $0) }),
-            !hasAccepted(AcceptedVersions.Name(object), from: base.version, to: newest.version)
+            !hasAccepted(RowName(object), from: base.version, to: newest.version)
         else { return newest }
         return base.under(object.key)
     }
@@ -32,7 +32,7 @@ extension NSManagedObjectContext {
         if registeredForChild(object)?.flags.isDisjoint(with: [.deleted, .gone, .inaccessible]) == false {
             return true
         }
-        let name = AcceptedVersions.Name(object)
+        let name = RowName(object)
         if acceptedVersions.cover(name, from: base.version, to: AcceptedVersions.gone) { return true }
         guard let upward else { return false }
         return visitParent(upward) { $0.hasDeleted(object, base) }
@@ -59,7 +59,7 @@ extension NSManagedObjectContext {
             slots?.contains(slot.index) ?? true && !child.hasSameValue(base, newer, slot)
         }
         guard isChanged || object.changesOrders else { return false }
-        return !hasAccepted(AcceptedVersions.Name(target), from: base.version, to: newer.version)
+        return !hasAccepted(RowName(target), from: base.version, to: newer.version)
     }
 
     /// Whether a property is in a newer row as this context has read it.

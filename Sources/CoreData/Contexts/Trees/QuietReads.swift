@@ -7,16 +7,14 @@ final class QuietReads {
     /// The rows of faults, by the fault, which is held as long as its row is.
     private var rows: [ObjectIdentifier: (object: NSManagedObject, row: Row?)] = [:]
     /// Faults that nobody may need afterwards.
-    private var faults: Set<FaultName> = []
+    private var faults: Set<RowName> = []
 
     init(_ context: NSManagedObjectContext) { self.context = context }
 
     /// Notes an object that was looked at.
     func note(_ object: NSManagedObject) {
         guard object.isFault, object.isDisposable, object.extras == nil else { return }
-        faults.insert(
-            FaultName(key: object.key, root: object.layout.rootNumber, storeSlot: object.storeSlot)
-        )
+        faults.insert(RowName(object))
     }
 
     /// The row that a fault would be filled with; `nil` if it has gone.
@@ -43,16 +41,9 @@ final class QuietReads {
     }
 }
 
-/// Where a fault is filed.
-private struct FaultName: Hashable {
-    let key: Int64
-    let root: Int
-    let storeSlot: Int32
-}
-
 extension NSManagedObjectContext {
     /// Lets go of faults that nobody needs.
-    fileprivate final func forgetUnheld(_ faults: Set<FaultName>) {
+    fileprivate final func forgetUnheld(_ faults: Set<RowName>) {
         guard !retainsRegisteredObjects else { return }
         for fault in faults {
             guard fault.key > 0 else {

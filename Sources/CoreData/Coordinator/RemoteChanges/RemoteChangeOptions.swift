@@ -15,7 +15,7 @@ extension NSNotification.Name {
     ///
     /// The object is the coordinator. The user info has the store's UUID under ``NSStoreUUIDKey`` and its URL under
     /// ``NSPersistentStoreURLKey``; of a store that keeps history also the token of its newest transaction under
-    /// ``NSPersistentHistoryTokenKey``. Writes in quick succession, some hundredths of a second, are told as one.
+    /// ``NSPersistentHistoryTokenKey``. Writes within 5 milliseconds are told as one.
     ///
     /// Posted on a queue of the store's own, after the write can be read: a few milliseconds after it where the system tells
     /// of writes to files (inotify), within 50 where it does not, and within a second if a file system hides the writes of

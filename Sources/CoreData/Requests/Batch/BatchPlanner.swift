@@ -22,7 +22,7 @@ struct BatchPlanner {
 
     /// The rows that a batch update means, and their values; and the store that the values lead to, if they do.
     func plan(_ request: NSBatchUpdateRequest) throws -> (update: BatchUpdate, store: OpenStore?) {
-        let rows = try planner.plan(request.specification)
+        var rows = try planner.plan(request.specification)
         let layout = rows.layout
         request.note(layout.entity)
         var values = BatchValues(layout, action: "A batch update")
@@ -49,6 +49,7 @@ struct BatchPlanner {
             computed.append(BatchUpdate.Computed(slot: slot, expression: resolved))
         }
         for slot in layout.slots where given.contains(slot.index) { try requireReleasable(slot, constants, values) }
+        rows.hasCostlyValues = computed.contains { $0.expression.isCostly }
         let update = BatchUpdate(
             rows: rows,
             constants: constants,

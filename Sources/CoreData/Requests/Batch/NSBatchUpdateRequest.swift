@@ -67,6 +67,12 @@ open class NSBatchUpdateRequest: NSPersistentStoreRequest {
     /// `NSManagedObjectID`. To-many relationships, derived and transient attributes are refused.
     open var propertiesToUpdate: [AnyHashable: Any]?
 
+    /// The processor time, in seconds, that each store may take.
+    ///
+    /// Ours, as ``NSFetchRequest/evaluationTimeLimit``: default `nil`, which is 10 seconds for a predicate or a new value that can
+    /// run without end, and no limit for others. A batch that would take longer throws 134070 and changes nothing.
+    open var evaluationTimeLimit: TimeInterval?
+
     /// What the result has.
     ///
     /// Default ``NSBatchUpdateRequestResultType/statusOnlyResultType``.
@@ -80,6 +86,7 @@ open class NSBatchUpdateRequest: NSPersistentStoreRequest {
         predicate = other.predicate
         includesSubentities = other.includesSubentities
         propertiesToUpdate = other.propertiesToUpdate
+        evaluationTimeLimit = other.evaluationTimeLimit
         resultType = other.resultType
     }
 
@@ -91,6 +98,7 @@ open class NSBatchUpdateRequest: NSPersistentStoreRequest {
         var specification = target.specification
         specification.predicate = predicate
         specification.includesSubentities = includesSubentities
+        specification.evaluationTimeLimit = evaluationTimeLimit
         return specification
     }
 

@@ -28,7 +28,8 @@ struct InMemoryFetch {
 
     private func matching() throws -> [RowBuffer] {
         let numbers = Set(plan.entityNumbers)
-        let filter = plan.predicate.flatMap { RowFilter($0, layout: plan.layout) }
+        // A filter is quick, but does not look at the time.
+        let filter = plan.timeLimit == nil ? plan.predicate.flatMap { RowFilter($0, layout: plan.layout) } : nil
         var evaluator = plan.predicate.map { ResolvedEvaluator($0, reader: reader) }
         var result: [RowBuffer] = []
         let control = plan.control

@@ -15,19 +15,20 @@ extension InMemoryBatch {
             reader: RowReader(before, update.rows.storeNumber)
         )
         var saved: [Int64: Int64] = [:]
-        for row in rows {
-            // What other rows of the batch have changed in it counts too.
-            let next = successor(of: self.row(row.key, root: row.layout.rootNumber) ?? row)
-            for slot in update.constantSlots { next.take(slot, from: update.constants) }
-            try update.rows.evaluating {
+        // All rows have one limit.
+        try update.rows.evaluating {
+            for row in rows {
+                // What other rows of the batch have changed in it counts too.
+                let next = successor(of: self.row(row.key, root: row.layout.rootNumber) ?? row)
+                for slot in update.constantSlots { next.take(slot, from: update.constants) }
                 for computed in update.computed {
                     try next.set(try evaluator.value(of: computed.expression, for: row.buffer), computed.slot)
                 }
+                put(next)
+                for slot in update.constantSlots where slot.kind == .reference { moveMember(row, next, slot) }
+                changes.changed.add(row.key, row.layout, properties: update.propertyNames)
+                saved[row.key] = row.key
             }
-            put(next)
-            for slot in update.constantSlots where slot.kind == .reference { moveMember(row, next, slot) }
-            changes.changed.add(row.key, row.layout, properties: update.propertyNames)
-            saved[row.key] = row.key
         }
         changes.count = rows.count
         let root = update.rows.layout.rootNumber
