@@ -81,6 +81,7 @@ struct NestingTests {
         ("in", 8, { nested("TERNARY(", "small IN {1, nil}", ", 1, 2) IN {1, nil}")($0) }),
         ("between", 9, { nested("(TERNARY(1 BETWEEN {0, ", "small", "}, 1, 2))")($0) + " == 1" }),
         ("like", 7, { nested("TERNARY(name LIKE ", "name", ", 'a', 'b')")($0) + " == 'a'" }),
+        ("list", 100, { "sum({" + Array(repeating: "small", count: $0).joined(separator: ", ") + "}) == 0" }),
         ("sum", 400, { Array(repeating: "small", count: $0).joined(separator: " + ") + " == 3" }),
     ]
 
@@ -95,7 +96,9 @@ struct NestingTests {
                 guard let outcomes = try? contexts.map({ try outcome(text(depth), $0) }) else { break }
                 #expect(outcomes[0] == outcomes[1], "\(name), \(depth) deep")
                 if case .results = outcomes[0] { deepest = depth }
-                if case .otherError(let text) = outcomes[0], !text.contains("60 steps") {
+                if case .otherError(let text) = outcomes[0], !text.contains("60 steps"),
+                    !text.contains("100 values")
+                {
                     Issue.record("\(name): \(text)")
                 }
             }
