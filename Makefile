@@ -21,9 +21,10 @@ TEST_ARGS ?=
 # How often `make test-repeat` runs which suites; REPEAT_SEED is the seed of its first run, random if there is none.
 REPEAT_COUNT ?= 50
 REPEAT_FILTER ?= Tree|Merg|Conflict|LostUpdate|Staleness|Unreadable|SaveVariant|ChangeSequence|DeletedTarget|Straggler|$\
-	Neighbour|Statement|AsynchronousFetch|AwaitedFetch|BackgroundReading|ChildFetch|RowBatches|Executor|Queue|Deadlock|Perform|$\
-	Confinement|SlowOperation|Saving|ObjectLife|Notification|Undo|Overtak|ChildChange|Stranger|BackgroundPrefetch|RereadRow|$\
-	Identity|FaultTests|Hook|Deletion|Cascade|ValidationTests|ChangeTracking|Misuse|Generation|HeldVersion|ManyConflicts
+	Neighbour|(Container|Fetch|Reading|Store)Statement|AsynchronousFetch|AwaitedFetch|BackgroundReading|BackgroundPrefetch|$\
+	ChildFetch|RowBatches|Executor|\.QueueTests|Deadlock|Perform|Confinement|SlowOperation|\.SavingTests|ObjectLife|Notification|$\
+	Undo|Overtak|ChildChange|Stranger|RereadRow|Revived|Trumped|Identity|FaultTests|Hook|Deletion|Cascade|\.ValidationTests|$\
+	ChangeTracking|\.RelationshipTests|Transformable|\.MisuseTests|Generation|PinnedReading
 REPEAT_SEED ?=
 
 .DEFAULT_GOAL := help
@@ -52,8 +53,8 @@ demo-jobs: system-packages
 # What scripts several processes, or has to end by a clock, runs one by one, and first: among thousands of tests at once a
 # step would wait for minutes.
 SERIAL_SUITES = StrataSQLiteTests\.|CoreDataTests\.(ProcessLocking|LogBound|RemoteChange|CommitWatcher|JobQueue|Follower|$\
-	AsynchronousFetch|AwaitedFetch|BackgroundPrefetch|BackgroundReading|ChildFetch|Deadlock|RowBatches|Perform|Neighbour|$\
-	TreeConcurrency|BatchStreaming|StoreStatement|HistoryConsumer|Importer)Tests
+	AsynchronousFetch|AwaitedFetch|BackgroundPrefetch|BackgroundReading|ChildFetch|Deadlock|RowBatches|Perform|Neighbour\w*|$\
+	TreeConcurrency|TreeWaiting|BatchStreaming|StoreStatement|HistoryConsumer|Importer)Tests
 # Runs tests, and says again at the end what failed.
 TESTED = | tee .build/test.log || { echo; echo "Failed:"; grep -E '^✘ Test .* recorded an issue|^✘ Test .* failed|[Ff]atal error' .build/test.log; exit 1; }
 

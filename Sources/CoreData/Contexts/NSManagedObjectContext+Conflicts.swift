@@ -26,6 +26,8 @@ extension NSManagedObjectContext {
         case .mergeByPropertyStoreTrumpMergePolicyType:
             object.rebase(onto: newer, storeWins: true)
             yieldOrders(of: object)
+            // What has given way altogether is not saved, and nobody is told that it was.
+            if !object.hasPersistentChangedValues { object.discardChanges() }
         case .overwriteMergePolicyType:
             object.overwrite(newer)
             overwriteMembers(of: object)

@@ -209,7 +209,11 @@ extension NSManagedObjectContext {
 
     /// Fills a fault, or an object whose row had gone and is there again.
     final func fill(_ object: NSManagedObject, _ row: Row) {
-        if object.isFault { object.realise(row) } else { bringBack(object, row) }
+        if object.flags.isDisjoint(with: [.gone, .inaccessible]) {
+            object.realise(row)
+        } else {
+            bringBack(object, row)
+        }
     }
 
     /// Lets an object whose deletion was merged or found live again, as somebody has brought its row back.

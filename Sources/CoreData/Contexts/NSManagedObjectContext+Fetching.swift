@@ -425,13 +425,13 @@ extension NSManagedObjectContext {
             if !isFirst { makeFaultIfForgotten(key: key, root: root, storeSlot: slot) }
             if !isFirst, let object = table[key] {
                 let row = Row(shared: held.takeUnretainedValue())
-                if object.flags.contains(.fault) {
-                    object.current = row
-                    if !asFaults { object.realise(row) }
-                } else if object.flags.contains(.gone) {
+                if object.flags.contains(.gone) {
                     // Deleted while the store was read; or its deletion was merged, and now the row is back.
                     guard row.version > object.current?.version ?? 0 else { continue }
                     bringBack(object, row)
+                } else if object.flags.contains(.fault) {
+                    object.current = row
+                    if !asFaults { object.realise(row) }
                 } else if refreshes {
                     object.rebase(onto: row)
                 }

@@ -66,7 +66,7 @@ extension NSManagedObject {
         }
         let context = unmanagedContext.takeUnretainedValue()
         switch context.rowForFault(self) {
-        case .found(let row): realise(row)
+        case .found(let row): context.fill(self, row)
         case .missing:
             let property = layout.slots.indices.contains(slot) ? layout.slots[slot].property : nil
             becomeInaccessible(in: context, triggeredBy: property)

@@ -79,6 +79,26 @@ struct ConfinementTests {
         }
     }
 
+    @Test func `CS-127 merging outside of the receiver's scope stops the program`() async {
+        let result = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
+            let stack = try Stack(.memory)
+            let (writer, receiver) = (stack.context("writer"), stack.context("receiver"))
+            let token = NotificationCenter.default.addObserver(
+                forName: .NSManagedObjectContextDidSave,
+                object: writer,
+                queue: nil
+            ) { receiver.mergeChanges(fromContextDidSave: $0) }
+            try writer.performAndWait {
+                City(context: writer).name = "new"
+                try writer.save()
+            }
+            NotificationCenter.default.removeObserver(token)
+        }
+        let text = message(result)
+        #expect(text.contains("mergeChanges(fromContextDidSave:)"), "\(text)")
+        #expect(text.contains("confined to private-queue context \"receiver\""), "\(text)")
+    }
+
     @Test func `a setting may be made anywhere before the first object, and only inside the scope after it`()
         async throws
     {

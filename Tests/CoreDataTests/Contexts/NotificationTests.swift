@@ -1,22 +1,21 @@
-import CDispatch
-import CoreData
 import TestSupport
 import Testing
 
+@testable import CoreData
+
 @Suite("What a context posts")
 struct NotificationTests {
-    private static var queueLabel: String { String(cString: dispatch_queue_get_label(nil)) }
-
     @Test(arguments: StoreKind.allCases)
-    func `CS-118, 119, 120 a save posts will-save, did-save and did-save of IDs, in order, on its queue`(
+    func `CS-118, 119, 120 a save posts will-save, did-save and did-save of IDs, in order, in its scope and at once`(
         _ kind: StoreKind
-    )
-        throws
-    {
+    ) throws {
         let stack = try Stack(kind)
         let (changedID, deletedID) = (try stack.storeCity("changed"), try stack.storeCity("deleted"))
         let context = stack.context()
-        let log = NotificationLog(.ofContexts, of: context) { Self.queueLabel }
+        let saving = Shared<String?>(nil)
+        let log = NotificationLog(.ofContexts, of: context) {
+            "\(saving.current ?? "nobody") saves, \(context.isInScope ? "inside" : "outside") on \(Thread.current)"
+        }
         try context.performAndWait {
             let (changed, deleted) = (try context.get(changedID, City.self), try context.get(deletedID, City.self))
             changed.population = 4
@@ -25,7 +24,9 @@ struct NotificationTests {
             new.name = "new"
             context.processPendingChanges()
             log.clear()
+            saving.update { $0 = "the test" }
             try context.save()
+            saving.update { $0 = nil }
             #expect(
                 log.names == [
                     .NSManagedObjectContextWillSave, .NSManagedObjectContextDidSave,
@@ -33,7 +34,7 @@ struct NotificationTests {
                 ]
             )
             let entries = log.entries
-            #expect(entries.allSatisfy { $0.probed == Self.queueLabel })
+            #expect(entries.allSatisfy { $0.probed == "the test saves, inside on \(Thread.current)" })
             let posters = entries.compactMap { $0.notification.object as? NSManagedObjectContext }
             #expect(posters == [context, context, context])
             #expect(entries[0].notification.userInfo == nil)

@@ -33,6 +33,18 @@ struct PerformTests {
         #expect(order.current == [1, 2])
     }
 
+    @Test func `CS-3 nor does it for a context of the main queue on the main thread`() async {
+        let context = NSManagedObjectContext(.mainQueue)
+        context.persistentStoreCoordinator = stack.coordinator
+        let order = Shared<[String]>([])
+        await MainActor.run {
+            submit(context) { order.update { $0.append("block") } }
+            order.update { $0.append("caller") }
+        }
+        await context.perform(schedule: .enqueued) {}
+        #expect(order.current == ["caller", "block"])
+    }
+
     @Test func `CS-5, 6 blocks run in the order of submission, and performAndWait waits for those before it`() {
         let context = stack.context()
         let order = Shared<[Int]>([])
@@ -120,7 +132,9 @@ struct PerformTests {
         #expect(log.entries.first?.objects(NSInsertedObjectsKey).count == 1)
     }
 
-    @Test func `CS-13 performAndWait does not end the event`() {
+    @Test func `CS-13 performAndWait does not end the event: the next perform, a save or processPendingChanges does`()
+        throws
+    {
         let context = stack.context()
         let log = NotificationLog([.NSManagedObjectContextObjectsDidChange], of: context)
         context.performAndWait { City(context: context).name = "Braga" }
@@ -128,6 +142,13 @@ struct PerformTests {
         context.perform {}
         context.performAndWait {}
         #expect(log.entries.count == 1)
+        context.performAndWait { City(context: context).name = "Faro" }
+        context.performAndWait { #expect(log.entries.count == 1) }
+        context.performAndWait { context.processPendingChanges() }
+        #expect(log.entries.count == 2)
+        context.performAndWait { City(context: context).name = "Lagos" }
+        try context.performAndWait { try context.save() }
+        #expect(log.entries.map { $0.objects(NSInsertedObjectsKey).count } == [1, 1, 1])
     }
 
     @Test func `CS-15, 18 values and errors come back, and the queue stays usable`() async throws {
@@ -156,6 +177,14 @@ struct PerformTests {
         await context.perform(schedule: .immediate) { order.update { $0.append("immediate") } }
         await context.perform(schedule: .enqueued) { order.update { $0.append("enqueued") } }
         #expect(order.current == ["immediate", "submitted before", "enqueued"])
+    }
+
+    @Test func `CS-16 outside of the scope an immediate block is enqueued like any other`() async {
+        let context = stack.context()
+        let order = Shared<[String]>([])
+        for number in 0..<100 { submit(context) { order.update { $0.append("\(number)") } } }
+        await context.perform(schedule: .immediate) { order.update { $0.append("immediate") } }
+        #expect(order.current == (0..<100).map { "\($0)" } + ["immediate"])
     }
 
     @Test func `CS-19 the coordinator's perform queues, and its waiting form is re-entrant`() async throws {

@@ -27,7 +27,7 @@ struct MergedChangesTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `an insertion elsewhere comes in`(_ kind: StoreKind) throws {
+    func `CS-136 an insertion elsewhere comes in`(_ kind: StoreKind) throws {
         try withResults(kind) { merging, controller, recorder in
             try merging.saveAndMerge { other in
                 Guide.venue("d", price: 4, in: other)
@@ -38,7 +38,7 @@ struct MergedChangesTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `a deletion elsewhere goes`(_ kind: StoreKind) throws {
+    func `CS-136 a deletion elsewhere goes`(_ kind: StoreKind) throws {
         try withResults(kind) { merging, controller, recorder in
             try merging.saveAndMerge { other in
                 for venue in try other.fetch(Guide.venues("name IN {'a', 'c'}", sortedBy: "name")) {
@@ -64,6 +64,31 @@ struct MergedChangesTests {
                 }
             }
             #expect(recorder.take() == ["z move 0/0 0/2", "c update 0/2 0/1"])
+            recorder.expectCopy(of: controller)
+        }
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `CS-136 sections come and go with what is saved elsewhere`(_ kind: StoreKind) throws {
+        let merging = try Merging(kind)
+        try merging.elsewhere { other in
+            for (name, price) in [("a", 1), ("b", 1), ("c", 3)] as [(String, Int16)] {
+                Guide.venue(name, price: price, in: other)
+            }
+        }
+        try merging.context.performAndWait {
+            let request = Guide.venues(sortedBy: "price", "name")
+            let controller = Guide.controller(request, merging.context, sections: "price")
+            let recorder = ResultsRecorder()
+            try recorder.start(controller)
+            #expect(controller.sections?.map(\.name) == ["1", "3"])
+            try merging.saveAndMerge { other in
+                try other.fetch(Guide.venues("name = 'c'", sortedBy: "name")).first?.price = 5
+                Guide.venue("d", price: 2, in: other)
+            }
+            let told = recorder.take().filter { $0.hasPrefix("section") }
+            #expect(Set(told) == ["section 3 delete 1", "section 2 insert 1", "section 5 insert 2"], "\(told)")
+            #expect(controller.sections?.map(\.name) == ["1", "2", "5"])
             recorder.expectCopy(of: controller)
         }
     }

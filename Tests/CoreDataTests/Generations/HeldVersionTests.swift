@@ -9,6 +9,14 @@ import Testing
 /// What a held version costs, and when it is let go of.
 @Suite("Pinned contexts: held versions")
 struct HeldVersionTests {
+    /// The guide model, with maps of venues in files of their own.
+    private func modelWithExternalMaps() throws -> NSManagedObjectModel {
+        let model = GuideModel.make()
+        let map = try #require(model.entitiesByName["Venue"]?.attributesByName["map"])
+        map.allowsExternalBinaryDataStorage = true
+        return model
+    }
+
     @Test func `unpinned, reset to nil or gone, a context lets the log be emptied`() async throws {
         let stack = try Stack(.sqlite)
         _ = try stack.storeCity("A")
@@ -115,24 +123,18 @@ struct HeldVersionTests {
     @Test func `data in a file that another process has removed is an error for who is pinned, and never nil`()
         async throws
     {
-        func model() throws -> NSManagedObjectModel {
-            let model = GuideModel.make()
-            let map = try #require(model.entitiesByName["Venue"]?.attributesByName["map"])
-            map.allowsExternalBinaryDataStorage = true
-            return model
-        }
-        let stack = try Stack(.sqlite, model: model())
+        let stack = try Stack(.sqlite, model: modelWithExternalMaps())
         let id = try stack.store(Venue.self) { venue, _ in venue.map = Data(repeating: 1, count: 200_000) }
         _ = try stack.store(Venue.self) { venue, _ in venue.map = Data(repeating: 1, count: 200_000) }
         let pinned = try stack.pinnedContext()
         var loop = stack.context().rows(for: NSFetchRequest<Venue>(entityName: "Venue"), batchSize: 1)
             .makeAsyncIterator()
         #expect(try await loop.next()?.count == 1)
-        let external = try #require(stack.coordinator.persistentStores.first as? SQLiteStore).openFile().external
+        let external = try stack.externalFiles
         let old = external.names()
         let new = Data(repeating: 2, count: 200_000)
         let other = NSManagedObjectContext(.privateQueue)
-        other.persistentStoreCoordinator = try stack.secondCoordinator(model: try model())
+        other.persistentStoreCoordinator = try stack.secondCoordinator(model: try modelWithExternalMaps())
         try other.inside { () throws in
             for venue in try other.fetch(NSFetchRequest<Venue>(entityName: "Venue")) { venue.map = new }
             try other.save()
@@ -208,37 +210,6 @@ struct HeldVersionTests {
         try coordinator.remove(second)
     }
 
-    @Test func `external data that another coordinator replaces stays readable, and its files go afterwards`() throws {
-        func model() throws -> NSManagedObjectModel {
-            let model = GuideModel.make()
-            let map = try #require(model.entitiesByName["Venue"]?.attributesByName["map"])
-            map.allowsExternalBinaryDataStorage = true
-            return model
-        }
-        let stack = try Stack(.sqlite, model: model())
-        let old = Data(repeating: 1, count: 200_000)
-        let id = try stack.store(Venue.self) { venue, _ in venue.map = old }
-        let store = try #require(stack.coordinator.persistentStores.first as? SQLiteStore)
-        func files() throws -> [String] { try store.openFile().external.names() }
-        let before = try files()
-        let pinned = try stack.pinnedContext()
-        let other = NSManagedObjectContext(.privateQueue)
-        other.persistentStoreCoordinator = try stack.secondCoordinator(model: try model())
-        try other.inside { () throws in
-            for venue in try other.fetch(NSFetchRequest<Venue>(entityName: "Venue")) {
-                venue.map = Data(repeating: 2, count: 200_000)
-            }
-            try other.save()
-        }
-        try pinned.inside { () throws in
-            #expect(try pinned.get(id, Venue.self).map == old)
-            #expect(try files().count == 2)
-            try pinned.setQueryGenerationFrom(nil)
-        }
-        #expect(try files().count == 1)
-        #expect(try Set(files()).isDisjoint(with: before))
-    }
-
     @Test func `more versions than half of the connections always fit`() throws {
         let folder = try ScratchFolder()
         var options = PoolOptions()
@@ -260,56 +231,67 @@ struct HeldVersionTests {
         #expect(throws: SQLiteError.self) { try pool.sharedSnapshot() }
     }
 
-    @Test(arguments: [false, true])
+    /// Who replaces and deletes what a pinned context sees.
+    enum Writer: CaseIterable {
+        case context
+        case batches
+        case anotherCoordinator
+    }
+
+    @Test(arguments: Writer.allCases)
     func `external data that others replace or delete stays readable, and its files go afterwards`(
-        _ inBatches: Bool
+        _ writer: Writer
     ) throws {
-        let model = GuideModel.make()
-        let map = try #require(model.entitiesByName["Venue"]?.attributesByName["map"])
-        map.allowsExternalBinaryDataStorage = true
-        let stack = try Stack(.sqlite, model: model)
-        let old = Data(repeating: 1, count: 200_000)
+        let stack = try Stack(.sqlite, model: modelWithExternalMaps())
+        let (old, new) = (Data(repeating: 1, count: 200_000), Data(repeating: 2, count: 200_000))
         let changed = try stack.store(Venue.self) { venue, _ in venue.map = old }
         let deleted = try stack.store(Venue.self) { venue, _ in venue.map = old }
-        let store = try #require(stack.coordinator.persistentStores.first as? SQLiteStore)
-        func files() throws -> [String] { try store.openFile().external.names() }
-        #expect(try files().count == 2)
+        let before = Set(try stack.externalFiles.names())
+        #expect(before.count == 2)
         let context = try stack.pinnedContext()
-        let new = Data(repeating: 2, count: 200_000)
-        if inBatches {
+        switch writer {
+        case .context:
+            try stack.change(changed, Venue.self) { venue, _ in venue.map = new }
+            try stack.delete(deleted)
+        case .batches:
             let update = NSBatchUpdateRequest(entityName: "Venue")
             update.predicate = NSPredicate(format: "SELF == %@", changed)
             update.propertiesToUpdate = ["map": new]
             try stack.execute(update)
             try stack.execute(NSBatchDeleteRequest(objectIDs: [deleted]))
-        } else {
-            try stack.change(changed, Venue.self) { venue, _ in venue.map = new }
-            try stack.delete(deleted)
+        case .anotherCoordinator:
+            let other = NSManagedObjectContext(.privateQueue)
+            let second = try stack.secondCoordinator(model: modelWithExternalMaps())
+            other.persistentStoreCoordinator = second
+            try other.inside { () throws in
+                for venue in try other.all(Venue.self) {
+                    let isChanged = venue.objectID.uriRepresentation() == changed.uriRepresentation()
+                    if isChanged { venue.map = new } else { other.delete(venue) }
+                }
+                try other.save()
+            }
         }
         // A batch update keeps the new data in its rows.
-        let newFiles = inBatches ? 0 : 1
-        #expect(try files().count == 2 + newFiles)
+        let newFiles = writer == .batches ? 0 : 1
+        #expect(try stack.externalFiles.names().count == 2 + newFiles)
         try context.inside { () throws in
             #expect(try context.get(changed, Venue.self).map == old)
             #expect(try context.get(deleted, Venue.self).map == old)
             try context.setQueryGenerationFrom(nil)
         }
-        #expect(try files().count == newFiles)
-        #expect(try stack.read(changed, Venue.self) { $0.map } == new)
+        #expect(try stack.externalFiles.names().count == newFiles)
+        #expect(try before.isDisjoint(with: stack.externalFiles.names()))
+        let reader = stack.context("reading")
+        try reader.inside { () throws in #expect(try reader.all(Venue.self).map(\.map) == [new]) }
     }
 
     @Test func `external data of rows that nobody holds goes with the save`() throws {
-        let model = GuideModel.make()
-        let map = try #require(model.entitiesByName["Venue"]?.attributesByName["map"])
-        map.allowsExternalBinaryDataStorage = true
-        let stack = try Stack(.sqlite, model: model)
+        let stack = try Stack(.sqlite, model: modelWithExternalMaps())
         let changed = try stack.store(Venue.self) { venue, _ in venue.map = Data(repeating: 1, count: 200_000) }
-        let store = try #require(stack.coordinator.persistentStores.first as? SQLiteStore)
-        func files() throws -> [String] { try store.openFile().external.names() }
-        let before = try files()
+        let before = try stack.externalFiles.names()
         try stack.change(changed, Venue.self) { venue, _ in venue.map = Data(repeating: 2, count: 200_000) }
-        #expect(try files().count == 1)
-        #expect(try files() != before)
+        #expect(try stack.externalFiles.names().count == 1)
+        #expect(try stack.externalFiles.names() != before)
         #expect(try stack.read(changed, Venue.self) { $0.map } == Data(repeating: 2, count: 200_000))
     }
 
@@ -363,5 +345,15 @@ struct HeldVersionTests {
         isOver.store(true, ordering: .relaxed)
         group.wait()
         #expect(wrong.withLock { $0 } == [])
+    }
+}
+
+extension Stack {
+    /// The data that the store keeps in files of their own.
+    fileprivate var externalFiles: ExternalData {
+        get throws {
+            guard let store = coordinator.persistentStores.first as? SQLiteStore else { throw WrongClass() }
+            return try store.openFile().external
+        }
     }
 }

@@ -35,7 +35,7 @@ struct HistoryRecordingTests {
     }
 
     @Test
-    func `a SQLite database in memory records too`() throws {
+    func `CS-224 a SQLite database in memory records too`() throws {
         let coordinator = NSPersistentStoreCoordinator(managedObjectModel: HistoryModels.guide())
         try coordinator.addPersistentStore(
             type: .sqlite,

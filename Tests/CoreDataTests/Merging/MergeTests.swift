@@ -76,6 +76,7 @@ struct MergeTests {
             }
             context.mergeChanges(fromContextDidSave: saved)
             #expect(cities[2].isFault)
+            #expect(context.registeredObject(for: ids[3]) == nil)
             #expect(cities.map(\.name) == ["edited!", "read!", "fault!"])
             #expect(cities.map(\.population) == [7, 9, 9])
             #expect(context.updatedObjects == [cities[0]])

@@ -206,4 +206,34 @@ struct RevivedRowTests {
             #expect(city.venues.isEmpty)
         }
     }
+
+    @Test(arguments: StoreKind.allCases, [false, true])
+    func `a fault whose deletion was merged comes back like any other`(_ kind: StoreKind, _ isFetched: Bool) throws {
+        let scene = try Scene(kind)
+        let context = scene.stack.context()
+        try context.performAndWait {
+            let venue = try context.get(scene.id, Venue.self)
+            try deleteAndRevive(scene, [context])
+            #expect(venue.isFault)
+            #expect(venue.isDeleted)
+            let found = isFetched ? try context.all(Venue.self).first : try context.existingObject(with: scene.id)
+            #expect(found === venue)
+            #expect(!venue.isDeleted)
+            #expect(venue.name == "revived")
+            venue.name = "changed again"
+            #expect(context.updatedObjects == [venue])
+        }
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `reading a fault whose deletion was merged brings it back`(_ kind: StoreKind) throws {
+        let scene = try Scene(kind)
+        let context = scene.stack.context()
+        try context.performAndWait {
+            let venue = try context.get(scene.id, Venue.self)
+            try deleteAndRevive(scene, [context])
+            #expect(venue.name == "revived")
+            #expect(!venue.isDeleted)
+        }
+    }
 }

@@ -4,40 +4,11 @@ import Testing
 
 @Suite("Statements that hold while other contexts save, delete and merge the same rows")
 struct NeighbourTests {
-    private static let rounds = 15
-
-    /// A stored city and a venue in it with two photos.
-    private func prepare(_ stack: Stack) throws -> (city: NSManagedObjectID, venue: NSManagedObjectID) {
-        let cityID = try stack.storeCity("own", population: 0)
-        let venueID = try stack.store(Venue.self) { venue, context in
-            venue.name = "own"
-            venue.city = context.object(with: cityID) as? City
-            venue.photos = [Photo(context: context), Photo(context: context)]
-        }
-        return (cityID, venueID)
-    }
-
-    /// Runs `body` again and again among neighbours, each time in a new context under the object-trump policy.
-    private func among(
-        _ kind: StoreKind,
-        _ body: (Stack, NSManagedObjectContext, NSManagedObjectID, NSManagedObjectID) throws -> Void
-    ) throws {
-        let stack = try Stack(kind)
-        let (city, venue) = try prepare(stack)
-        try Neighbours(stack, cities: [city], venues: [venue]).around {
-            for _ in 0..<Self.rounds {
-                let context = stack.context("tested")
-                context.mergePolicy = NSMergePolicy.mergeByPropertyObjectTrump
-                try context.performAndWait { try body(stack, context, city, venue) }
-            }
-        }
-    }
-
     @Test(arguments: StoreKind.allCases)
     func `CS-26, 29, 30, 33, 34, 35 there is one object for a row, and a new one's ID becomes permanent in place`(
         _ kind: StoreKind
     ) throws {
-        try among(kind) { stack, context, cityID, _ in
+        try Neighbours.among(kind) { stack, context, cityID, _ in
             let city = context.object(with: cityID)
             #expect(city.isFault)
             #expect(try context.existingObject(with: cityID) === city && !city.isFault)
@@ -62,7 +33,7 @@ struct NeighbourTests {
     func `CS-40 to 46 a child sees and saves into its parent, and only the root's save writes`(_ kind: StoreKind)
         throws
     {
-        try among(kind) { stack, parent, cityID, _ in
+        try Neighbours.among(kind) { stack, parent, cityID, _ in
             parent.automaticallyMergesChangesFromParent = true
             let child = parent.child("child")
             let city = try parent.get(cityID, City.self)
@@ -99,7 +70,7 @@ struct NeighbourTests {
     func `CS-61, 64, 65, 67, 69 refreshing shows newer values under the edits, and a rollback drops the edits`(
         _ kind: StoreKind
     ) throws {
-        try among(kind) { _, context, cityID, venueID in
+        try Neighbours.among(kind) { _, context, cityID, venueID in
             let city = try context.get(cityID, City.self)
             let first = city.population
             city.name = "edited"
@@ -119,7 +90,7 @@ struct NeighbourTests {
     func `CS-76, 81, 83, 84, 86 a save that fails leaves the changes, and one that does not clears the flags`(
         _ kind: StoreKind
     ) throws {
-        try among(kind) { stack, context, cityID, _ in
+        try Neighbours.among(kind) { stack, context, cityID, _ in
             let city = try context.get(cityID, City.self)
             let name = UUID().uuidString
             city.name = name
@@ -140,8 +111,8 @@ struct NeighbourTests {
     @Test(arguments: StoreKind.allCases)
     func `CS-90, 91 delete rules reach all related objects`(_ kind: StoreKind) throws {
         let stack = try Stack(kind)
-        for _ in 0..<Self.rounds {
-            let (cityID, venueID) = try prepare(stack)
+        for _ in 0..<Neighbours.rounds {
+            let (cityID, venueID) = try Neighbours.prepare(stack)
             let photoIDs = try stack.read(venueID, Venue.self) { $0.photos.map(\.objectID) }
             try Neighbours(stack, cities: [cityID]).around {
                 let context = stack.context("tested")
@@ -162,7 +133,7 @@ struct NeighbourTests {
     ) throws {
         let policies: [NSMergePolicy] = [.error, .mergeByPropertyStoreTrump, .mergeByPropertyObjectTrump, .rollback]
         for policy in policies {
-            try among(kind) { stack, context, cityID, _ in
+            try Neighbours.among(kind) { stack, context, cityID, _ in
                 context.mergePolicy = policy
                 let city = try context.get(cityID, City.self)
                 let (name, before) = (UUID().uuidString, city.population)
@@ -195,7 +166,7 @@ struct NeighbourTests {
     func `CS-119, 121, 129, 131 notifications and merges tell what happened, in order`(
         _ kind: StoreKind
     ) throws {
-        try among(kind) { stack, context, cityID, _ in
+        try Neighbours.among(kind) { stack, context, cityID, _ in
             let reader = stack.context("reader")
             let log = NotificationLog(.ofContexts, of: context)
             let city = try context.get(cityID, City.self)
@@ -233,7 +204,7 @@ struct NeighbourTests {
 
     @Test(arguments: StoreKind.allCases)
     func `CS-137 to 139 fetches fold in unsaved changes, and no others'`(_ kind: StoreKind) throws {
-        try among(kind) { _, context, cityID, _ in
+        try Neighbours.among(kind) { _, context, cityID, _ in
             let city = try context.get(cityID, City.self)
             city.name = "pending"
             let added = City(context: context)
@@ -256,10 +227,10 @@ struct NeighbourTests {
         async throws
     {
         let stack = try Stack(kind)
-        let (cityID, venueID) = try prepare(stack)
+        let (cityID, venueID) = try Neighbours.prepare(stack)
         let neighbours = Neighbours(stack, cities: [cityID], venues: [venueID])
         let (ends, end) = AsyncStream<String>.makeStream()
-        let contexts = (0..<Self.rounds).map { stack.context("tested \($0)") }
+        let contexts = (0..<Neighbours.rounds).map { stack.context("tested \($0)") }
         try neighbours.around {
             for (number, context) in contexts.enumerated() {
                 try context.performAndWait {
@@ -279,7 +250,7 @@ struct NeighbourTests {
         var seen: [String] = []
         for await next in ends {
             seen.append(next)
-            if seen.count == Self.rounds { break }
+            if seen.count == Neighbours.rounds { break }
         }
         // A cancelled one gives nothing.
         #expect(seen.count { $0 == "true false" } == 5 && seen.count { $0 == "false true" } == 10, "\(seen)")
@@ -289,7 +260,7 @@ struct NeighbourTests {
     func `CS-207, 208, 209 undo takes back what was changed here, and nothing that was merged`(_ kind: StoreKind)
         throws
     {
-        try among(kind) { _, context, cityID, venueID in
+        try Neighbours.among(kind) { _, context, cityID, venueID in
             context.undoManager = UndoManager()
             context.automaticallyMergesChangesFromParent = true
             let (city, venue) = (try context.get(cityID, City.self), try context.get(venueID, Venue.self))

@@ -107,3 +107,35 @@ final class Neighbours: Sendable {
         context.refreshAllObjects()
     }
 }
+
+extension Neighbours {
+    /// How often tests do something among neighbours.
+    static let rounds = 15
+
+    /// A stored city and a venue in it with two photos.
+    static func prepare(_ stack: Stack) throws -> (city: NSManagedObjectID, venue: NSManagedObjectID) {
+        let cityID = try stack.storeCity("own", population: 0)
+        let venueID = try stack.store(Venue.self) { venue, context in
+            venue.name = "own"
+            venue.city = context.object(with: cityID) as? City
+            venue.photos = [Photo(context: context), Photo(context: context)]
+        }
+        return (cityID, venueID)
+    }
+
+    /// Runs `body` again and again among neighbours, each time in a new context under the object-trump policy.
+    static func among(
+        _ kind: StoreKind,
+        _ body: (Stack, NSManagedObjectContext, NSManagedObjectID, NSManagedObjectID) throws -> Void
+    ) throws {
+        let stack = try Stack(kind)
+        let (city, venue) = try prepare(stack)
+        try Neighbours(stack, cities: [city], venues: [venue]).around {
+            for _ in 0..<rounds {
+                let context = stack.context("tested")
+                context.mergePolicy = NSMergePolicy.mergeByPropertyObjectTrump
+                try context.performAndWait { try body(stack, context, city, venue) }
+            }
+        }
+    }
+}

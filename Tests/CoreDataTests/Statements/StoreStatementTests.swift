@@ -310,7 +310,8 @@ struct StoreStatementTests {
         #expect(try Data(contentsOf: url).count == 5000)
     }
 
-    @Test func `CS-224 a store at the null device is a private database in memory with constraints`() throws {
+    @Test func `CS-224 a store at the null device is a private database in memory with constraints and batches`() throws
+    {
         let coordinators = try (0..<2).map { _ in
             let coordinator = NSPersistentStoreCoordinator(managedObjectModel: GuideModel.make())
             try coordinator.addPersistentStore(type: .sqlite, at: URL(fileURLWithPath: "/dev/null"))
@@ -326,6 +327,13 @@ struct StoreStatementTests {
             try contexts[0].save()
             User(context: contexts[0]).email = "a@b"
             #expect(try contexts[0].constraintConflictsOfSave().count == 1)
+            contexts[0].rollback()
+            let insert = NSBatchInsertRequest(entityName: "User", objects: [["email": "c@d"], ["email": "e@f"]])
+            try contexts[0].execute(insert)
+            let delete = NSBatchDeleteRequest(fetchRequest: User.fetchRequest())
+            delete.fetchRequest.predicate = NSPredicate(format: "email != 'c@d'")
+            try contexts[0].execute(delete)
+            #expect(try contexts[0].all(User.self).map(\.email) == ["c@d"])
         }
         #expect(try contexts[1].performAndWait { try contexts[1].all(User.self).count } == 0)
     }

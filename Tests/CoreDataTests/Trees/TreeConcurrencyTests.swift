@@ -19,12 +19,14 @@ private func onThreads(_ count: Int, _ body: @escaping @Sendable (Int) -> Void) 
 
 @Suite("Trees: many at once")
 struct TreeConcurrencyTests {
-    @Test func `CS-51: a child's save and fetch wait for what the parent is doing`() throws {
+    @Test(arguments: ["save", "fetch", "fault"])
+    func `CS-51: a child's save, fetch and fault wait for what the parent is doing`(_ what: String) throws {
         let stack = try Stack(.memory)
+        let id = try stack.storeCity("Porto")
         let (parent, child) = stack.pair()
         child.insertCity("Faro")
         let order = Shared<[String]>([])
-        let (isBusy, mayEnd, isSaved) = (
+        let (isBusy, mayEnd, isDone) = (
             DispatchSemaphore(value: 0), DispatchSemaphore(value: 0), DispatchSemaphore(value: 0)
         )
         let busy: @Sendable () -> Void = {
@@ -35,13 +37,19 @@ struct TreeConcurrencyTests {
         parent.perform(busy)
         isBusy.wait()
         child.perform {
-            do { try child.save() } catch { Issue.record(error) }
+            do {
+                switch what {
+                case "save": try child.save()
+                case "fetch": #expect(try child.all(City.self).count == 2)
+                default: #expect(try child.get(id, City.self).name == "Porto")
+                }
+            } catch { Issue.record(error) }
             order.update { $0.append("child") }
-            isSaved.signal()
+            isDone.signal()
         }
         #expect(order.current.isEmpty)
         mayEnd.signal()
-        #expect(isSaved.wait(timeout: .now() + 10) == .success)
+        #expect(isDone.wait(timeout: .now() + 10) == .success)
         #expect(order.current == ["parent", "child"])
     }
 

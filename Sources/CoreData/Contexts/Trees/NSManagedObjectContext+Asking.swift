@@ -105,12 +105,12 @@ extension NSManagedObjectContext {
             noteForeign(snapshot.temporaries)
             let object = object(of: snapshot)
             if !snapshot.temporaries.isEmpty, row.namesUnsaved { upward.noteMention(object) }
-            if object.flags.contains(.fault) {
-                object.current = row
-                if !specification.returnsObjectsAsFaults { object.realise(row) }
-            } else if object.flags.contains(.gone) {
+            if object.flags.contains(.gone) {
                 // Its deletion was merged, and now the parent has it again.
                 bringBack(object, row)
+            } else if object.flags.contains(.fault) {
+                object.current = row
+                if !specification.returnsObjectsAsFaults { object.realise(row) }
             } else if specification.shouldRefreshRefetchedObjects {
                 object.rebase(onto: row)
             }

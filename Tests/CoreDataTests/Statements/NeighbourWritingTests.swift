@@ -1,0 +1,112 @@
+import CoreData
+import TestSupport
+import Testing
+
+/// Statements about conflicts of what several contexts write at once.
+@Suite("What several contexts write at the same time")
+struct NeighbourWritingTests {
+    private static let rounds = 20
+
+    @Test(arguments: StoreKind.allCases)
+    func `CS-113, 114 of contexts that insert one value at once one saves it, and the others are told`(
+        _ kind: StoreKind
+    )
+        async throws
+    {
+        let stack = try Stack(kind)
+        let saved = Shared(0)
+        let told = Shared(0)
+        for round in 0..<Self.rounds {
+            await withTaskGroup(of: Void.self) { group in
+                for writer in 0..<4 {
+                    group.addTask {
+                        let context = stack.context("writer \(writer)")
+                        await context.perform {
+                            let user = User(context: context)
+                            user.email = "\(round)@example.com"
+                            do {
+                                try context.save()
+                                saved.update { $0 += 1 }
+                            } catch {
+                                #expect(error.cocoaCode == .managedObjectConstraintMerge)
+                                let info = (error as? CocoaError)?.userInfo[NSPersistentStoreSaveConflictsErrorKey]
+                                let conflicts = info as? [NSConstraintConflict] ?? []
+                                #expect(conflicts.map(\.constraint) == [["email"]])
+                                #expect(conflicts.first?.databaseObject?.objectID.isTemporaryID == false)
+                                #expect(conflicts.first?.conflictingObjects == [user])
+                                #expect(user.isInserted && user.objectID.isTemporaryID)
+                                told.update { $0 += 1 }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+        #expect(saved.current == Self.rounds && told.current == 3 * Self.rounds)
+        #expect(try stack.count("User") == Self.rounds)
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `CS-115 under object-trump contexts that insert one value at once end with one row`(_ kind: StoreKind)
+        async throws
+    {
+        let stack = try Stack(kind)
+        for round in 0..<Self.rounds {
+            await withTaskGroup(of: Void.self) { group in
+                for writer in 0..<4 {
+                    group.addTask {
+                        let context = stack.context(.objectTrump, "writer \(writer)")
+                        await context.perform {
+                            let user = User(context: context)
+                            user.email = "\(round)@example.com"
+                            user.name = "writer \(writer)"
+                            #expect(throws: Never.self) { try context.save() }
+                            #expect(!context.hasChanges)
+                        }
+                    }
+                }
+            }
+        }
+        let reader = stack.context("reader")
+        let users = try reader.performAndWait { try reader.all(User.self).map { "\($0.email) \($0.name ?? "")" } }
+        #expect(users.count == Self.rounds)
+        #expect(users.allSatisfy { $0.contains("writer") })
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `CS-111 what each of two contexts decides upon the other's object is found out by detectConflicts(for:)`(
+        _ kind: StoreKind
+    ) async throws {
+        let stack = try Stack(kind)
+        let doctors = try ["first", "second"].map { try stack.storeCity($0, population: 1) }
+        let conflicts = Shared(0)
+        for _ in 0..<Self.rounds {
+            await withTaskGroup(of: Void.self) { group in
+                for own in 0..<2 {
+                    group.addTask {
+                        let context = stack.context("doctor \(own)")
+                        await context.perform {
+                            do {
+                                let mine = try context.get(doctors[own], City.self)
+                                let other = try context.get(doctors[1 - own], City.self)
+                                // Off duty, if the other is on.
+                                guard mine.population == 1, other.population == 1 else { return }
+                                mine.population = 0
+                                context.detectConflicts(for: other)
+                                try context.save()
+                            } catch {
+                                #expect(error.cocoaCode == .managedObjectMerge)
+                                conflicts.update { $0 += 1 }
+                            }
+                        }
+                    }
+                }
+            }
+            let onDuty = try doctors.map { try stack.read($0, City.self) { $0.population } }.reduce(0, +)
+            // One of them is on duty, always.
+            #expect(onDuty == 1)
+            for id in doctors { try stack.change(id, City.self) { city, _ in city.population = 1 } }
+        }
+        #expect(conflicts.current <= Self.rounds)
+    }
+}
