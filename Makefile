@@ -24,7 +24,7 @@ REPEAT_FILTER ?= Tree|Merg|Conflict|LostUpdate|Staleness|Unreadable|SaveVariant|
 	Neighbour|(Container|Fetch|Reading|Store)Statement|AsynchronousFetch|AwaitedFetch|BackgroundReading|BackgroundPrefetch|$\
 	ChildFetch|RowBatches|Executor|\.QueueTests|Deadlock|Perform|Confinement|SlowOperation|\.SavingTests|ObjectLife|Notification|$\
 	Undo|Overtak|ChildChange|Stranger|RereadRow|Revived|Trumped|Identity|FaultTests|Hook|Deletion|Cascade|\.ValidationTests|$\
-	ChangeTracking|\.RelationshipTests|Transformable|\.MisuseTests|Generation|PinnedReading
+	ChangeTracking|\.RelationshipTests|Transformable|\.MisuseTests|Generation|PinnedReading|two processes
 REPEAT_SEED ?=
 
 .DEFAULT_GOAL := help

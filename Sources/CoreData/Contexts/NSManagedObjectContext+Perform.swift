@@ -87,21 +87,37 @@ extension NSManagedObjectContext {
         schedule: ScheduledTaskType = .immediate,
         _ block: @escaping @Sendable () throws(Failure) -> sending T
     ) async throws(Failure) -> sending T {
-        let result: Result<UncheckedBox<T>, Failure> = await run(schedule) {
+        try await run(schedule, as: .call, block)
+    }
+
+    /// As ``perform(schedule:_:)``, for blocks of the framework's own: see the other form.
+    nonisolated(nonsending) final func performUnasked<T, Failure: Error>(
+        _ block: @escaping @Sendable () throws(Failure) -> sending T
+    ) async throws(Failure) -> sending T {
+        try await run(.immediate, as: .unasked, block)
+    }
+
+    nonisolated(nonsending) private func run<T, Failure: Error>(
+        _ schedule: ScheduledTaskType,
+        as entry: ConfinementScope.Entry,
+        _ block: @escaping @Sendable () throws(Failure) -> sending T
+    ) async throws(Failure) -> sending T {
+        let result: Result<UncheckedBox<T>, Failure> = await outcome(schedule, as: entry) {
             do throws(Failure) { return .success(UncheckedBox(try block())) } catch { return .failure(error) }
         }
         return try result.get().value
     }
 
-    nonisolated(nonsending) private func run<Outcome: Sendable>(
+    nonisolated(nonsending) private func outcome<Outcome: Sendable>(
         _ schedule: ScheduledTaskType,
+        as entry: ConfinementScope.Entry,
         _ block: @escaping @Sendable () -> Outcome
     ) async -> Outcome {
         if schedule == .immediate, isInScope { return ConfinementScope.enter(self, block) }
         let submitted = SlowOperationLog.submission()
         return await withAnswer { answer in
             queue.async {
-                let outcome = self.runTurn(.perform, submitted, ConfinementScope.stack) {
+                let outcome = self.runTurn(.perform, submitted, ConfinementScope.stack, as: entry) {
                     let outcome = block()
                     self.endOfEvent()
                     return outcome

@@ -160,7 +160,7 @@ struct TreeWaitingTests {
         }
     }
 
-    // MARK: - A child that fetches asynchronously
+    // MARK: - A child that reads by itself
 
     @Test(.timeLimit(.minutes(1)), arguments: StoreKind.allCases)
     func `a block of a parent can wait for a child that fetches asynchronously`(_ kind: StoreKind) throws {
@@ -183,6 +183,24 @@ struct TreeWaitingTests {
         }
         #expect(isDone.wait(timeout: .now() + 30) == .success)
         #expect(found.current == ["before", "unsaved"])
+        #expect(family.waitsNow.isEmpty)
+    }
+
+    @Test(.timeLimit(.minutes(1)))
+    func `a block of a parent can wait for a child whose results are followed`() async throws {
+        let family = try Family()
+        let child = family.child
+        let count = await family.parent.perform {
+            let count = Task {
+                var iterator = child.results(for: NSFetchRequest<City>(entityName: "City")).makeAsyncIterator()
+                return try await iterator.next()?.objectIDs.count
+            }
+            // The query has begun, and wants to ask this context.
+            family.childWaits()
+            child.performAndWait {}
+            return count
+        }
+        #expect(try await count.value == 1)
         #expect(family.waitsNow.isEmpty)
     }
 
