@@ -192,7 +192,7 @@ struct EvaluationLimitTests {
     func `many values compared with many others are given up at the limit`(_ kind: StoreKind) throws {
         let context = try context(kind)
         try context.performAndWait {
-            isGivenUp { _ = try context.fetch(try request(Self.pairs(300), limit: 0.05)) }
+            isGivenUp { _ = try context.fetch(try request(Self.pairs(100), limit: 0.05)) }
             // What is quick has a limit too, if the request sets one.
             let plain = (0..<2_000).map { "small != \($0 + 200)" }.joined(separator: " AND ")
             isGivenUp { _ = try context.count(for: try request(plain, limit: 0)) }

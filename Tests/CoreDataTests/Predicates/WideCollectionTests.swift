@@ -74,17 +74,21 @@ struct WideCollectionTests {
     @Test(arguments: StoreKind.allCases)
     func `what is compared counts for the predicate as a whole`(_ kind: StoreKind) throws {
         let context = try context(kind)
-        let pair = "ANY \(keys(150)) IN \(keys(150))"
-        #expect(try count(context, pair) == 3)
-        #expect(try count(context, "\(pair) AND NOT (\(pair) AND \(pair))") == 0)
-        #expect(try count(context, Array(repeating: pair, count: 12).joined(separator: " AND ")) == nil)
+        let pair = "ANY \(keys(60)) IN \(keys(60))"
+        #expect(try count(context, "\(pair) AND NOT (\(pair) AND NOT \(pair))") == 3)
+        // 100,000 pairs each.
+        let wide = "ANY %@ IN \(keys(100))"
+        let thousand = Array(Self.numbers[..<1_000])
+        #expect(try count(context, "\(wide) AND \(wide)", [thousand, thousand]) == 3)
+        #expect(try count(context, "\(wide) AND \(wide) AND \(wide)", [thousand, thousand, thousand]) == nil)
         let linear = Array(repeating: "ALL friends.small IN \(keys(5))", count: 50)
         #expect(try count(context, linear.joined(separator: " AND ")) == 3)
 
         // A set that is made anew for each of many values.
-        let set = "(\(keys(80, "name")) INTERSECT \(keys(80, "nick")))"
-        #expect(try count(context, "ANY \(keys(2, "name")) IN[c] \(set)") == 0)
-        #expect(try count(context, "ANY \(keys(80, "name")) IN[c] \(set)") == nil)
+        let set = "(\(keys(100, "name")) INTERSECT %@)"
+        let names = Array(Self.names[..<1_000])
+        #expect(try count(context, "ANY \(keys(2, "name")) IN[c] \(set)", [names]) == 0)
+        #expect(try count(context, "ANY \(keys(3, "name")) IN[c] \(set)", [names]) == nil)
     }
 
     @Test(arguments: StoreKind.allCases)
