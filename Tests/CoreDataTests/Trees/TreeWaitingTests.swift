@@ -160,6 +160,34 @@ struct TreeWaitingTests {
         }
     }
 
+    @Test(.timeLimit(.minutes(2)))
+    func `hundreds of children that follow one busy parent all come to its turn`() throws {
+        let stack = try Stack(.memory)
+        let id = try stack.storeCity("before")
+        let (parent, name) = (stack.context("parent"), UUID().uuidString)
+        // More than there are threads to serve queues.
+        let children = try (0..<600).map { number in
+            let child = parent.child("\(name) child \(number)")
+            try child.performAndWait {
+                child.automaticallyMergesChangesFromParent = true
+                child.retainsRegisteredObjects = true
+                let name = try child.get(id, City.self).name
+                #expect(name == "before")
+            }
+            return child
+        }
+        try parent.performAndWait {
+            try parent.get(id, City.self).name = "after"
+            try parent.save()
+            // Their merges begin while this block is under way.
+            while WaitGraph.waitingNow.count(where: { $0.contains("\"\(name) child") }) < 16 { sched_yield() }
+        }
+        for child in children {
+            let name = try child.performAndWait { try child.get(id, City.self).name }
+            #expect(name == "after")
+        }
+    }
+
     // MARK: - A child that reads by itself
 
     @Test(.timeLimit(.minutes(1)), arguments: StoreKind.allCases)
