@@ -60,6 +60,11 @@ private struct DictionaryPlanBuilder {
             limit: isPlain ? rows.limit : 0,
             offset: isPlain ? rows.offset : 0
         )
+        var tables = JoinedTables()
+        if let predicate = rows.predicate { tables.add(predicate.condition) }
+        if let having { tables.add(having) }
+        for expression in columns.map(\.expression) + groups + order.map(\.expression) { tables.add(expression) }
+        try FetchPlanner.require(tables, for: layout)
         rows.hasCostlyValues =
             columns.contains { $0.expression.isCostly } || groups.contains(where: \.isCostly)
             || having?.isCostly ?? false

@@ -26,12 +26,18 @@ struct FetchPlanner {
         try requireDictionaries(specification, entity)
         let subtree = entity.frozen.subtree
         let numbers = specification.includesSubentities ? Array(subtree) : [entity.entityNumber]
+        let predicate = try resolvedPredicate(specification, entity)
+        let sort = try resolvedSort(specification.sortDescriptors ?? [], entity)
+        var tables = JoinedTables()
+        if let predicate { tables.add(predicate.condition) }
+        for term in sort?.terms ?? [] { tables.add(term.expression) }
+        try Self.require(tables, for: layout)
         return FetchPlan(
             layout: layout,
             entityNumbers: numbers,
             coversHierarchy: specification.includesSubentities && entity.superentity == nil,
-            predicate: try resolvedPredicate(specification, entity),
-            sort: try resolvedSort(specification.sortDescriptors ?? [], entity),
+            predicate: predicate,
+            sort: sort,
             limit: specification.fetchLimit,
             offset: specification.fetchOffset,
             specification: specification,

@@ -205,6 +205,9 @@ enum FunctionResolver {
         }
     }
 
+    /// As many as SQLite passes to a function wherever it comes from.
+    private static let mostOperands = 100
+
     private static func list(
         _ function: PredefinedFunction,
         _ operands: [ResolvedExpression],
@@ -222,6 +225,12 @@ enum FunctionResolver {
         }
         let constants = operands.compactMap(\.constantValue)
         if constants.count == operands.count { return .constant(function.aggregate(constants)) }
+        guard operands.count <= mostOperands else {
+            throw resolver.failure(
+                .unsupported,
+                "The function \(function.rawValue) takes \(mostOperands) values at most in a fetch, not \(operands.count)."
+            )
+        }
         let types = Set(operands.map(\.type)).subtracting([.null])
         let type: ResolvedType =
             switch function {

@@ -87,6 +87,24 @@ struct FunctionTests {
     }
 
     @Test(arguments: StoreKind.allCases)
+    func `the least integer overflows to a floating-point number, and stops nothing`(_ kind: StoreKind) throws {
+        let context = try context(kind)
+        try context.performAndWait {
+            person(context, "least").setValue(Int64.min, forKey: "big")
+            try context.save()
+        }
+        for format in [
+            "big == -9223372036854775808", "big / -1 == 9223372036854775808", "modulus:by:(big, -1) == 0",
+            "abs(big) == 9223372036854775808", "0 - big > 0", "big * -1 > 0", "~big == 9223372036854775807",
+            "big - 1 <= big", "(big >> 63) == -1", "big == (1 << 63)", "(big & -1) == big", "big / 2 * 2 == big",
+            "CAST(big, 'NSString') == '-9223372036854775808'", "big BETWEEN {-9223372036854775808, -1}",
+            "big IN {-9223372036854775808}", "sum({big, big}) < big", "big ** 1 == big", "big + big < big",
+        ] {
+            #expect(try names(context, format) == ["least"], "\(format)")
+        }
+    }
+
+    @Test(arguments: StoreKind.allCases)
     func `the mode of constants is a collection of constants`(_ kind: StoreKind) throws {
         let context = try context(kind)
         #expect(try names(context, "mode({1, 1, 3})[0] == 1 AND name == 'lonely'") == ["lonely"])

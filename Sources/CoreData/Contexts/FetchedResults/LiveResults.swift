@@ -11,6 +11,7 @@ extension NSManagedObjectContext {
     /// The first snapshot comes at once. Another one comes after a save, of any context on this context's coordinator and
     /// whether this context merges it or not, that changes which objects match, their order, or one of these objects.
     /// Changes made elsewhere count when `mergeChanges(fromRemoteContextSave:into:)` brings them to this context.
+    /// The results of a child context are what is in the stores as well, whatever its parents have not saved.
     /// No commit is missed, snapshots come in commit order, each shows one state of the store, and commits that come
     /// faster than snapshots are taken are coalesced. A snapshot may show a commit already that the next one is made for.
     ///

@@ -13,7 +13,7 @@ enum RandomData {
         Decimal(string: $0)
     }
     static let wholeNumbers: [Int64] = [0, 1, 2, 3, -1, -2, 7]
-    static let hugeNumbers: [Int64] = [0, 1, 3, .max, .min, 1 << 53, (1 << 53) + 1, 1 << 40]
+    static let hugeNumbers: [Int64] = [0, 1, 3, .max, 1 << 53, (1 << 53) + 1, 1 << 40]
     static let dates: [Double] = [0, 1, 2, 2.5, -1, 800_000_000.125]
     static let uuids = [
         "E621E1F8-C36C-495A-93FC-0C247A3E6E5F", "00000000-0000-0000-0000-000000000001",
