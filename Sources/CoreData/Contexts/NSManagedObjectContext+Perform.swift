@@ -15,6 +15,12 @@ extension NSManagedObjectContext {
     /// Their visits to the contexts above never close a ring with a block there that waits for this context.
     final func performUnasked(_ block: @escaping @Sendable () -> Void) { submit(as: .unasked, block) }
 
+    /// As ``performUnasked(_:)``, but after all that was submitted to the contexts above by now as well, such as merges.
+    final func performUnaskedInTree(_ block: @escaping @Sendable () -> Void) {
+        guard let parent else { return performUnasked(block) }
+        parent.performUnaskedInTree { self.performUnasked(block) }
+    }
+
     private func submit(as entry: ConfinementScope.Entry, _ block: @escaping @Sendable () -> Void) {
         enqueue(.perform, as: entry) {
             block()

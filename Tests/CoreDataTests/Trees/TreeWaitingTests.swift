@@ -202,11 +202,21 @@ struct TreeWaitingTests {
                 isDone.signal()
             }
         }
+        let (childIsBusy, mayGoOn) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
         try parent.performAndWait {
-            City(context: parent).name = "unsaved"
             _ = try child.performAndWait { try child.execute(request()) }
-            // The fetch has begun, and wants to ask this context.
-            family.childWaits()
+            child.perform {
+                childIsBusy.signal()
+                mayGoOn.wait()
+            }
+        }
+        childIsBusy.wait()
+        // Until here the fetch was behind that block in the parent's queue; now it is behind the busy one in the child's.
+        parent.performAndWait {}
+        parent.performAndWait {
+            City(context: parent).name = "unsaved"
+            mayGoOn.signal()
+            // Its turn comes before this, and it wants to ask this context.
             child.performAndWait {}
         }
         #expect(isDone.wait(timeout: .now() + 30) == .success)
