@@ -22,8 +22,9 @@ struct TreeCostTests {
                 shortest = min(shortest, try processorTime { try child.save() })
             }
             try parent.performAndWait {
+                let population = try parent.get(ids[0], City.self).population
+                #expect(population == -5)
                 #expect(parent.updatedObjects.count == 100 && parent.registeredObjects.count == registered)
-                #expect(try parent.get(ids[0], City.self).population == -5)
             }
             return shortest
         }
