@@ -42,8 +42,8 @@ private struct Family: Sendable {
     /// The name as the child shows it, inside its scope.
     func name() throws -> String { try child.get(city, City.self).name }
 
-    /// Returns when a block of the child waits.
-    func childWaits() { waits { $0.hasPrefix("\(child.describedName) waits for") } }
+    /// Returns when the child waits for the parent, as nobody else does.
+    func childWaits() { waits { $0.hasSuffix("waits for \(parent.describedName)") } }
 
     /// Returns when somebody waits for the child.
     func childIsWaitedFor() { waits { $0.hasSuffix("waits for \(child.describedName)") } }
