@@ -3,6 +3,18 @@ import Testing
 
 @testable import CoreData
 
+/// Lets other threads go on until a condition holds, for a minute at most.
+private func yield(until isTrue: () -> Bool) {
+    let end = ContinuousClock.now + .seconds(60)
+    while !isTrue() {
+        guard ContinuousClock.now < end else {
+            Issue.record("Nobody waits who should.")
+            return
+        }
+        sched_yield()
+    }
+}
+
 /// A parent and a child that follows it and has a city loaded, with names that no other test has.
 private struct Family: Sendable {
     let stack: Stack
@@ -48,9 +60,7 @@ private struct Family: Sendable {
     /// Returns when somebody waits for the child.
     func childIsWaitedFor() { waits { $0.hasSuffix("waits for \(child.describedName)") } }
 
-    private func waits(_ isMeant: (String) -> Bool) {
-        while !WaitGraph.waitingNow.contains(where: isMeant) { sched_yield() }
-    }
+    private func waits(_ isMeant: (String) -> Bool) { yield { WaitGraph.waitingNow.contains(where: isMeant) } }
 
     /// The waits for one of the two, or by one of them.
     var waitsNow: [String] {
@@ -180,7 +190,7 @@ struct TreeWaitingTests {
             try parent.get(id, City.self).name = "after"
             try parent.save()
             // Their merges begin while this block is under way.
-            while WaitGraph.waitingNow.count(where: { $0.contains("\"\(name) child") }) < 16 { sched_yield() }
+            yield { WaitGraph.waitingNow.count { $0.contains("\"\(name) child") } >= 16 }
         }
         for child in children {
             let name = try child.performAndWait { try child.get(id, City.self).name }
