@@ -84,7 +84,7 @@ struct RevivedRowTests {
         try reviving.performAndWait { try reviving.get(scene.id, Venue.self).name = "revived" }
         try scene.delete()
         NSManagedObjectContext.mergeChanges(
-            fromRemoteContextSave: [NSDeletedObjectIDsKey: [scene.id]],
+            fromRemoteContextSave: [NSManagedObjectContext.NotificationKey.deletedObjectIDs.rawValue: [scene.id]],
             into: contexts
         )
         try reviving.performAndWait { try reviving.save() }
@@ -98,6 +98,7 @@ struct RevivedRowTests {
         let context = scene.stack.context()
         try context.performAndWait {
             let venue = try context.get(scene.id, Venue.self)
+            #expect(venue.name == "first")
             try deleteAndRevive(scene, [context])
             #expect(venue.isDeleted)
             let found = try context.existingObject(with: scene.id)
@@ -120,9 +121,10 @@ struct RevivedRowTests {
         let context = scene.stack.context()
         try context.performAndWait {
             let venue = try context.get(scene.id, Venue.self)
+            #expect(venue.name == "first")
             try scene.delete()
             NSManagedObjectContext.mergeChanges(
-                fromRemoteContextSave: [NSDeletedObjectIDsKey: [scene.id]],
+                fromRemoteContextSave: [NSManagedObjectContext.NotificationKey.deletedObjectIDs.rawValue: [scene.id]],
                 into: [context]
             )
             let error = #expect(throws: CocoaError.self) { try context.existingObject(with: scene.id) }
@@ -138,8 +140,14 @@ struct RevivedRowTests {
         let parent = scene.stack.context()
         let child = NSManagedObjectContext(.privateQueue)
         child.parent = parent
-        let venue = try child.performAndWait { try child.get(scene.id, Venue.self) }
+        let venue = try child.performAndWait {
+            let venue = try child.get(scene.id, Venue.self)
+            #expect(venue.name == "first")
+            return venue
+        }
         try deleteAndRevive(scene, [parent, child])
+        let known = try parent.performAndWait { try parent.all(Venue.self).map(\.name) }
+        #expect(known == ["revived"])
         try child.performAndWait {
             #expect(venue.isDeleted)
             let found = try child.existingObject(with: scene.id)
@@ -196,7 +204,7 @@ struct RevivedRowTests {
                 try writer.save()
             }
             NSManagedObjectContext.mergeChanges(
-                fromRemoteContextSave: [NSDeletedObjectIDsKey: [id]],
+                fromRemoteContextSave: [NSManagedObjectContext.NotificationKey.deletedObjectIDs.rawValue: [id]],
                 into: [context]
             )
             try reviving.performAndWait { try reviving.save() }
@@ -232,6 +240,7 @@ struct RevivedRowTests {
         try context.performAndWait {
             let venue = try context.get(scene.id, Venue.self)
             try deleteAndRevive(scene, [context])
+            #expect(venue.isDeleted)
             #expect(venue.name == "revived")
             #expect(!venue.isDeleted)
         }
