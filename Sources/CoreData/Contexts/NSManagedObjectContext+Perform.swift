@@ -15,13 +15,28 @@ extension NSManagedObjectContext {
     /// Their visits to the contexts above never close a ring with a block there that waits for this context.
     final func performUnasked(_ block: @escaping @Sendable () -> Void) { submit(as: .unasked, block) }
 
+    /// As ``performUnasked(_:)``, but after all that was submitted to the contexts above by now as well, such as merges.
+    final func performUnaskedInTree(_ block: @escaping @Sendable () -> Void) {
+        guard let parent else { return performUnasked(block) }
+        parent.performUnaskedInTree { self.performUnasked(block) }
+    }
+
     private func submit(as entry: ConfinementScope.Entry, _ block: @escaping @Sendable () -> Void) {
+        enqueue(.perform, as: entry) {
+            block()
+            self.endOfEvent()
+        }
+    }
+
+    /// Has a block run in its turn on the queue, inside the scope.
+    final func enqueue(
+        _ kind: SlowOperation.Kind,
+        as entry: ConfinementScope.Entry = .call,
+        _ block: @escaping @Sendable () -> Void
+    ) {
         let submitted = SlowOperationLog.submission()
         queue.async {
-            self.runTurn(.perform, submitted, ConfinementScope.stack, as: entry) {
-                block()
-                self.endOfEvent()
-            }
+            self.alone { self.runTurn(kind, submitted, ConfinementScope.stack, as: entry, block) }
         }
     }
 
@@ -47,13 +62,13 @@ extension NSManagedObjectContext {
         return try MainQueue.keepingTrack {
             let stack = ConfinementScope.stack
             let submitted = SlowOperationLog.submission()
-            return try WaitGraph.sync(queue, of: self, stack, as: entry) {
+            return try WaitGraph.sync(queue, of: self, gate, stack, as: entry) {
                 try runTurn(.performAndWait, submitted, stack, as: entry, block)
             }
         }
     }
 
-    /// Runs a block whose turn on the queue has come, inside the scope.
+    /// Runs a block whose turn has come, inside the scope.
     ///
     /// What is passed:
     ///   - submitted: When the block was submitted, if the slow-operation log wants to know.
@@ -117,10 +132,12 @@ extension NSManagedObjectContext {
         let submitted = SlowOperationLog.submission()
         return await withAnswer { answer in
             queue.async {
-                let outcome = self.runTurn(.perform, submitted, ConfinementScope.stack, as: entry) {
-                    let outcome = block()
-                    self.endOfEvent()
-                    return outcome
+                let outcome = self.alone {
+                    self.runTurn(.perform, submitted, ConfinementScope.stack, as: entry) {
+                        let outcome = block()
+                        self.endOfEvent()
+                        return outcome
+                    }
                 }
                 answer(outcome)
             }

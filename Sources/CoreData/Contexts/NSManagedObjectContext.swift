@@ -32,6 +32,8 @@ open class NSManagedObjectContext: NSObject, @unchecked Sendable {
     private let shared: Mutex<Shared>
     /// What the context's blocks run on.
     let queue: DispatchQueue
+    /// What they pass, as do visitors who do not come by the queue; none for the main queue.
+    let gate: ScopeGate?
 
     /// Whether the context has a queue of its own or belongs to the main queue.
     ///
@@ -282,8 +284,9 @@ open class NSManagedObjectContext: NSObject, @unchecked Sendable {
     public init(concurrencyType: NSManagedObjectContextConcurrencyType) {
         self.concurrencyType = concurrencyType
         shared = Mutex(Shared())
-        queue =
-            concurrencyType == .mainQueueConcurrencyType ? .main : DispatchQueue(label: "CoreData context")
+        let isMain = concurrencyType == .mainQueueConcurrencyType
+        queue = isMain ? .main : DispatchQueue(label: "CoreData context")
+        gate = isMain ? nil : ScopeGate()
         super.init()
         LiveContexts.enter(self)
     }

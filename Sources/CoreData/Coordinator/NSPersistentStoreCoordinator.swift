@@ -237,7 +237,7 @@ open class NSPersistentStoreCoordinator: NSObject, @unchecked Sendable {
         if ConfinementScope.contains(self) { return try block() }
         return try MainQueue.keepingTrack {
             let stack = ConfinementScope.stack
-            return try WaitGraph.sync(queue, of: self, stack) {
+            return try WaitGraph.sync(queue, of: self, nil, stack) {
                 try ConfinementScope.enter(self, within: stack, block)
             }
         }

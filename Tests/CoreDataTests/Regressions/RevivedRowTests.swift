@@ -84,7 +84,7 @@ struct RevivedRowTests {
         try reviving.performAndWait { try reviving.get(scene.id, Venue.self).name = "revived" }
         try scene.delete()
         NSManagedObjectContext.mergeChanges(
-            fromRemoteContextSave: [NSManagedObjectContext.NotificationKey.deletedObjectIDs: [scene.id]],
+            fromRemoteContextSave: [NSDeletedObjectIDsKey: [scene.id]],
             into: contexts
         )
         try reviving.performAndWait { try reviving.save() }
@@ -122,7 +122,7 @@ struct RevivedRowTests {
             let venue = try context.get(scene.id, Venue.self)
             try scene.delete()
             NSManagedObjectContext.mergeChanges(
-                fromRemoteContextSave: [NSManagedObjectContext.NotificationKey.deletedObjectIDs: [scene.id]],
+                fromRemoteContextSave: [NSDeletedObjectIDsKey: [scene.id]],
                 into: [context]
             )
             let error = #expect(throws: CocoaError.self) { try context.existingObject(with: scene.id) }
@@ -196,7 +196,7 @@ struct RevivedRowTests {
                 try writer.save()
             }
             NSManagedObjectContext.mergeChanges(
-                fromRemoteContextSave: [NSManagedObjectContext.NotificationKey.deletedObjectIDs: [id]],
+                fromRemoteContextSave: [NSDeletedObjectIDsKey: [id]],
                 into: [context]
             )
             try reviving.performAndWait { try reviving.save() }

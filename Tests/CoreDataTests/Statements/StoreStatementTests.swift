@@ -330,9 +330,9 @@ struct StoreStatementTests {
             contexts[0].rollback()
             let insert = NSBatchInsertRequest(entityName: "User", objects: [["email": "c@d"], ["email": "e@f"]])
             try contexts[0].execute(insert)
-            let delete = NSBatchDeleteRequest(fetchRequest: User.fetchRequest())
-            delete.fetchRequest.predicate = NSPredicate(format: "email != 'c@d'")
-            try contexts[0].execute(delete)
+            let others = NSFetchRequest<User>(entityName: "User")
+            others.predicate = NSPredicate(format: "email != 'c@d'")
+            try contexts[0].execute(NSBatchDeleteRequest(fetchRequest: others))
             #expect(try contexts[0].all(User.self).map(\.email) == ["c@d"])
         }
         #expect(try contexts[1].performAndWait { try contexts[1].all(User.self).count } == 0)

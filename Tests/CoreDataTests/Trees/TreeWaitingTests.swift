@@ -3,6 +3,18 @@ import Testing
 
 @testable import CoreData
 
+/// Lets other threads go on until a condition holds, for a minute at most.
+private func yield(until isTrue: () -> Bool) {
+    let end = ContinuousClock.now + .seconds(60)
+    while !isTrue() {
+        guard ContinuousClock.now < end else {
+            Issue.record("Nobody waits who should.")
+            return
+        }
+        sched_yield()
+    }
+}
+
 /// A parent and a child that follows it and has a city loaded, with names that no other test has.
 private struct Family: Sendable {
     let stack: Stack
@@ -42,15 +54,13 @@ private struct Family: Sendable {
     /// The name as the child shows it, inside its scope.
     func name() throws -> String { try child.get(city, City.self).name }
 
-    /// Returns when a block of the child waits.
-    func childWaits() { waits { $0.hasPrefix("\(child.describedName) waits for") } }
+    /// Returns when the child waits for the parent, as nobody else does.
+    func childWaits() { waits { $0.hasSuffix("waits for \(parent.describedName)") } }
 
     /// Returns when somebody waits for the child.
     func childIsWaitedFor() { waits { $0.hasSuffix("waits for \(child.describedName)") } }
 
-    private func waits(_ isMeant: (String) -> Bool) {
-        while !WaitGraph.waitingNow.contains(where: isMeant) { sched_yield() }
-    }
+    private func waits(_ isMeant: (String) -> Bool) { yield { WaitGraph.waitingNow.contains(where: isMeant) } }
 
     /// The waits for one of the two, or by one of them.
     var waitsNow: [String] {
@@ -160,6 +170,34 @@ struct TreeWaitingTests {
         }
     }
 
+    @Test(.timeLimit(.minutes(2)))
+    func `hundreds of children that follow one busy parent all come to its turn`() throws {
+        let stack = try Stack(.memory)
+        let id = try stack.storeCity("before")
+        let (parent, name) = (stack.context("parent"), UUID().uuidString)
+        // More than there are threads to serve queues.
+        let children = try (0..<600).map { number in
+            let child = parent.child("\(name) child \(number)")
+            try child.performAndWait {
+                child.automaticallyMergesChangesFromParent = true
+                child.retainsRegisteredObjects = true
+                let name = try child.get(id, City.self).name
+                #expect(name == "before")
+            }
+            return child
+        }
+        try parent.performAndWait {
+            try parent.get(id, City.self).name = "after"
+            try parent.save()
+            // Their merges begin while this block is under way.
+            yield { WaitGraph.waitingNow.count { $0.contains("\"\(name) child") } >= 16 }
+        }
+        for child in children {
+            let name = try child.performAndWait { try child.get(id, City.self).name }
+            #expect(name == "after")
+        }
+    }
+
     // MARK: - A child that reads by itself
 
     @Test(.timeLimit(.minutes(1)), arguments: StoreKind.allCases)
@@ -174,11 +212,21 @@ struct TreeWaitingTests {
                 isDone.signal()
             }
         }
+        let (childIsBusy, mayGoOn) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
         try parent.performAndWait {
-            City(context: parent).name = "unsaved"
             _ = try child.performAndWait { try child.execute(request()) }
-            // The fetch has begun, and wants to ask this context.
-            family.childWaits()
+            child.perform {
+                childIsBusy.signal()
+                mayGoOn.wait()
+            }
+        }
+        childIsBusy.wait()
+        // Until here the fetch was behind that block in the parent's queue; now it is behind the busy one in the child's.
+        parent.performAndWait {}
+        parent.performAndWait {
+            City(context: parent).name = "unsaved"
+            mayGoOn.signal()
+            // Its turn comes before this, and it wants to ask this context.
             child.performAndWait {}
         }
         #expect(isDone.wait(timeout: .now() + 30) == .success)

@@ -68,7 +68,7 @@ final class BackgroundFetch<Element>: @unchecked Sendable {
     /// Ends later and not inside this call.
     func start() {
         // A child would have to wait for its parent.
-        guard context.upward == nil else { return context.performUnasked { self.go(on: self.round()) } }
+        guard context.upward == nil else { return context.performUnaskedInTree { self.go(on: self.round()) } }
         switch round() {
         case .needs(let read): submit(read)
         case .ends(let outcome):
@@ -132,7 +132,7 @@ final class BackgroundFetch<Element>: @unchecked Sendable {
             guard !self.control.isCancelled else { return }
             if begins { self.control.begin() }
             let answer = Result { try read.ask(self.control) }
-            self.context.performUnasked { self.proceed(answer, to: read.question) }
+            self.context.performUnaskedInTree { self.proceed(answer, to: read.question) }
         }
     }
 

@@ -15,12 +15,9 @@ public final class ContextExecutor: SerialExecutor {
     public func enqueue(_ job: consuming ExecutorJob) {
         let job = UnownedJob(job)
         let context = context
-        let submitted = SlowOperationLog.submission()
-        context.queue.async {
-            context.runTurn(.actor, submitted, ConfinementScope.stack) {
-                job.runSynchronously(on: self.asUnownedSerialExecutor())
-                context.endOfEvent()
-            }
+        context.enqueue(.actor) {
+            job.runSynchronously(on: self.asUnownedSerialExecutor())
+            context.endOfEvent()
         }
     }
 

@@ -34,7 +34,7 @@ final class ProgressMirror: @unchecked Sendable {
             return waiting == nil
         }
         guard isFirst else { return }
-        context.queue.async { ConfinementScope.enter(self.context) { self.enterNumbers() } }
+        context.queue.async { self.context.alone { ConfinementScope.enter(self.context) { self.enterNumbers() } } }
     }
 
     private func enterNumbers() {

@@ -6,6 +6,8 @@
 /// Good as long as the child does not go up by itself meanwhile, as its hooks may: what the parent changes in between it tells anew.
 struct ParentRows {
     fileprivate let snapshots: [ObjectIdentifier: Snapshot]
+    /// Whose rows they are: held, so that no other object gets the place of one.
+    fileprivate let objects: [NSManagedObject]
     fileprivate let visits: UInt64
 }
 
@@ -128,7 +130,7 @@ extension NSManagedObjectContext {
             learn(snapshot.temporaries)
             found[ObjectIdentifier(object)] = snapshot
         }
-        return ParentRows(snapshots: found, visits: upward.visits)
+        return ParentRows(snapshots: found, objects: loaded, visits: upward.visits)
     }
 
     /// Which rows that were deleted are there again: messages of two contexts may come in another order than their saves.

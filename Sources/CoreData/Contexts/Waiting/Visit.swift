@@ -2,8 +2,7 @@ import Foundation
 
 /// What a block that nobody has submitted does inside the scope of a context above, and waits for.
 ///
-/// Made once: by the queue of that context, or by the visitor itself, in a scope that it was granted. See
-/// ``WaitGraph/visit(_:_:)``.
+/// Made once, by the visitor itself, or else by the main queue. See ``WaitGraph/visit(_:_:)``.
 final class Visit: @unchecked Sendable {
     // @unchecked Sendable: the wait graph's mutex guards `held`, `isOpen` and `isGranted`; `body` is run by the one who has closed
     // the visit under that mutex, or whom it was granted to, and let go of by the visitor, who waits until then.
@@ -12,7 +11,7 @@ final class Visit: @unchecked Sendable {
     var held: [WaitGraph.Node] = []
     /// Whether the visit is still to be made.
     var isOpen = true
-    /// Whether the visitor is to make it itself.
+    /// Whether the visitor is to make it in the scope of a block that waits.
     var isGranted = false
     private var body: ((ConfinementScope.Stack) -> Void)?
     private let turn = DispatchSemaphore(value: 0)
@@ -24,7 +23,7 @@ final class Visit: @unchecked Sendable {
     @inline(never)
     func run(within stack: ConfinementScope.Stack) { body?(stack) }
 
-    /// Waits until the visit was made, or granted.
+    /// Waits until the visitor's turn has come, or the visit was granted, or made.
     func sleep() { turn.wait() }
 
     /// Ends the visitor's sleep.

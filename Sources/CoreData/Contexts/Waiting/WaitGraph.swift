@@ -35,18 +35,28 @@ package enum WaitGraph {
     ///
     /// What is passed:
     ///   - target: Whose queue it is.
+    ///   - gate: What the body has to pass besides.
     ///   - stack: The scopes that the caller is in, which stay occupied until the call returns.
     ///   - entry: What the caller waits for.
     static func sync<T>(
         _ queue: DispatchQueue,
         of target: AnyObject,
+        _ gate: ScopeGate?,
         _ stack: ConfinementScope.Stack,
         as entry: ConfinementScope.Entry = .call,
         _ body: () throws -> T
     ) rethrows -> T {
-        guard !stack.isEmpty else { return try queue.sync(execute: body) }
+        guard !stack.isEmpty else {
+            return try queue.sync {
+                gate?.enter()
+                defer { gate?.leave() }
+                return try body()
+            }
+        }
         let held = begin(target, stack.occupied(amidOperation: entry == .ascent), nil).held
         return try queue.sync {
+            gate?.enter()
+            defer { gate?.leave() }
             // The turn has come. The queue goes on to others when this block ends, so the wait is over now and not
             // later.
             waits.withLock { waits in
@@ -58,9 +68,9 @@ package enum WaitGraph {
 
     /// Runs `body` inside the scope of `parent`, for a block of a child that nobody has submitted.
     ///
-    /// The queue of the parent runs it when its turn comes. But if a block there waits, by way of others even, for the queue that
-    /// this one occupies, it will not come before this one has ended. Then the body runs at once, within the scope that
-    /// the waiting call is in: as if what that call waits for had asked the parent itself.
+    /// That is when its turn comes between the blocks of the parent. But if a block there waits, by way of others even, for the
+    /// queue that this one occupies, it will not come before this one has ended. Then the body runs at once, within the scope that the
+    /// waiting call is in: as if what that call waits for had asked the parent itself.
     static func visit<T, Failure: Error>(
         _ parent: NSManagedObjectContext,
         _ body: () throws(Failure) -> T
@@ -83,20 +93,27 @@ package enum WaitGraph {
         withoutActuallyEscaping(body) { body in
             let visit = Visit { parent.runTurn(.performAndWait, submitted, $0, as: .ascent, body) }
             defer { visit.forget() }
-            var isGranted = begin(parent, stack.occupied(amidOperation: true), visit).isGranted
-            if !isGranted {
+            guard !begin(parent, stack.occupied(amidOperation: true), visit).isGranted else {
+                return borrow(parent, stack, visit)
+            }
+            if let gate = parent.gate {
+                if gate.enter(visit) { end(visit) } else { visit.sleep() }
+                guard !isGranted(visit) else { return borrow(parent, stack, visit) }
+                visit.run(within: stack)
+                gate.leave()
+            } else {
                 parent.queue.async {
-                    let isWanted = waits.withLock { end(visit, &$0) }
-                    guard isWanted else { return }
+                    guard end(visit) else { return }
                     visit.run(within: stack)
                     visit.awake()
                 }
                 visit.sleep()
-                isGranted = waits.withLock { _ in visit.isGranted }
+                if isGranted(visit) { borrow(parent, stack, visit) }
             }
-            if isGranted { borrow(parent, stack, visit) }
         }
     }
+
+    private static func isGranted(_ visit: Visit) -> Bool { waits.withLock { _ in visit.isGranted } }
 
     /// Makes a visit inside a scope whose occupant waits for the visitor.
     private static func borrow(
@@ -157,6 +174,9 @@ package enum WaitGraph {
     }
 
     /// Takes a visit out of those who wait; whether it was one of them.
+    @discardableResult
+    static func end(_ visit: Visit) -> Bool { waits.withLock { end(visit, &$0) } }
+
     @discardableResult
     private static func end(_ visit: Visit, _ waits: inout [Node: Wait]) -> Bool {
         guard visit.isOpen else { return false }
