@@ -58,6 +58,7 @@ package struct PredicateResolver {
         )
         let condition = try predicate.map { try resolver.condition($0) } ?? .constant(true)
         if resolver.mayBeTooDeep, condition.nesting(deepestFirst: true) > Nesting.limit { throw resolver.tooDeep }
+        try resolver.checkConstants { $0.add(condition) }
         return ResolvedPredicate(
             condition: condition,
             variableCount: resolver.variableSchemas.count,
@@ -84,6 +85,7 @@ package struct PredicateResolver {
         let operand = try resolver.operand(expression)
         let resolved = try resolver.scalar(operand, expression)
         if resolver.mayBeTooDeep, resolved.nesting(deepestFirst: true) > Nesting.limit { throw resolver.tooDeep }
+        try resolver.checkConstants { $0.add(resolved) }
         return (resolved, resolver.variableSchemas.count)
     }
 
@@ -119,6 +121,20 @@ package struct PredicateResolver {
             "The predicate is nested too deep for SQLite, and so for all stores. Take it apart, or fetch in several steps."
         )
     }
+
+    /// Refuses more constants than SQLite prepares a statement with in a second or two: it compares each with all others, and
+    /// nothing can stop it meanwhile.
+    private func checkConstants(_ add: (inout EvaluationCost) -> Void) throws {
+        var cost = EvaluationCost(upTo: .max)
+        add(&cost)
+        guard cost.constants > Self.mostConstants else { return }
+        throw failure(
+            .unsupported,
+            "A fetch cannot compare with more than \(Self.mostConstants) values one by one, \(cost.constants) here; use IN with a collection."
+        )
+    }
+
+    private static let mostConstants = 10_000
 
     mutating func ascend() {
         depth -= 1

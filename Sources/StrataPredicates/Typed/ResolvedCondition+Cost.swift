@@ -4,6 +4,8 @@
 struct EvaluationCost {
     /// How many comparisons, functions and collections there are.
     private(set) var operations = 0
+    /// How many constants there are, those of sets excepted.
+    private(set) var constants = 0
     /// Whether a short text, or few rows, can make the evaluation take very long: collections are nested in each other, or
     /// there is a regular expression.
     private(set) var growsWithoutEnd = false
@@ -38,7 +40,10 @@ struct EvaluationCost {
     mutating func add(_ expression: ResolvedExpression) {
         guard operations <= limit else { return }
         switch expression {
-        case .constant, .object, .attribute: return
+        case .constant:
+            constants += 1
+            return
+        case .object, .attribute: return
         case .function(_, let operands, _):
             operands.forEach { add($0) }
             // The sum of a list is as many additions.

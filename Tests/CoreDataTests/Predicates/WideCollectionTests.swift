@@ -92,6 +92,17 @@ struct WideCollectionTests {
     }
 
     @Test(arguments: StoreKind.allCases)
+    func `ten thousand values are compared with one by one, and no more`(_ kind: StoreKind) throws {
+        let context = try context(kind)
+        func either(_ count: Int) -> String {
+            (0..<count).map { "small == \($0) OR middle == \($0)" }.joined(separator: " OR ")
+        }
+        #expect(try count(context, either(1_000)) == 3)
+        #expect(try count(context, either(5_001)) == nil)
+        #expect(try count(context, (0..<12_000).map { "small == \($0)" }.joined(separator: " OR ")) == 3)
+    }
+
+    @Test(arguments: StoreKind.allCases)
     func `a long computation for each of many values is refused`(_ kind: StoreKind) throws {
         let context = try context(kind)
         let sum = Array(repeating: "small", count: 300).joined(separator: " + ")
