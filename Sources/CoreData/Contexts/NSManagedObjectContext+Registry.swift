@@ -329,7 +329,7 @@ extension NSManagedObjectContext {
         if let known, !known.isFault {
             if known.flags.isDisjoint(with: [.inaccessible, .gone]) { return known }
             // The row may be back. Changes upon values that nobody could read go with a refresh only.
-            if known.isUpdated { throw Self.missing(objectID) }
+            if known.isUpdated || objectID.current.store?.isOpen == false { throw Self.missing(objectID) }
         }
         if upward != nil { return try existingObjectInTree(objectID, known) }
         let (key, store) = objectID.current
