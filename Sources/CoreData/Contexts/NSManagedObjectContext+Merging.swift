@@ -84,13 +84,16 @@ extension NSManagedObjectContext {
         isRequested: Bool = false,
         _ waiter: CheckedContinuation<Void, Never>? = nil
     ) {
-        let isFirst = waitingMerges.withLock { $0.add(message, isRequested: isRequested, waiter) }
-        guard isFirst else { return }
-        performUnasked {
-            let isFollowing = self.followsSaves
-            let (message, waiters) = self.waitingMerges.withLock { $0.take(isFollowing: isFollowing) }
-            self.merge(message)
-            for waiter in waiters { waiter.resume() }
+        waitingMerges.withLock { waiting in
+            guard waiting.add(message, isRequested: isRequested, waiter) else { return }
+            // With the lock held: whoever adds the next message counts upon this block's being in the queue, since what is
+            // submitted after that must find the message merged.
+            performUnasked {
+                let isFollowing = self.followsSaves
+                let (message, waiters) = self.waitingMerges.withLock { $0.take(isFollowing: isFollowing) }
+                self.merge(message)
+                for waiter in waiters { waiter.resume() }
+            }
         }
     }
 
