@@ -107,6 +107,8 @@ extension FetchPlan {
         guard let predicate else { return objects }
         if timeLimit == nil, let filter = RowFilter(predicate, layout: layout) {
             return try objects.filter { object in
+                // Most objects are loaded, and then their row needs no counting.
+                if let words = object.readyWords { return filter.matches(words) }
                 let row = try reader.row(of: object)
                 return withExtendedLifetime(row) { filter.matches(row.unsafe) }
             }

@@ -5,11 +5,12 @@ import StrataPredicates
 /// Means what ``ResolvedEvaluator`` means by the same tree, at a tenth of the cost: there is no reader to go through and no
 /// value to be boxed.
 struct RowFilter {
-    private indirect enum Test {
+    private enum Test {
         case constant(Bool)
         case all([Test])
         case any([Test])
-        case not(Test)
+        // The only one in a box, so that the others are tested without counting references.
+        indirect case not(Test)
         case isNull(Int)
         case int(Place, ResolvedComparison.Operator, Int64)
         case double(Place, ResolvedComparison.Operator, Double)
