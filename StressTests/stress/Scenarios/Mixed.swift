@@ -2,9 +2,6 @@ import CStrataSQLite
 import CoreData
 
 /// Small saves beside readers: how long each takes, and that none takes out of all proportion.
-///
-/// In turn with them the same saves are made to a store that nobody else has, while the readers go on with the other one: what
-/// the machine does to a thread shows there too, and is not the framework's.
 enum Mixed: Scenario {
     static let name = "mixed"
     static let summary = "small saves beside readers: the slowest in a hundred takes less than 20 times the usual"
@@ -16,102 +13,68 @@ enum Mixed: Scenario {
     static let knobs = [readers, rows, rest, limit]
     static let sabotages = [Sabotage("stall", "a cliff")]
 
-    /// How many times as long as in a store without readers the slowest in a hundred takes where they are to blame.
-    private static let blame = 3.0
-
-    /// A store with rows in it.
-    private struct Place {
-        let stack: NSPersistentStoreCoordinator
-        let ids: [NSManagedObjectID]
-
-        init(_ stack: NSPersistentStoreCoordinator, _ size: Int) throws {
-            self.stack = stack
-            let maker = stack.context()
-            ids = try maker.performAndWait {
-                let nodes = (0..<size).map { serial in
-                    let node = Node(context: maker)
-                    node.serial = Int64(serial)
-                    node.label = "node \(serial)"
-                    return node
-                }
-                try maker.save()
-                return nodes.map(\.objectID)
-            }
-        }
-    }
-
     static func run(_ run: Run) throws {
+        let stack = try run.open()
         let size = max(run.knob(rows), 100)
-        let folder = run.folder.appendingPathComponent("alone")
-        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
-        let shared = try Place(try run.open(), size)
-        let alone = try Place(try run.open(at: folder.appendingPathComponent("store.sqlite")), size)
+        let maker = stack.context()
+        let ids = try maker.performAndWait {
+            let nodes = (0..<size).map { serial in
+                let node = Node(context: maker)
+                node.serial = Int64(serial)
+                node.label = "node \(serial)"
+                return node
+            }
+            try maker.save()
+            return nodes.map(\.objectID)
+        }
         run.race(run.knob(readers) + (run.isSabotaged("stall") ? 2 : 1)) { worker in
             switch worker.number {
-            case 0: try save(worker, shared, alone)
+            case 0: try save(worker, stack, ids)
             case run.knob(readers) + 1: try stall(worker)
-            default: try read(worker, shared.stack, shared.ids)
+            default: try read(worker, stack, ids)
             }
         }
-        for place in [shared, alone] { try run.close(place.stack) }
+        try run.close(stack)
         try run.audit()
     }
 
-    /// Saves for half a second beside the readers, then as long where nobody reads, and compares the times.
-    ///
-    /// In spells of their own, so that a pause of the machine spoils one and not all.
-    private static func save(_ worker: Worker, _ shared: Place, _ alone: Place) throws {
-        let contexts = [shared, alone].map { $0.stack.context() }
+    /// Loads a row, changes it and saves it, and compares the times of each second.
+    private static func save(
+        _ worker: Worker,
+        _ stack: NSPersistentStoreCoordinator,
+        _ ids: [NSManagedObjectID]
+    ) throws {
+        let context = stack.context()
         var ratios: [Double] = []
-        // Of few spells no single one may decide, so these are compared as wholes.
-        var (all, allAlone) = (Latencies(), Latencies())
         while !worker.isOver {
-            let beside = try spell(worker, "save", contexts[0], shared.ids)
-            let without = try spell(worker, "save-alone", contexts[1], alone.ids)
-            guard beside.count >= 50, without.count >= 50 else { continue }
-            ratios.append(beside.milliseconds(0.99) / beside.milliseconds(0.5))
-            all.add(beside)
-            allAlone.add(without)
+            // A second of its own, so that a pause of the machine spoils one and not all.
+            var times = Latencies()
+            let end = min(worker.run.end, .now + .seconds(1))
+            while .now < end {
+                worker.beat("a small save")
+                let id = worker.stream.pick(ids)
+                let start = ContinuousClock.now
+                try worker.time("save") {
+                    try context.performAndWait {
+                        (try context.existingObject(with: id) as? Node)?.first += 1
+                        try context.save()
+                    }
+                }
+                times.add(.now - start)
+                worker.tally.count("saves")
+            }
+            if times.count >= 50 { ratios.append(times.milliseconds(0.99) / times.milliseconds(0.5)) }
         }
         guard !ratios.isEmpty else { return }
-        let usual = ratios.sorted()[ratios.count / 2]
-        let share = all.milliseconds(0.99) / allAlone.milliseconds(0.99)
+        ratios.sort()
+        let usual = ratios[ratios.count / 2]
         worker.tally.count("p99-by-p50", Int(usual.rounded()))
-        worker.tally.count("p99-by-p99-alone-percent", Int((share * 100).rounded()))
         let limit = worker.run.knob(limit)
-        if usual >= Double(limit), share >= blame {
+        if usual >= Double(limit) {
             worker.tally.find(
-                """
-                a cliff: the slowest of 100 small saves takes \(Int(usual)) times the usual, not \(limit), and \
-                \(Int(share)) times as long as where nobody reads
-                """
+                "a cliff: the slowest of 100 small saves takes \(Int(usual)) times the usual, not \(limit)"
             )
         }
-    }
-
-    /// Loads a row, changes it and saves it, for half a second.
-    private static func spell(
-        _ worker: Worker,
-        _ name: String,
-        _ context: NSManagedObjectContext,
-        _ ids: [NSManagedObjectID]
-    ) throws -> Latencies {
-        var times = Latencies()
-        let end = min(worker.run.end, .now + .seconds(0.5))
-        while .now < end {
-            worker.beat("a small save")
-            let id = worker.stream.pick(ids)
-            let start = ContinuousClock.now
-            try context.performAndWait {
-                (try context.existingObject(with: id) as? Node)?.first += 1
-                try context.save()
-            }
-            let took = ContinuousClock.now - start
-            times.add(took)
-            worker.tally.time(name, took)
-            worker.tally.count("saves")
-        }
-        return times
     }
 
     /// Fetches a page of rows, or one row, always from the store.
@@ -156,9 +119,9 @@ enum Mixed: Scenario {
         while !worker.isOver {
             worker.beat("a stall")
             sqlite3_exec(connection, "BEGIN IMMEDIATE", nil, nil, nil)
-            usleep(10_000)
+            usleep(150_000)
             sqlite3_exec(connection, "COMMIT", nil, nil, nil)
-            usleep(3_000)
+            usleep(30_000)
         }
     }
 }
