@@ -88,11 +88,12 @@ stress: system-packages
 	.build/stress/release/stress all --seed 1 $(STRESS_ARGS)
 	.build/stress/release/stress all --seed random $(STRESS_ARGS)
 
-# The scenarios that have been measured, for a minute, of a debug build, whose checks are all on.
+# Most scenarios, for a minute and a half, of a debug build, whose checks are all on.
 stress-quick: system-packages
 	$(SWIFT) build --product stress
 	@! grep -q 11StrataLocks10FaultPoint .build/debug/stress || { echo "The library has fault points." >&2; exit 1; }
-	.build/debug/stress bank ring append anomalies nested --seed random --seconds 2.5 --floor 1 $(STRESS_ARGS)
+	.build/debug/stress bank ring append anomalies interleave nested converge deadlock cancel batch crash powerloss processes \
+		hostile --seed random --seconds 2.5 --floor 1 $(STRESS_ARGS)
 
 # Breaks something on purpose, again and again: each has to be caught.
 stress-red: system-packages
@@ -101,11 +102,12 @@ stress-red: system-packages
 
 stress-tsan: system-packages
 	$(SWIFT) build --product stress --traits FaultPoints --sanitize=thread --scratch-path .build/tsan-stress -Xswiftc -DSTRATA_TSAN
-	.build/tsan-stress/debug/stress bank ring append anomalies nested converge cancel batch deadlock --seed random --floor 1 $(STRESS_ARGS)
+	.build/tsan-stress/debug/stress bank ring append anomalies interleave nested converge cancel batch deadlock soak \
+		--seed random --floor 1 --jitter 500 $(STRESS_ARGS)
 
 stress-asan: system-packages
 	$(SWIFT) build --product stress --traits FaultPoints --sanitize=address --scratch-path .build/asan
-	.build/asan/debug/stress append nested cancel batch powerloss iofault hostile --seed random --floor 1 $(STRESS_ARGS)
+	.build/asan/debug/stress append interleave nested cancel batch soak crash powerloss iofault hostile --seed random --floor 1 $(STRESS_ARGS)
 
 soak: system-packages
 	$(SWIFT) build -c release --product stress

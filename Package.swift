@@ -68,14 +68,15 @@ let package = Package(
             dependencies: ["JobQueue"],
             path: "Sources/Examples/JobQueue/Program"
         ),
+        .target(name: "LoadFigures", path: "StressTests/figures"),
         .executableTarget(
             name: "bench",
-            dependencies: ["CoreData", "CStrataSQLite", "JobQueue"],
+            dependencies: ["CoreData", "CStrataSQLite", "JobQueue", "LoadFigures"],
             path: "StressTests/bench"
         ),
         .executableTarget(
             name: "stress",
-            dependencies: ["CoreData", "CStrataSQLite", "StrataLocks"],
+            dependencies: ["CoreData", "CStrataSQLite", "StrataLocks", "LoadFigures"],
             path: "StressTests/stress"
         ),
 

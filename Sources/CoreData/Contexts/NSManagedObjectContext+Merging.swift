@@ -1,6 +1,10 @@
 import Foundation
 import Synchronization
 
+#if FaultPoints
+import StrataLocks
+#endif
+
 extension NSManagedObjectContext {
     /// Merges what another context has saved, from its did-save notification (of objects or of IDs), or that of a
     /// transaction of the history (``NSPersistentHistoryTransaction/objectIDNotification()``).
@@ -84,6 +88,9 @@ extension NSManagedObjectContext {
         isRequested: Bool = false,
         _ waiter: CheckedContinuation<Void, Never>? = nil
     ) {
+        #if FaultPoints
+        if FaultGuard.mergeDelivery.isOff, waiter == nil { return }
+        #endif
         waitingMerges.withLock { waiting in
             guard waiting.add(message, isRequested: isRequested, waiter) else { return }
             // With the lock held: whoever adds the next message counts upon this block's being in the queue, since what is

@@ -26,13 +26,26 @@ open class NSManagedObjectContext: NSObject, @unchecked Sendable {
         var coordinator: NSPersistentStoreCoordinator?
         var executor: ContextExecutor?
         var parent: NSManagedObjectContext?
+        /// How many contexts are above.
+        var depth = 0
+        var queue: DispatchQueue?
         var generation: QueryGeneration?
     }
 
     private let shared: Mutex<Shared>
-    /// What the context's blocks run on.
-    let queue: DispatchQueue
-    /// What they pass, as do visitors who do not come by the queue; none for the main queue.
+    /// What the context's blocks run on: made at the first use, when it is known how deep in its tree the context is.
+    final var queue: DispatchQueue {
+        guard concurrencyType != .mainQueueConcurrencyType else { return .main }
+        return shared.withLock { shared in
+            if let queue = shared.queue { return queue }
+            let queue = ContextThreads.queue(depth: shared.depth)
+            shared.queue = queue
+            return queue
+        }
+    }
+
+    private var depth: Int { shared.withLock { $0.depth } }
+    /// What those blocks pass, as do visitors who do not come by the queue; none for the main queue.
     let gate: ScopeGate?
 
     /// Whether the context has a queue of its own or belongs to the main queue.
@@ -255,9 +268,11 @@ open class NSManagedObjectContext: NSObject, @unchecked Sendable {
     }
 
     private func use(_ newCoordinator: NSPersistentStoreCoordinator?, _ parent: NSManagedObjectContext?) {
+        let depth = parent.map { $0.depth + 1 } ?? 0
         shared.withLock { shared in
             shared.coordinator = newCoordinator
             shared.parent = parent
+            shared.depth = depth
         }
         upward = parent.map { ParentLink($0) }
         coordinator = newCoordinator
@@ -285,7 +300,6 @@ open class NSManagedObjectContext: NSObject, @unchecked Sendable {
         self.concurrencyType = concurrencyType
         shared = Mutex(Shared())
         let isMain = concurrencyType == .mainQueueConcurrencyType
-        queue = isMain ? .main : DispatchQueue(label: "CoreData context")
         gate = isMain ? nil : ScopeGate()
         super.init()
         LiveContexts.enter(self)

@@ -12,8 +12,11 @@ extension NSPersistentStoreCoordinator {
         try store.store.execute(batch.asked(of: store)) { changes in
             #if FaultPoints
             FaultPoint.batchCommitted.pass()
+            let isOff = FaultGuard.batchInvalidation.isOff
+            #else
+            let isOff = false
             #endif
-            store.cache.publish(changes)
+            if !isOff { store.cache.publish(changes) }
             removals = store.cache.removals
             done = changes
         }

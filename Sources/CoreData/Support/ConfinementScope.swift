@@ -133,17 +133,15 @@ enum ConfinementScope {
     /// The innermost scope of the current thread.
     static var innermost: AnyObject? { top?.pointee.owner }
 
-    /// Whether accesses are checked: always in debug builds, elsewhere by `com.apple.CoreData.ConcurrencyDebug` in the
-    /// environment or among the arguments.
+    /// Whether accesses are checked: always in debug builds, elsewhere if somebody asks for it (see `ConcurrencyDebug`).
     static let isChecked: Bool = {
         #if DEBUG
         return true
         #else
-        let name = "com.apple.CoreData.ConcurrencyDebug"
-        if let value = ProcessInfo.processInfo.environment[name] { return (Int(value) ?? 0) > 0 }
-        let arguments = ProcessInfo.processInfo.arguments
-        guard let index = arguments.firstIndex(of: "-" + name), index + 1 < arguments.count else { return false }
-        return (Int(arguments[index + 1]) ?? 0) > 0
+        return ConcurrencyDebug.isAsked(
+            environment: ProcessInfo.processInfo.environment,
+            arguments: ProcessInfo.processInfo.arguments
+        )
         #endif
     }()
 }

@@ -1,4 +1,5 @@
 import Foundation
+import LoadFigures
 
 /// Measures what several threads get done, on both sides in turn.
 struct ConcurrentBench {
@@ -20,8 +21,18 @@ struct ConcurrentBench {
                 ("raw_reads", raw.reads), ("coredata_reads", framework.reads), ("raw_writes", raw.writes),
                 ("coredata_writes", framework.writes),
             ]
-            let members = numbers.map { "\"\($0)\": \(Int($1))" }.joined(separator: ", ")
+            let times = [
+                ("raw_read", raw.readTimes), ("coredata_read", framework.readTimes), ("raw_write", raw.writeTimes),
+                ("coredata_write", framework.writeTimes),
+            ]
+            let members = (numbers.map { "\"\($0)\": \(Int($1))" } + times.filter { $1.count > 0 }.map(member))
+                .joined(separator: ", ")
             return "{\"name\": \"\(name)\", \(members)}"
+        }
+
+        private func member(_ name: String, _ times: Latencies) -> String {
+            let (half, most) = (times.milliseconds(0.5), times.milliseconds(0.99))
+            return String(format: "\"%@_p50_ms\": %.4f, \"%@_p99_ms\": %.4f", name, half, name, most)
         }
     }
 
@@ -70,6 +81,8 @@ struct ConcurrentBench {
                 return [
                     line("W10 reads/s", raw.reads, framework.reads, goal: (framework.reads / raw.reads, 0.3)),
                     line("W10 writes/s", raw.writes, framework.writes, goal: (framework.writes / raw.writes, 0.6)),
+                    line("W10 ms a read", raw.readTimes, framework.readTimes),
+                    line("W10 ms a save", raw.writeTimes, framework.writeTimes),
                 ]
             case .readers:
                 let readers = outcome.size.readers
@@ -91,6 +104,13 @@ struct ConcurrentBench {
             line += ", goal ≥ \(digits(goal)), is \(digits(reached))\(reached < goal ? " missed" : "")"
         }
         return line
+    }
+
+    private static func line(_ name: String, _ raw: Latencies, _ framework: Latencies) -> String {
+        func times(_ times: Latencies) -> String {
+            String(format: "p50 %.4f, p99 %.4f", times.milliseconds(0.5), times.milliseconds(0.99))
+        }
+        return "\(name): raw \(times(raw)); coredata \(times(framework))"
     }
 
     private static func digits(_ value: Double) -> String { String(format: "%.2f", value) }

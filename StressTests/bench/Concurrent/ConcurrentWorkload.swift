@@ -1,3 +1,5 @@
+import LoadFigures
+
 /// Work that several threads do at the same time for some seconds; what counts is how much they get done.
 enum ConcurrentWorkload: String, CaseIterable {
     case readersAndWriter = "W10"
@@ -25,10 +27,19 @@ enum ConcurrentWorkload: String, CaseIterable {
 struct Throughput {
     let reads: Double
     let writes: Double
+    /// How long single ones took.
+    let readTimes: Latencies
+    let writeTimes: Latencies
 
-    /// The median of each number.
+    /// The median of each number, and the times of all.
     static func median(_ all: [Throughput]) -> Throughput {
-        Throughput(reads: median(all.map(\.reads)), writes: median(all.map(\.writes)))
+        func sum(_ times: [Latencies]) -> Latencies { times.reduce(into: Latencies()) { $0.add($1) } }
+        return Throughput(
+            reads: median(all.map(\.reads)),
+            writes: median(all.map(\.writes)),
+            readTimes: sum(all.map(\.readTimes)),
+            writeTimes: sum(all.map(\.writeTimes))
+        )
     }
 
     private static func median(_ values: [Double]) -> Double {

@@ -1,4 +1,5 @@
 import Foundation
+import LoadFigures
 import Synchronization
 
 /// Threads that work at the same time.
@@ -8,7 +9,7 @@ struct Crew {
         let writers: Int
     }
 
-    /// What one thread does again and again: it counts itself, and is asked for by a loop of its own.
+    /// What one thread does again and again: it counts itself, and asks before each time whether it is over.
     typealias Work = @Sendable (_ isOver: () -> Bool) throws -> Int
 
     let readers: [Work]
@@ -32,9 +33,14 @@ struct Crew {
         for _ in threads { shift.isDone.wait() }
         let time = (ContinuousClock.now - start) / .seconds(1)
         close()
-        let (reads, writes, error) = shift.results.withLock { ($0.reads, $0.writes, $0.error) }
-        if let error { throw error }
-        return Throughput(reads: Double(reads) / time, writes: Double(writes) / time)
+        let results = shift.results.withLock { $0 }
+        if let error = results.error { throw error }
+        return Throughput(
+            reads: Double(results.reads) / time,
+            writes: Double(results.writes) / time,
+            readTimes: results.readTimes,
+            writeTimes: results.writeTimes
+        )
     }
 
     /// What the threads of one run share.
@@ -42,6 +48,8 @@ struct Crew {
         struct Results {
             var reads = 0
             var writes = 0
+            var readTimes = Latencies()
+            var writeTimes = Latencies()
             var error: (any Error)?
         }
 
@@ -54,10 +62,25 @@ struct Crew {
         func run(_ work: Work, _ isWriter: Bool) {
             isReady.signal()
             begin.wait()
-            let count = Result { try work { over.load(ordering: .relaxed) } }
+            var times = Latencies()
+            var last: ContinuousClock.Instant?
+            let count = Result {
+                try work {
+                    let now = ContinuousClock.now
+                    if let last { times.add(now - last) }
+                    last = now
+                    return over.load(ordering: .relaxed)
+                }
+            }
             results.withLock { results in
                 do {
-                    if isWriter { results.writes += try count.get() } else { results.reads += try count.get() }
+                    if isWriter {
+                        results.writes += try count.get()
+                        results.writeTimes.add(times)
+                    } else {
+                        results.reads += try count.get()
+                        results.readTimes.add(times)
+                    }
                 } catch {
                     results.error = error
                 }

@@ -129,21 +129,26 @@ struct CycleChecker {
     // MARK: - Cycles
 
     private mutating func judge() {
-        let all = { (_: Int) in true }
-        let dirty = components(all) { $0 == .writeWrite }
+        let dirty = components(graph { _, _, kind in kind == .writeWrite })
         for cycle in dirty {
             findings.append("dirty write: a cycle of \(cycle.count) transactions, \(cycle.prefix(5))")
         }
-        let circular = components(all) { $0 != .readWrite }
+        let circular = components(graph { _, _, kind in kind != .readWrite })
         if dirty.isEmpty {
             for cycle in circular {
                 findings.append("circular reads: \(cycle.count) transactions, \(cycle.prefix(5))")
             }
         }
-        let skewed = components(all) { _ in true }
+        if circular.isEmpty {
+            for cycle in components(snapshotGraph) {
+                let members = Set(cycle.map { $0 / 2 }).sorted()
+                findings.append("read skew within a version: \(members.count) transactions, \(members.prefix(5))")
+            }
+        }
+        let skewed = components(graph { _, _, _ in true })
         // What was checked on saving is serialisable among itself.
         let transactions = history.transactions
-        let strict = components({ transactions[$0].isChecked }) { _ in true }
+        let strict = components(graph { from, to, _ in transactions[from].isChecked && transactions[to].isChecked })
         for cycle in strict {
             findings.append("write skew among checked transactions: \(cycle.count), such as \(cycle.prefix(5))")
         }
@@ -153,15 +158,36 @@ struct CycleChecker {
         ]
     }
 
-    /// The sets of more than one transaction that depend on each other (Tarjan's algorithm, without recursion).
-    private func components(_ isWanted: (Int) -> Bool, _ follows: (Edge) -> Bool) -> [[Int]] {
-        var index = Array(repeating: -1, count: edges.count)
+    /// By transaction, those that follow it.
+    private func graph(_ follows: (_ from: Int, _ to: Int, _ kind: Edge) -> Bool) -> [[Int]] {
+        edges.indices.map { from in edges[from].filter { follows(from, $0.to, $0.kind) }.map(\.to) }
+    }
+
+    /// The ways on which no two read-write edges come one after the other, each transaction as two nodes: whoever arrives at
+    /// the odd one has just come by such an edge.
+    ///
+    /// Among transactions that read one version each, and are refused if what they write has changed since, a cycle needs two
+    /// of them in a row (Fekete and others, "Making Snapshot Isolation Serializable"). What the others have read may be
+    /// of any time, so their read-write edges prove nothing; their writes do.
+    private var snapshotGraph: [[Int]] {
+        (0..<edges.count * 2).map { node in
+            let from = node / 2
+            return edges[from].compactMap { to, kind in
+                guard kind == .readWrite else { return to * 2 }
+                return node % 2 == 0 && history.transactions[from].isPinned ? to * 2 + 1 : nil
+            }
+        }
+    }
+
+    /// The sets of more than one node that reach each other (Tarjan's algorithm, without recursion).
+    private func components(_ graph: [[Int]]) -> [[Int]] {
+        var index = Array(repeating: -1, count: graph.count)
         var low = index
-        var isOnStack = Array(repeating: false, count: edges.count)
+        var isOnStack = Array(repeating: false, count: graph.count)
         var stack: [Int] = []
         var found: [[Int]] = []
         var next = 0
-        for root in edges.indices where index[root] < 0 && isWanted(root) {
+        for root in graph.indices where index[root] < 0 {
             var frames: [(node: Int, edge: Int)] = [(root, 0)]
             while let (node, edge) = frames.last {
                 if edge == 0 {
@@ -171,10 +197,9 @@ struct CycleChecker {
                     stack.append(node)
                     isOnStack[node] = true
                 }
-                if edge < edges[node].count {
+                if edge < graph[node].count {
                     frames[frames.count - 1].edge += 1
-                    let (to, kind) = edges[node][edge]
-                    guard follows(kind), isWanted(to) else { continue }
+                    let to = graph[node][edge]
                     if index[to] < 0 {
                         frames.append((to, 0))
                     } else if isOnStack[to] {

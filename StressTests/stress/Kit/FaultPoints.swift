@@ -73,7 +73,17 @@ enum FaultPoints {
 
     /// Has nothing happen any more.
     static func clear() { FaultPoint.handle(nil) }
+
+    /// The names of the library's guards that can be switched off.
+    static var guards: [String] { FaultGuard.allCases.map(\.rawValue) }
+
+    /// Switches a guard off, if there is one of that name.
+    static func switchOff(_ name: String) { FaultGuard(rawValue: name)?.switchOff() }
     #else
+    static var guards: [String] { [] }
+
+    static func switchOff(_ name: String) {}
+
     static var names: [String] { [] }
     static var failing: [String] { [] }
 

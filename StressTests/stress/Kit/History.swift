@@ -18,6 +18,8 @@ struct History {
         var outcome = Outcome.ok
         /// Whether the save was to fail if anything that was only read has changed since.
         var isChecked: Bool
+        /// Whether all that it reads was to be of one version.
+        var isPinned: Bool
 
         /// Its operations, with the lengths of the lists read.
         var summary: String {
@@ -26,7 +28,7 @@ struct History {
                 case .append(let key, let element): "append \(element) to \(key)"
                 case .read(let key, let list): "read \(key): \(list.count)"
                 }
-            }.joined(separator: ", ") + ", " + outcome.rawValue + (isChecked ? ", checked" : "")
+            }.joined(separator: ", ") + ", " + outcome.rawValue + (isChecked ? ", checked" : "") + (isPinned ? ", pinned" : "")
         }
 
         var isReadOnly: Bool {

@@ -1,5 +1,6 @@
 import CStrataSQLite
 import CoreData
+import LoadFigures
 
 /// What a run has come to.
 struct Report {
@@ -8,6 +9,8 @@ struct Report {
     let store: String
     let contexts: Int
     let seconds: Double
+    /// The scenario's own options, told or drawn.
+    let options: [(name: String, value: Int)]
     let tally: Tally
     let isBelowFloor: Bool
 
@@ -15,6 +18,9 @@ struct Report {
         if tally.findingCount > 0 { return .anomaly }
         return isBelowFloor ? .belowFloor : .clean
     }
+
+    /// What was wrong, the first of it.
+    var findings: ArraySlice<String> { tally.findings.prefix(20) }
 
     private var verdict: String {
         switch exit {
@@ -29,12 +35,16 @@ struct Report {
         tally.latencies.sorted { $0.key < $1.key }.map { ($0.key, $0.value) }
     }
 
+    private var optionsInJSON: String {
+        "{" + options.map { #""\#($0.name)": \#($0.value)"# }.joined(separator: ", ") + "}"
+    }
+
     /// The report as a line of text.
     var line: String {
         var words = [
             "\(scenario) seed=\(seed) store=\(store) contexts=\(contexts)", String(format: "secs=%.1f", seconds),
         ]
-        words += figures.map { "\($0)=\($1)" }
+        words += options.map { "\($0.name)=\($0.value)" } + figures.map { "\($0)=\($1)" }
         words += ["anomalies=\(tally.findingCount)"]
         words += latencies.map { name, times in
             let (half, most) = (times.milliseconds(0.5), times.milliseconds(0.99))
@@ -47,7 +57,7 @@ struct Report {
     var json: String {
         var members = [
             #""scenario": "\#(scenario)""#, #""seed": \#(seed)"#, #""store": "\#(store)""#,
-            #""contexts": \#(contexts)"#, #""sqlite": "\#(Self.sqliteVersion)""#, #""build": "\#(Self.build)""#,
+            #""contexts": \#(contexts)"#, #""options": \#(optionsInJSON)"#, #""sqlite": "\#(Self.sqliteVersion)""#, #""build": "\#(Self.build)""#,
             String(format: #""seconds": %.1f"#, seconds),
         ]
         members += figures.map { #""\#($0)": \#($1)"# }
@@ -56,6 +66,11 @@ struct Report {
             let (half, most) = (times.milliseconds(0.5), times.milliseconds(0.99))
             return String(format: #""%@_p50_ms": %.3f, "%@_p99_ms": %.3f"#, name, half, name, most)
         }
+        let texts = findings.map { finding in
+            // A string always has a JSON form.
+            String(decoding: (try? JSONEncoder().encode(finding)) ?? Data(), as: UTF8.self)
+        }
+        members.append(#""findings": [\#(texts.joined(separator: ", "))]"#)
         return "{" + members.joined(separator: ", ") + #", "exit": \#(exit.rawValue)}"#
     }
 

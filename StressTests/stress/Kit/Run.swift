@@ -30,6 +30,7 @@ final class Run: Sendable {
         watchdog = Watchdog(limit: options.stall)
         end = start + .seconds(options.seconds ?? scenario.seconds)
         watchdog.start()
+        if let sabotage = options.sabotage { FaultPoints.switchOff(sabotage) }
     }
 
     /// Runs the scenario.
@@ -51,6 +52,7 @@ final class Run: Sendable {
             store: kind.rawValue,
             contexts: options.contexts,
             seconds: Double(took.components.seconds) + Double(took.components.attoseconds) / 1e18,
+            options: scenario.knobs.map { ($0.name, knob($0)) },
             tally: tally,
             isBelowFloor: tally[scenario.work.figure] < options.floor ?? scenario.work.floor
         )
@@ -90,13 +92,27 @@ final class Run: Sendable {
     /// - Returns: The coordinator, with a model of all scenarios.
     /// - Throws: What adding the store throws.
     func open(_ options: [AnyHashable: Any]? = nil, at url: URL? = nil) throws -> NSPersistentStoreCoordinator {
+        watchdog.beat(-1, "opening a store")
+        defer { watchdog.leave(-1) }
         let coordinator = NSPersistentStoreCoordinator(managedObjectModel: StressModel.shared)
         try coordinator.addPersistentStore(type: kind.type, configuration: nil, at: url ?? storeURL, options: options)
         return coordinator
     }
 
+    /// One coordinator, or several on one SQLite file: as many as the option says, or else one or two, by the seed.
+    func openSeveral(_ knob: Knob) throws -> [NSPersistentStoreCoordinator] {
+        var drawing = stream(-1)
+        let drawn = 1 + drawing.below(2)
+        // Stores in memory cannot be shared.
+        let number = kind == .sqlite ? (self.knob(knob) == 0 ? drawn : self.knob(knob)) : 1
+        count("stacks", number)
+        return try (0..<number).map { _ in try open() }
+    }
+
     /// Closes what `open` has opened.
     func close(_ coordinator: NSPersistentStoreCoordinator) throws {
+        watchdog.beat(-1, "closing a store")
+        defer { watchdog.leave(-1) }
         for store in coordinator.persistentStores { try coordinator.remove(store) }
     }
 
@@ -108,6 +124,8 @@ final class Run: Sendable {
     /// - Throws: If the folder or the file cannot be read.
     func audit(_ moment: String = "audit", of url: URL? = nil) throws {
         guard kind == .sqlite else { return }
+        watchdog.beat(-1, "checking a file")
+        defer { watchdog.leave(-1) }
         let url = url ?? storeURL
         // First, as the verifier, which only reads, makes these anew and leaves them there.
         let rest = try FileManager.default.contentsOfDirectory(atPath: url.deletingLastPathComponent().path)
@@ -168,6 +186,19 @@ final class Worker {
 
     /// Tells the watchdog that the worker goes on, and what it is about to do.
     func beat(_ doing: StaticString) { run.watchdog.beat(number, doing) }
+
+    /// Pins a context to a version, so that all it reads until its next reset or save is of one moment.
+    ///
+    /// - Parameters:
+    ///   - context: The context.
+    ///   - index: Its number among those that are to be pinned: a store keeps few versions.
+    /// - Returns: The context; `nil` where no versions are kept, and from the ninth on.
+    /// - Throws: What pinning throws.
+    func pinned(_ context: NSManagedObjectContext, _ index: Int) throws -> NSManagedObjectContext? {
+        guard run.kind == .sqlite, index < 8 else { return nil }
+        if !run.isSabotaged("unpinned") { try context.performAndWait { try context.setQueryGenerationFrom(.current) } }
+        return context
+    }
 
     /// Does something, and notes how long it took if it succeeds.
     func time<R>(_ name: String, _ body: () throws -> R) rethrows -> R {

@@ -59,6 +59,11 @@ struct Sabotage: Equatable {
     init(_ name: String, _ sign: String, exit: StressExit? = .anomaly) {
         (self.name, self.sign, self.exit) = (name, sign, exit)
     }
+
+    /// One that switches a guard of the library off; none in builds that have no such switch.
+    static func ofGuard(_ name: String, _ sign: String) -> [Sabotage] {
+        FaultPoints.guards.contains(name) ? [Sabotage(name, sign)] : []
+    }
 }
 
 /// The stores that a scenario can run on.

@@ -1,3 +1,5 @@
+import LoadFigures
+
 /// What a worker, or a run, has done and found.
 struct Tally {
     private(set) var figures: [String: Int] = [:]

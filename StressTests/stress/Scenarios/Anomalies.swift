@@ -6,13 +6,14 @@ enum Anomalies: Scenario {
     static let name = "anomalies"
     static let summary = "ten classic anomalies in all orders of their steps; the table must be the published one"
     static let work = (figure: "orders", floor: 1_000)
-    static let sabotages = [Sabotage("swapped-policy", "error policy")]
+    static let sabotages = [Sabotage("swapped-policy", "error policy"), Sabotage("unpinned", "error, pinned")]
 
     /// How the contexts of a case work.
     private struct Mode {
         let name: String
         var policy = NSMergePolicy.error
         var detects = false
+        var isPinned = false
         var coordinators = 1
         var isTree = false
         var parentPolicy: NSMergePolicy?
@@ -21,7 +22,9 @@ enum Anomalies: Scenario {
     private static let modes = [
         Mode(name: "error policy"),
         Mode(name: "error, detecting", detects: true),
+        Mode(name: "error, pinned", isPinned: true),
         Mode(name: "error, two coordinators", coordinators: 2),
+        Mode(name: "error, pinned, two coordinators", isPinned: true, coordinators: 2),
         Mode(name: "store trump", policy: .mergeByPropertyStoreTrump),
         Mode(name: "object trump", policy: .mergeByPropertyObjectTrump),
         Mode(name: "overwrite", policy: .overwrite),
@@ -36,6 +39,8 @@ enum Anomalies: Scenario {
     private static let happening: [String: Set<String>] = [
         "error policy": ["PMP", "G-single", "G2-item", "G2"],
         "error, detecting": ["PMP", "G-single", "G2"],
+        "error, pinned": ["G2-item", "G2"],
+        "error, pinned, two coordinators": ["G2-item", "G2"],
         "error, two coordinators": ["PMP", "G2-item", "G2"],
         // These two give up single writes, so that half of a transaction remains.
         "store trump": ["G0", "PMP", "P4", "G-single", "G2-item", "G2"],
@@ -49,11 +54,13 @@ enum Anomalies: Scenario {
     static func run(_ run: Run) throws {
         let stacks = try (0..<(run.kind == .sqlite ? 2 : 1)).map { _ in try run.open() }
         var number: Int64 = 0
-        for mode in modes where mode.coordinators <= stacks.count {
+        // Stores in memory can be neither shared nor pinned.
+        for mode in modes where run.kind == .sqlite || mode.coordinators == 1 && !mode.isPinned {
             /// By case, an order with the fewest turns in which it happens.
             var happened: [String: [Int]] = [:]
             var used = mode
             if run.isSabotaged("swapped-policy"), mode.name == "error policy" { used.policy = .overwrite }
+            if run.isSabotaged("unpinned") { used.isPinned = false }
             let tried = AnomalyCase.all.filter { run.options.anomaly ?? $0.name == $0.name }
             for kase in tried {
                 for order in kase.orders {
@@ -66,6 +73,7 @@ enum Anomalies: Scenario {
                     ) { context in
                         context.mergePolicy = used.policy
                         context.parentConflictPolicy = used.parentPolicy
+                        if used.isPinned { try context.setQueryGenerationFrom(.current) }
                     }
                     trial.detects = used.detects
                     if kase.hasHappened(try trial.run(kase, order)),
@@ -116,7 +124,7 @@ private final class AnomalyTrial {
         _ stacks: [NSPersistentStoreCoordinator],
         _ number: Int64,
         _ isTree: Bool,
-        _ setUp: (NSManagedObjectContext) -> Void
+        _ setUp: (NSManagedObjectContext) throws -> Void
     ) throws {
         self.number = number
         let maker = stacks[0].context()
@@ -142,7 +150,7 @@ private final class AnomalyTrial {
             child.parent = witness
             return child
         }
-        contexts.forEach(setUp)
+        for context in contexts { try context.performAndWait { try setUp(context) } }
     }
 
     func run(_ kase: AnomalyCase, _ order: [Int]) throws -> AnomalyOutcome {

@@ -10,17 +10,18 @@ enum Append: Scenario {
     static let work = (figure: "transactions", floor: 200)
     static let keys = Knob("keys", 12, "how many lists are in use at a time")
     static let length = Knob("length", 6, "operations of a transaction, at most")
-    static let coordinators = Knob("coordinators", 1, "coordinators on one SQLite file, shared by the contexts")
+    static let coordinators = Knob("coordinators", 0, "coordinators on one SQLite file, shared by the contexts; 0 for one or two")
     static let knobs = [keys, length, coordinators]
     static let sabotages = [
         Sabotage("overwrite", "lost"), Sabotage("unchecked", "write skew"), Sabotage("leak-aborted", "aborted read"),
+        Sabotage("unpinned", "read skew within a version"),
     ]
 
     /// Lists that are no longer used, so that none grows without end.
     private static let lists = 1_000
 
     static func run(_ run: Run) throws {
-        let stacks = try (0..<(run.kind == .sqlite ? max(run.knob(coordinators), 1) : 1)).map { _ in try run.open() }
+        let stacks = try run.openSeveral(coordinators)
         let ids = try forge(stacks[0])
         let window = Atomic(0)
         let whole = Mutex(History())
@@ -86,14 +87,21 @@ enum Append: Scenario {
         _ window: borrowing Atomic<Int>
     ) throws -> History {
         var history = History()
-        let context = stack.context(worker.run.isSabotaged("overwrite") ? .overwrite : .error)
+        let policy: NSMergePolicy = worker.run.isSabotaged("overwrite") ? .overwrite : .error
+        let unpinned = stack.context(policy)
+        let pinned = try worker.pinned(stack.context(policy), worker.number)
         let size = max(worker.run.knob(keys), 1)
         var element = worker.number
         while !worker.isOver {
             worker.beat("a transaction")
             let start = window.add(1, ordering: .relaxed).newValue / 200
             // Half of them have the store check what they have only read, which makes them serialisable.
-            var transaction = History.Transaction(isChecked: worker.stream.chance(0.5))
+            var transaction = History.Transaction(
+                isChecked: worker.stream.chance(0.5),
+                isPinned: worker.stream.chance(0.5) && pinned != nil
+            )
+            let context = transaction.isPinned ? pinned ?? unpinned : unpinned
+            if transaction.isPinned { worker.tally.count("pinned") }
             let count = 1 + worker.stream.below(worker.run.knob(length))
             do {
                 try worker.time("save") {

@@ -7,16 +7,17 @@ enum Bank: Scenario {
     static let summary = "moves money between accounts: each balance is the sum of acknowledged transfers"
     static let work = (figure: "transfers", floor: 100)
     static let accounts = Knob("accounts", 20, "fewer accounts mean more conflicts")
-    static let coordinators = Knob("coordinators", 1, "coordinators on one SQLite file, shared by the contexts")
+    static let coordinators = Knob("coordinators", 0, "coordinators on one SQLite file, shared by the contexts; 0 for one or two")
     static let knobs = [accounts, coordinators]
-    static let sabotages = [Sabotage("overwrite", "in all, not")]
+    static let sabotages =
+        [Sabotage("overwrite", "in all, not"), Sabotage("unpinned", "one by one")]
+        + Sabotage.ofGuard("no-version-check", "acknowledged were")
 
     static let opening: Int64 = 1_000
 
     static func run(_ run: Run) throws {
         let size = max(run.knob(accounts), 2)
-        // Stores in memory cannot be shared.
-        let stacks = try (0..<(run.kind == .sqlite ? max(run.knob(coordinators), 1) : 1)).map { _ in try run.open() }
+        let stacks = try run.openSeveral(coordinators)
         try open(stacks[0], size)
         let moved = Mutex(Array(repeating: Int64(0), count: size))
         let writers = run.options.contexts
@@ -108,10 +109,21 @@ enum Bank: Scenario {
     }
 
     /// Sums all accounts in one fetch, again and again: each must see one state of the store.
+    ///
+    /// Where a context can be pinned, it then reads them one by one as well: all must be of that state.
     private static func audit(_ worker: Worker, _ stack: NSPersistentStoreCoordinator, _ size: Int) throws {
         let context = stack.context()
+        let pinned = try worker.pinned(stack.context(), worker.number - worker.run.options.contexts)
+        let ids = try accountIDs(context)
         let wanted = opening * Int64(size)
         while !worker.isOver {
+            if let pinned, worker.stream.chance(0.5) {
+                worker.beat("the accounts one by one")
+                let sum = try worker.time("pinned") { try sumOneByOne(ids, pinned) }
+                worker.tally.count("pinned-reads")
+                if sum != wanted { worker.tally.find("reader \(worker.number) saw \(sum) one by one, not \(wanted)") }
+                continue
+            }
             worker.beat("the sum of all accounts")
             let sum = try worker.time("fetch") { try total(context) }
             worker.tally.count("reads")
@@ -134,6 +146,23 @@ enum Bank: Scenario {
             }
             return total
         }
+    }
+
+    /// The sum of all accounts in a pinned context, each read by itself; by a fetch too, which must say the same.
+    private static func sumOneByOne(_ ids: [NSManagedObjectID], _ context: NSManagedObjectContext) throws -> Int64 {
+        context.performAndWait { context.reset() }
+        var sum: Int64 = 0
+        // Each in a block of its own, between which others save.
+        for id in ids {
+            sum += try context.performAndWait {
+                guard let account = try context.existingObject(with: id) as? Account else {
+                    throw StressError("an account is of another class")
+                }
+                return account.balance
+            }
+        }
+        let total = try total(context)
+        return total == sum ? sum : total
     }
 
     /// Compares the store with what was acknowledged.

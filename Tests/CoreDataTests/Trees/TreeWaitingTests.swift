@@ -308,6 +308,48 @@ struct TreeWaitingTests {
         #expect(family.waitsNow.isEmpty)
     }
 
+    // MARK: - More children than threads
+
+    /// Dispatch has 255 threads for queues of one quality; see `ContextThreads`.
+    @Test(.timeLimit(.minutes(2)), arguments: StoreKind.allCases)
+    func `hundreds of children may wait for a parent whose blocks need a thread`(_ kind: StoreKind) throws {
+        let stack = try Stack(kind)
+        try stack.storeCity("Porto")
+        let parent = stack.context("parent")
+        let children = (0..<300).map { _ in
+            let child = NSManagedObjectContext(.privateQueue)
+            child.parent = parent
+            return child
+        }
+        let (parentIsIn, parentMayLeave) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
+        let begun = DispatchSemaphore(value: 0)
+        let finished = DispatchGroup()
+        let counts = Shared<[Int]>([])
+        parent.perform {
+            parentIsIn.signal()
+            parentMayLeave.wait()
+        }
+        parentIsIn.wait()
+        for child in children {
+            finished.enter()
+            child.perform {
+                begun.signal()
+                let count = (try? child.all(City.self).count) ?? -1
+                counts.update { $0.append(count) }
+                finished.leave()
+            }
+        }
+        // All the threads that there are for children at least.
+        for _ in 0..<254 { begun.wait() }
+        // Before some of the children that wait, and after others.
+        parent.perform { City(context: parent).name = "Braga" }
+        parentMayLeave.signal()
+        #expect(finished.wait(timeout: .now() + 60) == .success)
+        #expect(counts.current.count == 300)
+        #expect(counts.current.allSatisfy { $0 == 1 || $0 == 2 })
+        #expect(counts.current.last == 2)
+    }
+
     // MARK: - A child whose user waits
 
     @Test(.timeLimit(.minutes(1)))

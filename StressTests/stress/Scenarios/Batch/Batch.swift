@@ -8,10 +8,11 @@ enum Batch: Scenario {
     static let length = Knob("batch-calls", 50, "calls of a stepped program")
     static let parcels = Knob("parcels", 60, "the rows that batches and saves race for")
     static let knobs = [length, parcels]
-    static let sabotages = [
-        Sabotage("overwrite", "acknowledged were"), Sabotage("halves", "half of a batch"),
-        Sabotage("unmerged", "a context that follows"), Sabotage("silent-version", "a save succeeds"),
-    ]
+    static let sabotages =
+        [
+            Sabotage("overwrite", "acknowledged were"), Sabotage("halves", "half of a batch"),
+            Sabotage("unmerged", "a context that follows"), Sabotage("silent-version", "a save succeeds"),
+        ] + Sabotage.ofGuard("no-invalidation", "")
 
     static func run(_ run: Run) throws {
         let stack = try run.open()

@@ -1,12 +1,14 @@
 import Foundation
 
 /// How long operations took, in buckets that are a twelfth wider each, so that hours take no more memory than seconds.
-struct Latencies {
+package struct Latencies: Sendable {
     private static let base = 1.0 / 12 + 1
     private var buckets: [Int] = []
-    private(set) var count = 0
+    package private(set) var count = 0
 
-    mutating func add(_ duration: Duration) {
+    package init() {}
+
+    package mutating func add(_ duration: Duration) {
         let microseconds = Double(duration.components.attoseconds) / 1e12 + Double(duration.components.seconds) * 1e6
         let bucket = Int(log(max(microseconds, 1)) / log(Self.base))
         if bucket >= buckets.count { buckets += Array(repeating: 0, count: bucket + 1 - buckets.count) }
@@ -14,7 +16,7 @@ struct Latencies {
         count += 1
     }
 
-    mutating func add(_ other: Latencies) {
+    package mutating func add(_ other: Latencies) {
         let missing = other.buckets.count - buckets.count
         if missing > 0 { buckets += Array(repeating: 0, count: missing) }
         for (bucket, number) in other.buckets.enumerated() { buckets[bucket] += number }
@@ -22,7 +24,7 @@ struct Latencies {
     }
 
     /// The time that this share of the operations did not exceed, in milliseconds.
-    func milliseconds(_ share: Double) -> Double {
+    package func milliseconds(_ share: Double) -> Double {
         var left = Int(Double(count) * share)
         for (bucket, number) in buckets.enumerated() {
             left -= number

@@ -1,0 +1,25 @@
+#if FaultPoints
+import Synchronization
+
+/// Guards of the library that tests can switch off, to see that somebody notices.
+///
+/// Only builds with the package trait `FaultPoints` have the switch (see `FaultPoint`).
+package enum FaultGuard: String, CaseIterable, Sendable {
+    /// A save that finds another version of a row than it has read is refused.
+    case versionCheck = "no-version-check"
+    /// The row cache forgets the rows that a batch has changed.
+    case batchInvalidation = "no-invalidation"
+    /// Contexts that follow are told of saves.
+    case mergeDelivery = "no-merge"
+
+    private static let off = Atomic(0)
+
+    private var bit: Int { 1 << Self.allCases.firstIndex(of: self)! }
+
+    /// Switches it off, for as long as the process lives.
+    package func switchOff() { _ = Self.off.bitwiseOr(bit, ordering: .relaxed) }
+
+    /// Whether it is switched off.
+    package var isOff: Bool { Self.off.load(ordering: .relaxed) & bit != 0 }
+}
+#endif
