@@ -28,7 +28,8 @@ struct History {
                 case .append(let key, let element): "append \(element) to \(key)"
                 case .read(let key, let list): "read \(key): \(list.count)"
                 }
-            }.joined(separator: ", ") + ", " + outcome.rawValue + (isChecked ? ", checked" : "") + (isPinned ? ", pinned" : "")
+            }.joined(separator: ", ") + ", " + outcome.rawValue
+                + (isChecked ? ", checked" : "") + (isPinned ? ", pinned" : "")
         }
 
         var isReadOnly: Bool {

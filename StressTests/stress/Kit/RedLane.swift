@@ -19,7 +19,8 @@ enum RedLane {
                 // What the report's figures are called is no finding.
                 let told = text.split(separator: "\n").filter { !$0.hasPrefix(scenario.name + " seed=") }
                 let isCaught =
-                    (sabotage.exit.map { status == $0.rawValue } ?? (status < 0)) && told.contains { $0.contains(sabotage.sign) }
+                    (sabotage.exit.map { status == $0.rawValue } ?? (status < 0))
+                    && told.contains { $0.contains(sabotage.sign) }
                 let verdict = isCaught ? "caught (\(sabotage.sign))" : "MISSED, exit \(status): \(text)"
                 say("red \(scenario.name) \(sabotage.name): \(verdict)")
                 if !isCaught { missed += 1 }

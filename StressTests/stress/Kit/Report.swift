@@ -57,7 +57,8 @@ struct Report {
     var json: String {
         var members = [
             #""scenario": "\#(scenario)""#, #""seed": \#(seed)"#, #""store": "\#(store)""#,
-            #""contexts": \#(contexts)"#, #""options": \#(optionsInJSON)"#, #""sqlite": "\#(Self.sqliteVersion)""#, #""build": "\#(Self.build)""#,
+            #""contexts": \#(contexts)"#, #""options": \#(optionsInJSON)"#, #""sqlite": "\#(Self.sqliteVersion)""#,
+            #""build": "\#(Self.build)""#,
             String(format: #""seconds": %.1f"#, seconds),
         ]
         members += figures.map { #""\#($0)": \#($1)"# }

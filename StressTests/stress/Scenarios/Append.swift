@@ -10,7 +10,7 @@ enum Append: Scenario {
     static let work = (figure: "transactions", floor: 200)
     static let keys = Knob("keys", 12, "how many lists are in use at a time")
     static let length = Knob("length", 6, "operations of a transaction, at most")
-    static let coordinators = Knob("coordinators", 0, "coordinators on one SQLite file, shared by the contexts; 0 for one or two")
+    static let coordinators = Bank.coordinators
     static let knobs = [keys, length, coordinators]
     static let sabotages = [
         Sabotage("overwrite", "lost"), Sabotage("unchecked", "write skew"), Sabotage("leak-aborted", "aborted read"),

@@ -7,7 +7,11 @@ enum Bank: Scenario {
     static let summary = "moves money between accounts: each balance is the sum of acknowledged transfers"
     static let work = (figure: "transfers", floor: 100)
     static let accounts = Knob("accounts", 20, "fewer accounts mean more conflicts")
-    static let coordinators = Knob("coordinators", 0, "coordinators on one SQLite file, shared by the contexts; 0 for one or two")
+    static let coordinators = Knob(
+        "coordinators",
+        0,
+        "coordinators on one SQLite file, shared by the contexts; 0 for one or two"
+    )
     static let knobs = [accounts, coordinators]
     static let sabotages =
         [Sabotage("overwrite", "in all, not"), Sabotage("unpinned", "one by one")]
