@@ -12,7 +12,7 @@ enum Batch: Scenario {
         [
             Sabotage("overwrite", "acknowledged were"), Sabotage("halves", "half of a batch"),
             Sabotage("unmerged", "a context that follows"), Sabotage("silent-version", "a save succeeds"),
-        ] + Sabotage.ofGuard("no-invalidation", "")
+        ] + Sabotage.ofGuard("no-invalidation", "a context that follows")
 
     static func run(_ run: Run) throws {
         let stack = try run.open()
