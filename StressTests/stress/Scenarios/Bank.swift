@@ -123,9 +123,9 @@ enum Bank: Scenario {
         while !worker.isOver {
             if let pinned, worker.stream.chance(0.5) {
                 worker.beat("the accounts one by one")
-                let (sum, total) = try worker.time("pinned") { (try sumOneByOne(ids, pinned), try total(pinned)) }
+                let (sum, fetched) = try worker.time("pinned") { (try sumOneByOne(ids, pinned), try total(pinned)) }
                 worker.tally.count("pinned-reads")
-                if total != sum { worker.tally.find("a pinned context saw \(sum) one by one, then \(total)") }
+                if fetched != sum { worker.tally.find("a pinned context saw \(sum) one by one, then \(fetched)") }
                 if sum != wanted { worker.tally.find("reader \(worker.number) saw \(sum) one by one, not \(wanted)") }
                 continue
             }
