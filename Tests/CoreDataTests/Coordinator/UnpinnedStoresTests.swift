@@ -58,10 +58,12 @@ struct UnpinnedStoresTests {
         try context.performAndWait {
             try context.setQueryGenerationFrom(.current)
             _ = try names(context)
-            let url = stack.folder.appendingPathComponent("later")
-            let later = try stack.coordinator.addPersistentStore(type: .inMemory, at: url)
-            #expect(context.storesReadUnpinned == [memory])
-            try stack.coordinator.remove(memory)
+        }
+        let url = stack.folder.appendingPathComponent("later")
+        let later = try stack.coordinator.addPersistentStore(type: .inMemory, at: url)
+        context.performAndWait { #expect(context.storesReadUnpinned == [memory]) }
+        try stack.coordinator.remove(memory)
+        try context.performAndWait {
             #expect(context.storesReadUnpinned.isEmpty)
             try context.setQueryGenerationFrom(.current)
             #expect(context.storesReadUnpinned == [later])
