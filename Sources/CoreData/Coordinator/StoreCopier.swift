@@ -51,6 +51,8 @@ struct StoreCopier {
     func copyMetadata() throws {
         var metadata = source.store.metadata ?? [:]
         for key in target.store.metadata.keys { metadata[key] = nil }
+        // The copy's keys, and its history if it has one, are its own.
+        metadata[StoreMetadata.historyBaselineKey] = nil
         guard !metadata.isEmpty else { return }
         target.store.metadata = target.store.metadata.merging(metadata) { own, _ in own }
         try target.store.saveMetadata()

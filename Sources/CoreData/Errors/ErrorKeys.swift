@@ -37,6 +37,18 @@ public let NSValidationValueErrorKey = "NSValidationErrorValue"
 /// of the next transaction if there is none.
 public let NSPersistentHistoryOldestTransactionNumberKey = "NSPersistentHistoryOldestTransactionNumberKey"
 
+/// The positions of the rows that clash, as an `[Int]`, in the error of a batch insert with rows that break uniqueness
+/// constraints: in the order of insertion, counted from 0, one for each conflict under
+/// `NSPersistentStoreSaveConflictsErrorKey`; 100 at most.
+public let NSBatchInsertConflictingRowsErrorKey = "NSBatchInsertConflictingRowsErrorKey"
+
+/// The stores that a batch request had changed already when it failed in another one, as an array.
+///
+/// What was changed in them is in the same error under the keys that
+/// ``NSManagedObjectContext/mergeChanges(fromRemoteContextSave:into:)`` takes, if the rows were listed: if the request
+/// asks for IDs, or somebody follows.
+public let NSBatchChangedStoresErrorKey = "NSBatchChangedStoresErrorKey"
+
 /// The name of the entity that is wrong, in an error about a model.
 public let NSModelEntityNameErrorKey = "NSModelEntityNameErrorKey"
 

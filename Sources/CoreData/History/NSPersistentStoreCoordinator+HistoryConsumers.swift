@@ -28,7 +28,7 @@ extension NSPersistentStoreCoordinator {
     ///   - token: How far it has read. Stores that it does not name are left alone.
     ///   - name: The consumer's name.
     /// - Throws: 134091 if no store keeps a history, 134501 for a token of other stores, 134301 for a token that is ahead of
-    ///   its store, and errors of writing.
+    ///   its store, or of a new consumer for one that is expired, as a fetch has it; and errors of writing.
     public func setPersistentHistoryToken(_ token: NSPersistentHistoryToken, forConsumer name: String) throws {
         let stores = try HistoryStores.keeping(openStores)
         try HistoryStores.requireKnown(token, among: openStores)

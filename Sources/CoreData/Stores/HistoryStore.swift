@@ -38,7 +38,8 @@ protocol HistoryStore: RowStore {
 
     /// Notes how far a consumer has read.
     ///
-    /// - Throws: 134301 for a number that is ahead of the history.
+    /// - Throws: 134301 for a number that is ahead of the history; of a consumer that is not known, also for one that was
+    ///   purged.
     func setHistoryConsumer(_ name: String, to number: Int64) throws
 
     /// Forgets a consumer.

@@ -30,6 +30,9 @@ protocol RowStore: NSPersistentStore, RowSource {
     /// Gives: What was refused; nothing was written then. Empty when all is saved.
     func save(_ changes: StoreChanges, didCommit: (StoreSaveResult) -> Void) throws -> [StoreConflict]
 
+    /// Whether batches are carried out at all; an incremental store is asked, and may refuse each.
+    var takesBatches: Bool { get }
+
     /// Carries out a batch in one transaction, or nothing of it.
     ///
     /// `didCommit`: Called with what has changed, once the transaction is durable and before the next writer may begin. Runs no
@@ -79,12 +82,17 @@ extension RowStore {
 
     func pinnedVersion() throws -> (any RowSource)? { nil }
 
-    func execute(_ batch: Batch, didCommit: (BatchChanges) -> Void) throws {
-        throw CocoaError(
+    var takesBatches: Bool { false }
+
+    func execute(_ batch: Batch, didCommit: (BatchChanges) -> Void) throws { throw refusal(of: batch.request) }
+
+    /// The error for a batch that the store does not take.
+    func refusal(of request: NSPersistentStoreRequest) -> CocoaError {
+        CocoaError(
             .persistentStoreUnsupportedRequestType,
             userInfo: [
                 NSLocalizedDescriptionKey:
-                    "Stores of type \(type) (\(Swift.type(of: self))) take no \(Swift.type(of: batch.request)): fetch the objects, change them, and save.",
+                    "Stores of type \(type) (\(Swift.type(of: self))) take no \(Swift.type(of: request)): fetch the objects, change them, and save.",
                 NSAffectedStoresErrorKey: [self],
             ]
         )

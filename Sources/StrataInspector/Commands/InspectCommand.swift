@@ -22,7 +22,7 @@ enum InspectCommand: Command {
         return .success
     }
 
-    /// What the metadata says, the keys of applications included.
+    /// What the metadata says, the keys of applications included; where the history begins is for `verify` only.
     static func facts(_ url: URL, _ metadata: [String: Any]) -> [String] {
         var rows = [["Store", url.path]]
         for (title, key) in [("Type", NSStoreTypeKey), ("UUID", NSStoreUUIDKey)] {
@@ -30,7 +30,10 @@ enum InspectCommand: Command {
         }
         let identifiers = (metadata[NSStoreModelVersionIdentifiersKey] as? [Any] ?? []).map { "\($0)" }
         rows.append(["Model versions", identifiers.filter { !$0.isEmpty }.joined(separator: ", ")])
-        let own = [NSStoreTypeKey, NSStoreUUIDKey, NSStoreModelVersionIdentifiersKey, NSStoreModelVersionHashesKey]
+        let own = [
+            NSStoreTypeKey, NSStoreUUIDKey, NSStoreModelVersionIdentifiersKey, NSStoreModelVersionHashesKey,
+            "StrataHistoryBaseline",
+        ]
         for (key, value) in metadata.sorted(by: { $0.key < $1.key }) where !own.contains(key) {
             rows.append([key, (value as? Data)?.base64EncodedString() ?? "\(value)"])
         }

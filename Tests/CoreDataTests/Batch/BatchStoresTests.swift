@@ -72,6 +72,101 @@ struct BatchStoresTests {
     }
 
     @Test(arguments: StoreKind.allCases)
+    func `CS-175 the error tells what was changed in stores before, in a form that contexts merge`(_ kind: StoreKind)
+        throws
+    {
+        let (stack, first, second) = try twoStores(kind)
+        let reader = stack.context("reader")
+        let (user, id) = try reader.performAndWait {
+            let other = User(context: reader)
+            other.email = "other"
+            reader.assign(other, to: second)
+            try reader.save()
+            let fetch = NSFetchRequest<User>(entityName: "User")
+            fetch.affectedStores = [first]
+            let user = try #require(try reader.fetch(fetch).first)
+            #expect(user.email == "same")
+            return (UncheckedSendable(user), user.objectID)
+        }
+        let request = NSBatchUpdateRequest(entityName: "User")
+        request.propertiesToUpdate = ["email": "clash"]
+        request.resultType = .updatedObjectIDsResultType
+        let refusal = #expect(throws: CocoaError.self) { try stack.execute(request) }
+        let error = try #require(refusal)
+        #expect(error.code == .managedObjectConstraintMerge)
+        #expect(error.userInfo[NSBatchChangedStoresErrorKey] as? [NSPersistentStore] == [first])
+        let ids = error.userInfo[NSUpdatedObjectsKey] as? [NSManagedObjectID]
+        #expect(ids == [id])
+        #expect(error.userInfo[NSInsertedObjectsKey] == nil && error.userInfo[NSDeletedObjectsKey] == nil)
+        reader.performAndWait { #expect(user.value.email == "same") }
+        NSManagedObjectContext.mergeChanges(fromRemoteContextSave: error.userInfo, into: [reader])
+        reader.performAndWait { #expect(user.value.email == "clash") }
+    }
+
+    @Test
+    func `of rows that nobody has listed the error names the stores alone, and of none nothing`() throws {
+        let (stack, first, second) = try twoStores(.sqlite)
+        let context = stack.context()
+        try context.performAndWait {
+            let user = User(context: context)
+            user.email = "other"
+            context.assign(user, to: second)
+            try context.save()
+        }
+        let request = NSBatchUpdateRequest(entityName: "User")
+        request.propertiesToUpdate = ["email": "clash"]
+        let refusal = #expect(throws: CocoaError.self) { try stack.execute(request) }
+        let error = try #require(refusal)
+        #expect(error.userInfo[NSBatchChangedStoresErrorKey] as? [NSPersistentStore] == [first])
+        #expect(error.userInfo[NSUpdatedObjectsKey] == nil)
+        request.affectedStores = [second]
+        let alone = #expect(throws: CocoaError.self) { try stack.execute(request) }
+        #expect(alone?.userInfo[NSBatchChangedStoresErrorKey] == nil)
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `beside a store that takes no batches nothing is changed`(_ kind: StoreKind) throws {
+        #expect(PlainAtomicStore.isRegistered)
+        let stack = try Stack(kind)
+        _ = try stack.storeCity("Porto")
+        let url = stack.folder.appendingPathComponent("plain")
+        let plain = try stack.coordinator.addPersistentStore(type: PlainAtomicStore.storeType, at: url)
+        let request = NSBatchUpdateRequest(entityName: "City")
+        request.propertiesToUpdate = ["name": "changed"]
+        let refusal = #expect(throws: CocoaError.self) { try stack.execute(request) }
+        let error = try #require(refusal)
+        #expect(error.code == .persistentStoreUnsupportedRequestType)
+        #expect(error.localizedDescription.contains("NSBatchUpdateRequest"))
+        #expect(error.userInfo[NSAffectedStoresErrorKey] as? [NSPersistentStore] == [plain])
+        #expect(try stack.all(City.self) { $0.name } == ["Porto"])
+        request.affectedStores = [stack.coordinator.persistentStores[0]]
+        try stack.execute(request)
+        #expect(try stack.all(City.self) { $0.name } == ["changed"])
+    }
+
+    @Test
+    func `an error of a store of one's own keeps its domain and code, and tells of the stores before`() throws {
+        #expect(BatchServerStore.isRegistered)
+        let stack = try Stack(.memory)
+        let city = try stack.storeCity("Porto")
+        let store = try stack.coordinator.addPersistentStore(
+            type: BatchServerStore.storeType,
+            at: URL(fileURLWithPath: "/batch/\(UUID().uuidString)")
+        )
+        let server = try #require(store as? BatchServerStore)
+        server.answer.withLock { $0 = .failure }
+        let request = NSBatchUpdateRequest(entityName: "City")
+        request.propertiesToUpdate = ["name": "changed"]
+        request.resultType = .updatedObjectIDsResultType
+        let thrown = #expect(throws: (any Error).self) { try stack.execute(request) }
+        let (error, plain) = (try #require(thrown) as NSError, ServerFailure() as NSError)
+        #expect(error.domain == plain.domain && error.code == plain.code)
+        #expect(error.userInfo[NSUnderlyingErrorKey] is ServerFailure)
+        #expect(error.userInfo[NSUpdatedObjectsKey] as? [NSManagedObjectID] == [city])
+        #expect(try #require(error.userInfo[NSBatchChangedStoresErrorKey] as? [NSPersistentStore]).count == 1)
+    }
+
+    @Test(arguments: StoreKind.allCases)
     func `a relationship into another store is refused`(_ kind: StoreKind) throws {
         let (stack, first, second) = try twoStores(kind)
         let context = stack.context()

@@ -66,6 +66,51 @@ struct BatchStreamingTests {
     }
 
     @Test(arguments: StoreKind.allCases)
+    func `an insert that is cancelled while its rows are written leaves nothing, and the store free`(_ kind: StoreKind)
+        async throws
+    {
+        let stack = try Stack(kind)
+        let context = stack.context()
+        let running = Shared<Task<Void, any Error>?>(nil)
+        let written = Shared<[Int]>([])
+        let (begin, beginning) = AsyncStream.makeStream(of: Void.self)
+        let task = Task {
+            for await _ in begin { break }
+            let request = NSBatchInsertRequest(entityName: "City", objects: (0..<1000).map { ["name": "c\($0)"] })
+            _ = try await context.execute(request) { progress in
+                guard progress.completedRows > 0 else { return }
+                written.update { $0.append(progress.completedRows) }
+                running.current?.cancel()
+            }
+        }
+        running.update { $0 = task }
+        beginning.yield()
+        await #expect(throws: CancellationError.self) { try await task.value }
+        // The next row has not come.
+        #expect(written.current.count == 1 && written.current[0] < 1000)
+        #expect(try stack.count("City") == 0)
+        _ = try stack.storeCity()
+        #expect(try stack.problems() == [])
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `who follows an insert hears of rows while they are written, and may read the store`(_ kind: StoreKind)
+        async throws
+    {
+        let stack = try Stack(kind)
+        let seen = Shared<[Int]>([])
+        let request = NSBatchInsertRequest(entityName: "City", objects: (0..<1000).map { ["name": "c\($0)"] })
+        _ = try await stack.context().execute(request) { progress in
+            guard progress.completedRows > 0, progress.completedRows < 1000 else { return }
+            let count = (try? stack.count("City")) ?? -1
+            seen.update { $0.append(count) }
+        }
+        // None is there before all are.
+        #expect(!seen.current.isEmpty && seen.current.allSatisfy { $0 == 0 })
+        #expect(try stack.count("City") == 1000)
+    }
+
+    @Test(arguments: StoreKind.allCases)
     func `an insert of a cancelled task does not begin`(_ kind: StoreKind) async throws {
         let stack = try Stack(kind)
         let context = stack.context()

@@ -51,6 +51,35 @@ struct BatchUpsertTests {
     }
 
     @Test(arguments: StoreKind.allCases)
+    func `CS-177 the error has the positions of all rows that clash, up to a hundred`(_ kind: StoreKind) throws {
+        let (stack, _) = try stackWithUser(kind)
+        for (count, expected) in [(20, 10), (400, 100)] {
+            // Every other row has the unique value of the stored one.
+            let objects = (0..<count).map { ["email": $0 % 2 == 0 ? "new \($0)" : "a"] }
+            let error = #expect(throws: CocoaError.self) {
+                try stack.execute(NSBatchInsertRequest(entityName: "User", objects: objects))
+            }
+            let positions = error?.userInfo[NSBatchInsertConflictingRowsErrorKey] as? [Int]
+            #expect(positions == (0..<expected).map { $0 * 2 + 1 })
+            let conflicts = error?.userInfo[NSPersistentStoreSaveConflictsErrorKey] as? [NSConstraintConflict]
+            #expect(conflicts?.count == expected)
+        }
+        #expect(try users(stack) == ["a stored 40"])
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `a row that takes over values of a later one of its batch has the version of a new one`(_ kind: StoreKind)
+        throws
+    {
+        let stack = try Stack(kind)
+        let request = NSBatchInsertRequest(entityName: "User", objects: rows)
+        request.resultType = .objectIDs
+        let ids = try #require(try stack.execute(request, .mergeByPropertyObjectTrump).value as? [NSManagedObjectID])
+        #expect(try users(stack) == ["a new 0", "b second 1"])
+        #expect(try ids.map { try stack.version(of: $0) } == [1, 1])
+    }
+
+    @Test(arguments: StoreKind.allCases)
     func `CS-177 object-trump changes what was given, and the result tells both`(_ kind: StoreKind) throws {
         let (stack, id) = try stackWithUser(kind)
         let version = try stack.version(of: id)

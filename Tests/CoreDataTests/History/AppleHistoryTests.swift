@@ -67,6 +67,12 @@ struct AppleHistoryTests {
     }
 
     @Test
+    func `where it began is not kept, as nobody knows`() throws {
+        let metadata = coordinator.metadata(for: coordinator.persistentStores[0])
+        #expect(metadata[StoreMetadata.historyBaselineKey] == nil)
+    }
+
+    @Test
     func `the tables of a new store are those of Apple's file`() throws {
         let made = folder.file("made.sqlite")
         let other = NSPersistentStoreCoordinator(managedObjectModel: try AppleStores.model(pair))

@@ -47,6 +47,26 @@ struct HistoryConsumerTests {
     }
 
     @Test
+    func `a new consumer hears that its token is expired, and one that is known may be late`() throws {
+        let stack = try Stack.recording()
+        for _ in 0..<3 { try stack.saveCity() }
+        let all = try stack.transactions()
+        let coordinator = stack.coordinator
+        try coordinator.setPersistentHistoryToken(all[2].token, forConsumer: "known")
+        #expect(try coordinator.purgePersistentHistory() == 2)
+        for expired in [all[0].token, all[1].token] {
+            let error = historyError { try coordinator.setPersistentHistoryToken(expired, forConsumer: "new") }
+            #expect(error?.code.rawValue == NSPersistentHistoryTokenExpiredError)
+            #expect(error?.userInfo[NSPersistentHistoryOldestTransactionNumberKey] as? Int64 == 3)
+            #expect(try coordinator.persistentHistoryConsumers().map(\.name) == ["known"])
+            try coordinator.setPersistentHistoryToken(expired, forConsumer: "known")
+            #expect(try coordinator.persistentHistoryToken(forConsumer: "known") == all[2].token)
+        }
+        try coordinator.setPersistentHistoryToken(all[2].token, forConsumer: "new")
+        #expect(try coordinator.persistentHistoryConsumers().map(\.name) == ["known", "new"])
+    }
+
+    @Test
     func `a purge removes what every consumer has read, and leaves each token good`() throws {
         let stack = try Stack.recording()
         for _ in 0..<5 { try stack.saveCity() }

@@ -52,6 +52,14 @@ struct HistoryVerificationTests {
         ("DELETE FROM ATRANSACTION WHERE Z_PK = 3", "of no transaction"),
         ("DELETE FROM ATRANSACTIONSTRING", "no text of"),
         ("UPDATE Z_PRIMARYKEY SET Z_MAX = 1 WHERE Z_ENT = 16002", "counter of TRANSACTION"),
+        // Lost as a whole, and so that no insertion before them tells where the history begins.
+        ("DELETE FROM ACHANGE WHERE ZCHANGETYPE = 0", "without an insertion"),
+        ("DELETE FROM ACHANGE WHERE ZENTITYPK = 1 AND ZCHANGETYPE = 0", "without an insertion"),
+        (
+            "DELETE FROM ACHANGE; DELETE FROM ATRANSACTION; DELETE FROM Z_PRIMARYKEY WHERE Z_ENT > 16000",
+            "without an insertion"
+        ),
+        ("DELETE FROM ACHANGE WHERE ZCHANGETYPE = 1", "changed without an update"),
     ])
     func `what does not fit is named`(_ damage: String, _ problem: String) throws {
         try stack.sql(damage)

@@ -60,4 +60,31 @@ struct WriteDeadlineTests {
         }
         try foreign.run("ROLLBACK")
     }
+
+    @Test func `who waits in vain to obtain IDs or to purge a history is named too`() throws {
+        let options: [AnyHashable: Any] = [NSPersistentStoreTimeoutOption: 0.01, NSPersistentHistoryTrackingKey: true]
+        let stack = try Stack(.sqlite, model: GuideModel.make(), options: options)
+        _ = try stack.storeCity()
+        let foreign = try Connection(path: stack.storeURL.path, access: .readWrite)
+        try foreign.run("BEGIN IMMEDIATE")
+        let context = stack.context("import")
+        context.performAndWait {
+            let city = City(context: context)
+            let attempts: [() throws -> Void] = [
+                { try context.obtainPermanentIDs(for: [city]) },
+                { _ = try context.execute(NSPersistentHistoryChangeRequest.deleteHistory(before: Date.distantFuture)) },
+            ]
+            for attempt in attempts {
+                let error = #expect(throws: CocoaError.self) { try attempt() }
+                #expect(error?.code == .persistentStoreTimeout)
+                let text = error?.localizedDescription ?? ""
+                #expect(text.contains("context \"import\" of process \(getpid()) waited "), "\(text)")
+            }
+        }
+        // Outside of all contexts it is the process alone.
+        let error = #expect(throws: CocoaError.self) { try stack.coordinator.purgePersistentHistory() }
+        let text = error?.localizedDescription ?? ""
+        #expect(text.contains(": process \(getpid()) waited "), "\(text)")
+        try foreign.run("ROLLBACK")
+    }
 }

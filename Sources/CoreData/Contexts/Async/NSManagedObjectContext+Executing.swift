@@ -26,7 +26,9 @@ extension NSManagedObjectContext {
     ///   `managedObjectExternalRelationship` (133010) for one into another store,
     ///   `validationRelationshipDeniedDelete` (1600) and `validationMissingMandatoryProperty` (1570) for a deletion that
     ///   delete rules forbid, `persistentStoreUnsupportedRequestType` (134091) for a store that takes no batches, and errors of
-    ///   the store (134000–134999). Nothing of a batch is left in a store that refuses it.
+    ///   the store (134000–134999). Nothing of a batch is left in a store that refuses it. What it has changed in other
+    ///   stores before stays so: the error names those under `NSBatchChangedStoresErrorKey` and, if the rows were listed,
+    ///   has their IDs in the form that ``mergeChanges(fromRemoteContextSave:into:)`` takes.
     @discardableResult
     public func execute(_ request: NSPersistentStoreRequest) throws -> NSPersistentStoreResult {
         assertCurrent(#function)

@@ -22,7 +22,8 @@ extension NSManagedObjectContext {
     ///
     /// - Parameters:
     ///   - request: The rows. Its handler runs on the context's queue.
-    ///   - progress: Told now and then, on the context's queue, how many rows were made and written.
+    ///   - progress: Told now and then, on the context's queue, how many rows were made and written. It may read,
+    ///     but not write to the store that rows are being written to.
     /// - Returns: As the request's result type says.
     /// - Throws: `CancellationError` when the task was cancelled; else as ``execute(_:)``.
     nonisolated(nonsending) public func execute(

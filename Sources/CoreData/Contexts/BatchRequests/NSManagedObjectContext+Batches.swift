@@ -13,7 +13,7 @@ import StrataLocks
 extension NSManagedObjectContext {
     /// Carries out a batch in each of the stores, and lets those know who follow.
     ///
-    /// What has succeeded stays so when a later store fails.
+    /// What has succeeded stays so when a later store fails, and the error tells of it.
     final func execute(_ batch: Batch, in stores: [OpenStore]) throws -> [StoreBatch] {
         try requireWritable(stores, batch.request)
         return try execute(stores.map { ($0, batch) })
@@ -29,12 +29,14 @@ extension NSManagedObjectContext {
                 done.append(try ConfinementScope.enter(self) { try coordinator.execute(batch, in: store) })
             } catch let clashes as BatchClashes {
                 throw constraintError(clashes, store)
+            } catch  where !done.isEmpty {
+                throw done.told(in: error)
             }
         }
         return done
     }
 
-    /// Refuses a request that is to change a store which is read-only, before any store is changed.
+    /// Refuses a request that is to change a store which is read-only or takes no batches, before any store is changed.
     final func requireWritable(_ stores: [OpenStore], _ request: NSPersistentStoreRequest) throws {
         guard coordinator != nil else { throw noCoordinator(request) }
         for store in stores where store.store.isReadOnly {
@@ -47,6 +49,7 @@ extension NSManagedObjectContext {
                 ]
             )
         }
+        if let store = stores.first(where: { !$0.store.takesBatches })?.store { throw store.refusal(of: request) }
     }
 
     final func noCoordinator(_ request: NSPersistentStoreRequest) -> CocoaError {
@@ -109,6 +112,7 @@ extension NSManagedObjectContext {
                 NSLocalizedDescriptionKey:
                     "Nothing was inserted: rows of \(failure.layout.entity.name ?? "") have unique values that others have: \(first.joined(separator: "; "))\(rest). \(advice)",
                 NSPersistentStoreSaveConflictsErrorKey: conflicts,
+                NSBatchInsertConflictingRowsErrorKey: failure.clashes.map(\.position),
             ]
         )
     }

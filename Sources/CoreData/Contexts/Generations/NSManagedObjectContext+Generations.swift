@@ -15,6 +15,18 @@ extension NSManagedObjectContext {
         return generation.map { NSQueryGenerationToken(.generation($0)) }
     }
 
+    /// The stores that a pinned context reads as they are, since they keep no versions.
+    ///
+    /// Those in memory, of one's own, and SQLite stores without a write-ahead log. None for a context that is not pinned,
+    /// and for a child.
+    ///
+    /// What others save to these is seen at once, beside what is pinned of the others. An addition to Apple's API.
+    /// Inside the context's scope only.
+    public var storesReadUnpinned: [NSPersistentStore] {
+        assertCurrent(#function)
+        return generation?.unpinnedStores ?? []
+    }
+
     /// Pins the context to one version of the data: whatever others save or delete, all fetches, counts, faults and
     /// refreshes answer from it, including those of the context's children.
     ///
@@ -27,9 +39,9 @@ extension NSManagedObjectContext {
     /// changes, automatically or not, moves the context to the newest version: a save at once, the others with the
     /// first read after them. Batch requests do not.
     ///
-    /// SQLite stores with a write-ahead log, the default, keep versions. Others are read as they are; if all are such,
-    /// the context stays unpinned, as ``queryGenerationToken`` shows. Stores added after the first read are not seen,
-    /// and fetches from removed ones throw.
+    /// SQLite stores with a write-ahead log, the default, keep versions. Others are read as they are, as
+    /// ``storesReadUnpinned`` shows; if all are such, the context stays unpinned, as ``queryGenerationToken`` shows.
+    /// Stores added after the first read are not seen, and fetches from removed ones throw.
     ///
     /// A version costs a connection, and a read transaction, until the last context and token of it have gone or moved
     /// on. Until then the write-ahead log grows with what is saved. A store has 16 connections for versions and for

@@ -16,6 +16,12 @@ final class QueryGeneration: Sendable {
         number = Self.lastNumber.add(1, ordering: .relaxed).newValue
     }
 
+    /// The stores that are read as they are; before the first read, those that will be if none is added meanwhile.
+    var unpinnedStores: [NSPersistentStore] {
+        if let known = pinned.withLock({ $0 }) { return known.unpinned }
+        return coordinator.openStores.filter { !$0.store.keepsVersions }.map { $0.store as NSPersistentStore }
+    }
+
     /// The stores of the generation; made by the first call.
     ///
     /// - Throws: `persistentStoreOperation` (134070) if a store keeps too many versions already; errors of the stores.
@@ -41,6 +47,11 @@ final class PinnedStores: Sendable {
     private let versions: [OpenStore?]
     /// Whether any store is at a version.
     let isPinned: Bool
+
+    /// The stores that are there themselves, and still open.
+    var unpinned: [NSPersistentStore] {
+        versions.compactMap { $0 }.filter { $0 === $0.base && $0.isOpen }.map { $0.store as NSPersistentStore }
+    }
 
     fileprivate init(_ coordinator: NSPersistentStoreCoordinator) throws {
         var versions: [OpenStore?] = []

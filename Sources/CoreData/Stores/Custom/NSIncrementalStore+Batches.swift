@@ -1,6 +1,8 @@
 import Foundation
 
 extension NSIncrementalStore {
+    var takesBatches: Bool { true }
+
     /// Hands a batch request to the subclass, and takes its answer for what has changed.
     ///
     /// Without IDs in the answer nobody can be told which rows they are: the cached rows of the whole hierarchy are forgotten.

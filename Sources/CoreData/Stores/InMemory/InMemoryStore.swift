@@ -15,7 +15,8 @@ final class InMemoryStore: NSPersistentStore, InMemoryRows, @unchecked Sendable 
     private let contents = Mutex(InMemoryContents(model: nil))
     /// Whether another store has taken this one's place.
     ///
-    /// Held by whoever writes.
+    /// Held by whoever writes or reserves keys, for as long as that takes; what a batch works on is a copy, so that others
+    /// can read meanwhile.
     private let isRetired = Mutex(false)
 
     override var type: String { NSInMemoryStoreType }
@@ -43,10 +44,13 @@ final class InMemoryStore: NSPersistentStore, InMemoryRows, @unchecked Sendable 
     // MARK: - Writing
 
     func reserveKeys(_ counts: [Int: Int]) throws -> [Int: Range<Int64>] {
-        contents.withLock { contents in
-            var result: [Int: Range<Int64>] = [:]
-            for (root, count) in counts { result[root] = contents.reserve(count, root) }
-            return result
+        // Keys that were reserved beside a batch would be given once more when that replaces the contents.
+        isRetired.withLock { _ in
+            contents.withLock { contents in
+                var result: [Int: Range<Int64>] = [:]
+                for (root, count) in counts { result[root] = contents.reserve(count, root) }
+                return result
+            }
         }
     }
 
@@ -66,23 +70,28 @@ final class InMemoryStore: NSPersistentStore, InMemoryRows, @unchecked Sendable 
         }
     }
 
+    var takesBatches: Bool { true }
+
     func execute(_ batch: Batch, didCommit: (BatchChanges) -> Void) throws {
         #if FaultPoints
         try FaultPoint.batchBegan.reach()
         #endif
         // Handlers are called before the contents are locked.
         let given = try InMemoryBatch.givenRows(of: batch)
-        try writing { contents in
+        try isRetired.withLock { isRetired in
+            if isRetired { throw closedError }
+            // Who follows the batch is told amid it, and may read.
+            var work = InMemoryBatch(batch, snapshot)
             // As in a save: what is refused leaves nothing behind.
-            var work = InMemoryBatch(batch, contents)
             try work.run(given)
             #if FaultPoints
             try FaultPoint.batchWritten.reach()
             #endif
-            didCommit(work.changes)
-            contents = work.contents
+            contents.withLock { contents in
+                didCommit(work.changes)
+                contents = work.contents
+            }
         }
-        batch.control?.add(given.count)
     }
 
     func retire(_ body: () throws -> Void) throws {

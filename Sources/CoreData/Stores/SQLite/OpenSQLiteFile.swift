@@ -199,7 +199,9 @@ final class OpenSQLiteFile: Sendable {
     }
 
     private static func prepareHistory(_ mapping: SQLMapping, _ connection: Connection) throws {
-        try HistorySchema.prepare(tombstoneCount: HistoryMapping.tombstoneCount(for: mapping), connection)
+        let count = HistoryMapping.tombstoneCount(for: mapping)
+        guard try HistorySchema.prepare(tombstoneCount: count, connection) else { return }
+        try HistoryBaseline(mapping, connection).write(connection)
     }
 
     private static func fillPrimaryKeys(_ mapping: SQLMapping, _ connection: Connection) throws {

@@ -31,6 +31,9 @@ enum SQLiteBoundary {
         }
     }
 
+    /// The name of the context that the calling thread works for, for ``run(_:_:for:_:)``; `nil` outside all scopes.
+    static var waiter: String? { (ConfinementScope.innermost as? NSManagedObjectContext)?.name }
+
     static func cocoaError(_ error: SQLiteError, _ doing: Doing, _ url: URL?, for context: String? = nil) -> CocoaError
     {
         let path = url?.path ?? "in memory"

@@ -17,9 +17,8 @@ extension SQLiteStore {
             try withFile(url, access: .readWrite) { database in
                 try database.pool.write { connection in
                     var stored = try self.metadata(connection, url)
-                    let own = stored.values.filter { StoreMetadata.ownKeys.contains($0.key) }
                     if let uuid = metadata?[NSStoreUUIDKey] as? String, !uuid.isEmpty { stored.uuid = uuid }
-                    stored.values = (metadata ?? [:]).merging(own) { $1 }
+                    stored.values = StoreMetadata.replacing(stored.values, with: metadata ?? [:])
                     stored.values[NSStoreUUIDKey] = nil
                     try stored.write(connection)
                 }

@@ -175,8 +175,7 @@ class SQLiteStore: NSPersistentStore, RowStore, @unchecked Sendable {
     override var metadata: [String: Any]! {
         get { super.metadata }
         set {
-            let own = (super.metadata ?? [:]).filter { StoreMetadata.ownKeys.contains($0.key) }
-            super.metadata = (newValue ?? [:]).merging(own) { $1 }
+            super.metadata = StoreMetadata.replacing(super.metadata ?? [:], with: newValue ?? [:])
             hasNewMetadata.store(true, ordering: .releasing)
         }
     }
@@ -280,7 +279,7 @@ class SQLiteStore: NSPersistentStore, RowStore, @unchecked Sendable {
 
     func reserveKeys(_ counts: [Int: Int]) throws -> [Int: Range<Int64>] {
         let file = try openFile()
-        return try SQLiteBoundary.run(.saving, url) {
+        return try SQLiteBoundary.run(.saving, url, for: SQLiteBoundary.waiter) {
             try file.pool.write { try KeyAllocation(file.mapping).reserve(counts, $0) }
         }
     }

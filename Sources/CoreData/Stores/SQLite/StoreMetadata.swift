@@ -14,7 +14,19 @@ struct StoreMetadata {
         NSStoreTypeKey, NSStoreUUIDKey, NSStoreModelVersionHashesKey, NSStoreModelVersionIdentifiersKey,
         NSPersistentStoreModelVersionChecksumKey, "NSStoreModelVersionHashesVersion", "NSStoreModelVersionHashesDigest",
         "NSPersistenceFrameworkVersion", "NSPersistenceMaximumFrameworkVersion", "_NSAutoVacuumLevel",
+        historyBaselineKey,
     ]
+
+    /// The last keys from before the history, by the name of the root entity: see ``HistoryBaseline``.
+    static let historyBaselineKey = "StrataHistoryBaseline"
+
+    /// What a store keeps when an application sets its metadata: the framework's own keys stay as they are.
+    static func replacing(_ old: [String: Any], with new: [String: Any]) -> [String: Any] {
+        var values = new
+        // It tells of one file, and may come from the metadata of another.
+        values[historyBaselineKey] = nil
+        return values.merging(old.filter { ownKeys.contains($0.key) }) { $1 }
+    }
 
     /// The version that files made here carry: the oldest of Apple's frameworks that wrote all of the keys.
     private static let frameworkVersion = 1344

@@ -55,7 +55,9 @@ package struct StoreVerifier {
                 for name in missing { report.add("schema: \(name) is missing") }
                 guard missing.isEmpty else { return report.lines }
                 try RowVerification(mapping, external, connection).run(&report)
-                if HistorySchema.isPresent(in: catalog) { try HistoryVerification(mapping, connection).run(&report) }
+                if HistorySchema.isPresent(in: catalog) {
+                    try HistoryVerification(mapping, HistoryBaseline(metadata), connection).run(&report)
+                }
                 return report.lines
             }
         }

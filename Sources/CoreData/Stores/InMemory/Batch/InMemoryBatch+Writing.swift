@@ -74,7 +74,11 @@ extension InMemoryBatch {
         let firstKey = contents.reserve(0, root).lowerBound
         var changed: Set<Int64> = []
         var clashes: [BatchClash] = []
+        let control = insertion.control
+        var counter = RowCounter(control)
         for (position, given) in given.enumerated() {
+            if let control, control.isCancelled { throw CancellationError() }
+            defer { counter.count() }
             let row = given.row
             for slot in layout.referenceSlots {
                 if let reference = row.reference(slot) { try requireTarget(reference, slot) }
@@ -94,7 +98,9 @@ extension InMemoryBatch {
                 stored: holder.key < firstKey ? holder : nil,
                 misfits: given.misfits(slots, in: holder.layout)
             )
-            guard insertion.upsert != .fail, isOne, clash.misfits.isEmpty, replace(holder, row, slots) else {
+            guard insertion.upsert != .fail, isOne, clash.misfits.isEmpty,
+                replace(holder, row, slots, isNew: holder.key >= firstKey)
+            else {
                 clashes.append(clash)
                 if clashes.count == BatchClashes.limit { break }
                 continue
@@ -104,6 +110,7 @@ extension InMemoryBatch {
                 changes.changed.add(holder.key, holder.layout, properties: slots.propertyNames)
             }
         }
+        counter.finish()
         guard clashes.isEmpty else { throw BatchClashes(layout: layout, clashes: clashes) }
     }
 
@@ -127,9 +134,12 @@ extension InMemoryBatch {
     }
 
     /// Lets a row take over values of another; false if it would break a constraint by that.
-    private mutating func replace(_ stored: Row, _ row: Row, _ slots: [Slot]) -> Bool {
+    ///
+    /// A row of the same batch, which nobody has seen with other values, keeps its version.
+    private mutating func replace(_ stored: Row, _ row: Row, _ slots: [Slot], isNew: Bool) -> Bool {
         guard !slots.isEmpty else { return true }
         let next = successor(of: stored)
+        if isNew { next.setVersion(stored.version) }
         for slot in slots where stored.layout.shares([slot]) { next.take(slot, from: row) }
         let root = stored.layout.rootNumber
         put(next)

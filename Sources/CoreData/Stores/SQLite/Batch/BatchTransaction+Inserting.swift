@@ -258,7 +258,8 @@ private final class BatchRowInsert {
                 [.integer(key)]
             )
         }
-        assignments.append("Z_OPT = Z_OPT + 1")
+        // A row of this batch keeps its version, as nobody has seen it with other values.
+        assignments.append(key < firstKey ? "Z_OPT = Z_OPT + 1" : "Z_OPT = Z_OPT")
         try transaction.run(
             "UPDATE \(stored.table) SET \(assignments.joined(separator: ", ")) WHERE Z_PK = ?",
             bindings + [.integer(key)]

@@ -7,6 +7,8 @@ import StrataLocks
 #endif
 
 extension SQLiteStore {
+    var takesBatches: Bool { true }
+
     func execute(_ batch: Batch, didCommit: (BatchChanges) -> Void) throws {
         let file = try openFile()
         // What makes the rows is the user's code, which must not keep others from writing.

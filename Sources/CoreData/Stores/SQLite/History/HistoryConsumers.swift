@@ -9,8 +9,6 @@ struct HistoryConsumers {
 
     private static let table = "ASTRATACONSUMER"
 
-    static func arePresent(in catalog: SQLCatalog) -> Bool { catalog.hasTable(table) }
-
     /// All consumers, by name.
     func all() throws -> [HistoryConsumerRecord] {
         guard try isPresent() else { return [] }
@@ -28,6 +26,14 @@ struct HistoryConsumers {
             )
         }
         return consumers
+    }
+
+    /// Whether a consumer has told how far it has read, and was not given up since.
+    func isKnown(_ name: String) throws -> Bool {
+        guard try isPresent() else { return false }
+        let statement = try connection.statement(SQL("SELECT 1 FROM \(Self.table) WHERE ZNAME = ?"))
+        try statement.bind(name, at: 1)
+        return try statement.step()
     }
 
     /// Notes how far a consumer has read; never back, as one of several that share the name may be slower.

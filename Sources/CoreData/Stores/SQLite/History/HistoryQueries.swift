@@ -26,13 +26,21 @@ struct HistoryQueries {
 
     /// Refuses a number after which something has been purged, or whose own transaction has been; and one that is yet to
     /// come, as the store is an older copy then, in which other transactions will have the numbers that were read.
-    private func requireCovered(_ number: Int64) throws {
-        let last = try lastNumber()
-        guard number <= last else { throw HistoryErrors.ahead(number, last: last, file.metadata.uuid, file.url) }
-        guard number < last else { return }
+    func requireCovered(_ number: Int64) throws {
+        guard try requireReached(number) > number else { return }
         let oldest = try oldestNumber()
         guard number < oldest, number != 0 || oldest != 1 else { return }
         throw HistoryErrors.expired(number, oldest: oldest, file.metadata.uuid, file.url)
+    }
+
+    /// Refuses a number that is yet to come.
+    ///
+    /// - Returns: The last number.
+    @discardableResult
+    func requireReached(_ number: Int64) throws -> Int64 {
+        let last = try lastNumber()
+        guard number <= last else { throw HistoryErrors.ahead(number, last: last, file.metadata.uuid, file.url) }
+        return last
     }
 
     private func transactions(_ query: HistoryQuery) throws -> [HistoryTransactionRecord] {

@@ -36,13 +36,17 @@ enum HistorySchema {
     /// Makes what a file lacks, in the write transaction that is open.
     ///
     /// As in Apple's files the counters come with the first transaction.
-    static func prepare(tombstoneCount wanted: Int, _ connection: Connection) throws {
+    ///
+    /// - Returns: Whether the history begins here: the file had no tables for it.
+    static func prepare(tombstoneCount wanted: Int, _ connection: Connection) throws -> Bool {
         let catalog = try SQLCatalog(connection)
-        if !isPresent(in: catalog) { for statement in statements { try connection.execute(statement) } }
+        let isNew = !isPresent(in: catalog)
+        if isNew { for statement in statements { try connection.execute(statement) } }
         for index in tombstoneCount(in: catalog)..<max(wanted, tombstoneCount(in: catalog)) {
             // Without a type, so that each value stays as it was in the table of its object.
             try connection.execute("ALTER TABLE ACHANGE ADD COLUMN \(tombstoneColumn(index)) BLOB")
         }
+        return isNew
     }
 
     private static let statements = [

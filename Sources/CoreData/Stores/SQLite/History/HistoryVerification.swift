@@ -9,21 +9,32 @@ import StrataSQLite
 struct HistoryVerification {
     private let mapping: SQLMapping
     private let connection: Connection
+    /// `nil` if it is not known which rows are older than the history.
+    private let baseline: HistoryBaseline?
 
-    init(_ mapping: SQLMapping, _ connection: Connection) {
+    init(_ mapping: SQLMapping, _ baseline: HistoryBaseline?, _ connection: Connection) {
         self.mapping = mapping
+        self.baseline = baseline
         self.connection = connection
     }
 
     func run(_ report: inout VerificationReport) throws {
         try checkTransactions(&report)
         try checkCounters(&report)
-        let isWhole = try connection.firstInt64("SELECT MIN(Z_PK) FROM ATRANSACTION") == 1
+        let isWhole = try self.isWhole()
         for table in mapping.tables {
             try checkOrder(table, &report)
             try checkOutcome(table, &report)
-            if isWhole { try checkOrigin(table, &report) }
+            guard isWhole else { continue }
+            try checkOrigin(table, &report)
+            if let last = baseline?.lastKey(of: table) { try checkVersions(table, after: last, &report) }
         }
+    }
+
+    /// Whether the history reaches back to its beginning.
+    private func isWhole() throws -> Bool {
+        if let first = try connection.firstInt64("SELECT MIN(Z_PK) FROM ATRANSACTION") { return first == 1 }
+        return try HistoryCounters.last(.transaction, connection) == 0
     }
 
     private func keys(_ query: String) throws -> [String] { try connection.strings(SQL(query)) }
@@ -117,18 +128,37 @@ struct HistoryVerification {
         )
     }
 
-    /// All rows come from an insertion, unless they are older than all that the history has inserted.
+    /// All rows come from an insertion, unless they were there when the history began; where that was not kept, unless
+    /// they are older than all that the history has inserted.
     private func checkOrigin(_ table: SQLTable, _ report: inout VerificationReport) throws {
         let inserts = "SELECT ZENTITYPK FROM (\(changes(of: table))) WHERE ZCHANGETYPE = 0"
+        let last = baseline?.lastKey(of: table).map(String.init) ?? "(SELECT MIN(ZENTITYPK) FROM (\(inserts)))"
         report.add(
             table.name.raw,
             rows: try keys(
                 """
-                SELECT Z_PK FROM \(table.name) WHERE Z_PK > (SELECT MIN(ZENTITYPK) FROM (\(inserts)))
-                AND NOT (Z_PK IN (\(inserts))) ORDER BY Z_PK
+                SELECT Z_PK FROM \(table.name) WHERE Z_PK > \(last) AND NOT (Z_PK IN (\(inserts))) ORDER BY Z_PK
                 """
             ),
             "without an insertion in the history"
+        )
+    }
+
+    /// Rows that were inserted since the history began and have another version than new ones were changed by it.
+    ///
+    /// One that was deleted in between comes back with a higher version.
+    private func checkVersions(_ table: SQLTable, after last: Int, _ report: inout VerificationReport) throws {
+        let changes = changes(of: table)
+        report.add(
+            table.name.raw,
+            rows: try keys(
+                """
+                SELECT Z_PK FROM \(table.name) WHERE Z_PK > \(last) AND Z_OPT > 1
+                AND Z_PK IN (SELECT ZENTITYPK FROM (\(changes)) WHERE ZCHANGETYPE = 0)
+                AND NOT (Z_PK IN (SELECT ZENTITYPK FROM (\(changes)) WHERE ZCHANGETYPE <> 0)) ORDER BY Z_PK
+                """
+            ),
+            "changed without an update in the history"
         )
     }
 }

@@ -19,10 +19,18 @@ extension SQLiteStore: HistoryStore {
     }
 
     func setHistoryConsumer(_ name: String, to number: Int64) throws {
+        let file = try openFile()
+        let history = try history(of: file)
         try writeHistory { connection in
-            let last = try HistoryCounters.last(.transaction, connection)
-            guard number <= last else { throw HistoryErrors.ahead(number, last: last, identifier ?? "", url) }
-            try HistoryConsumers(connection: connection).set(name, to: number)
+            let consumers = HistoryConsumers(connection: connection)
+            let queries = HistoryQueries(file: file, history: history, connection: connection)
+            // One that is known may be late, and changes nothing by that.
+            if try consumers.isKnown(name) {
+                try queries.requireReached(number)
+            } else {
+                try queries.requireCovered(number)
+            }
+            try consumers.set(name, to: number)
         }
     }
 
@@ -58,7 +66,9 @@ extension SQLiteStore: HistoryStore {
                 userInfo: [NSLocalizedDescriptionKey: "The store \(file.url.path) is read-only."]
             )
         }
-        return try SQLiteBoundary.run(.saving, url) { try file.pool.write { try body($0) } }
+        return try SQLiteBoundary.run(.saving, url, for: SQLiteBoundary.waiter) {
+            try file.pool.write { try body($0) }
+        }
     }
 
     private func history(of file: OpenSQLiteFile) throws -> HistoryMapping {
