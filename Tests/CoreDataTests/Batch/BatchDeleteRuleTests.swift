@@ -230,9 +230,9 @@ struct BatchDeleteRuleTests {
 
     // MARK: - Through cascades
 
-    /// Shelves with boxes, and boxes in these, which go with what they are in. A seal denies the deletion of its box.
+    /// Shelves with boxes, and boxes in these, which go with what they are in.
     ///
-    /// Contents of boxes are in files of their own, where the store has files.
+    /// A seal denies the deletion of its box. Contents of boxes are in files of their own, where the store has files.
     private func modelOfShelves() -> NSManagedObjectModel {
         let shelf = GuideModel.entity("Shelf", NSManagedObject.self)
         let box = GuideModel.entity("Box", NSManagedObject.self)
@@ -250,7 +250,9 @@ struct BatchDeleteRuleTests {
         return model
     }
 
-    /// Two shelves, `s0` and `s1`, each with a box and a sealed one in that. Only the seal in `s1` goes with its shelf.
+    /// Two shelves, `s0` and `s1`, each with a box and a sealed one in that.
+    ///
+    /// Only the seal in `s1` goes with its shelf.
     private func stackOfShelves(_ kind: StoreKind) throws -> Stack {
         let stack = try Stack(kind, model: modelOfShelves())
         let context = stack.context()

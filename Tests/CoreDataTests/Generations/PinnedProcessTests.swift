@@ -66,7 +66,7 @@ struct PinnedProcessTests {
                 #expect(try Self.everything(pinned) == expected)
                 pinned.refreshAllObjects()
             }
-            try await unpinned.perform {
+            try await unpinned.perform { () throws in
                 unpinned.reset()
                 let newest = citiesByName()
                 newest.predicate = NSPredicate(format: "name BEGINSWITH %@", "new \(round)")

@@ -31,6 +31,7 @@ final class Child {
     /// A thread that runs when the signal comes may go on for an instant, in which it could save.
     ///
     /// - Parameter threads: Tells how the threads of a process stand.
+    /// - Throws: If it goes on for seconds.
     func pause(_ threads: (Int32) -> [ThreadState]? = ThreadState.all(of:)) async throws {
         _ = Foundation.kill(processID, SIGSTOP)
         let deadline = Date(timeIntervalSinceNow: Self.patience)

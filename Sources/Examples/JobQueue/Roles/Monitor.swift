@@ -7,8 +7,10 @@ package final class Monitor: Sendable {
     private let patience: Double
     private let write: @Sendable (String) -> Void
 
-    /// - Parameter patience: The seconds after which the monitor looks although it has heard of no change: the rate
-    ///   falls, and it may be time to stop.
+    /// A monitor that writes to the standard output, unless another place is given.
+    ///
+    /// With `patience`, the seconds after which it looks although it has heard of no change: the rate falls, and it may be
+    /// time to stop.
     package init(
         container: NSPersistentContainer,
         isTerminal: Bool = isatty(STDOUT_FILENO) == 1,
