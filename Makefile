@@ -54,7 +54,7 @@ demo-jobs: system-packages
 # step would wait for minutes.
 SERIAL_SUITES = StrataSQLiteTests\.|CoreDataTests\.(ProcessLocking|LogBound|RemoteChange|CommitWatcher|JobQueue|Follower|$\
 	AsynchronousFetch|AwaitedFetch|BackgroundPrefetch|BackgroundReading|ChildFetch|Deadlock|RowBatches|Perform|Neighbour\w*|$\
-	TreeConcurrency|TreeWaiting|BatchStreaming|StoreStatement|HistoryConsumer|Importer)Tests
+	TreeConcurrency|TreeWaiting|PinnedProcess|BatchStreaming|StoreStatement|HistoryConsumer|Importer)Tests
 # Runs tests, and says again at the end what failed.
 TESTED = | tee .build/test.log || { echo; echo "Failed:"; grep -E '^✘ Test .* recorded an issue|^✘ Test .* failed|[Ff]atal error' .build/test.log; exit 1; }
 

@@ -227,4 +227,126 @@ struct BatchDeleteRuleTests {
         #expect(try names(stack, "Owner", "friends") == ["o2: "])
         #expect(try stack.problems() == [])
     }
+
+    // MARK: - Through cascades
+
+    /// Shelves with boxes, and boxes in these, which go with what they are in.
+    ///
+    /// A seal denies the deletion of its box. Contents of boxes are in files of their own, where the store has files.
+    private func modelOfShelves() -> NSManagedObjectModel {
+        let shelf = GuideModel.entity("Shelf", NSManagedObject.self)
+        let box = GuideModel.entity("Box", NSManagedObject.self)
+        let seal = GuideModel.entity("Seal", NSManagedObject.self)
+        for entity in [shelf, box, seal] { entity.properties = [GuideModel.attribute("name", .string)] }
+        let content = GuideModel.attribute("content", .binaryData)
+        content.allowsExternalBinaryDataStorage = true
+        box.properties.append(content)
+        GuideModel.relate(shelf, "boxes", .many(.cascadeDeleteRule), box, "shelf", .one(.nullifyDeleteRule))
+        GuideModel.relate(box, "inner", .many(.cascadeDeleteRule), box, "outer", .one(.nullifyDeleteRule))
+        GuideModel.relate(box, "seals", .many(.denyDeleteRule), seal, "box", .one(.nullifyDeleteRule))
+        GuideModel.relate(shelf, "seals", .many(.cascadeDeleteRule), seal, "shelf", .one(.nullifyDeleteRule))
+        let model = NSManagedObjectModel()
+        model.entities = [shelf, box, seal]
+        return model
+    }
+
+    /// Two shelves, `s0` and `s1`, each with a box and a sealed one in that.
+    ///
+    /// Only the seal in `s1` goes with its shelf.
+    private func stackOfShelves(_ kind: StoreKind) throws -> Stack {
+        let stack = try Stack(kind, model: modelOfShelves())
+        let context = stack.context()
+        try context.performAndWait {
+            func make(_ entity: String, _ name: String, _ values: [String: Any]) -> NSManagedObject {
+                let object = NSEntityDescription.insertNewObject(forEntityName: entity, into: context)
+                object.setValue(name, forKey: "name")
+                for (key, value) in values { object.setValue(value, forKey: key) }
+                return object
+            }
+            for number in 0..<2 {
+                let content = Data(repeating: UInt8(number), count: 200_000 + number)
+                let shelf = make("Shelf", "s\(number)", [:])
+                let outer = make("Box", "outer \(number)", ["shelf": shelf, "content": content])
+                let inner = make("Box", "inner \(number)", ["outer": outer, "content": content])
+                let seal = make("Seal", "seal \(number)", ["box": inner])
+                if number == 1 { seal.setValue(shelf, forKey: "shelf") }
+            }
+            try context.save()
+        }
+        return stack
+    }
+
+    /// The boxes that a context finds, with the sizes of their contents.
+    private func boxes(_ context: NSManagedObjectContext) throws -> [String] {
+        try context.performAndWait {
+            try context.fetch(NSFetchRequest<NSManagedObject>(entityName: "Box")).map { box in
+                let content = box.value(forKey: "content") as? Data
+                return "\(box.value(forKey: "name") ?? ""): \(content?.count ?? 0)"
+            }.sorted()
+        }
+    }
+
+    /// How many files the store has for large data.
+    private func fileCount(_ stack: Stack) -> Int {
+        let folder = stack.folder.appendingPathComponent(".store_SUPPORT/_EXTERNAL_DATA")
+        return (try? FileManager.default.contentsOfDirectory(atPath: folder.path).count) ?? 0
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `a deny rule that cascades lead to refuses the whole batch, unless they lead to what it protects too`(
+        _ kind: StoreKind
+    ) throws {
+        let stack = try stackOfShelves(kind)
+        func counts() throws -> [Int] { try ["Shelf", "Box", "Seal"].map { try stack.count($0) } }
+        let error = #expect(throws: CocoaError.self) { try stack.execute(NSBatchDeleteRequest("Shelf")) }
+        #expect(error?.code == .validationRelationshipDeniedDelete)
+        #expect(error?.localizedDescription.contains("\"seals\" of Box") == true)
+        #expect(try counts() == [2, 4, 2])
+        #expect(try names(stack, "Box", "outer").prefix(2) == ["inner 0: outer 0", "inner 1: outer 1"])
+        try stack.execute(NSBatchDeleteRequest("Shelf", "name == 's1'"))
+        #expect(try counts() == [1, 2, 1])
+        #expect(throws: CocoaError.self) { try stack.execute(NSBatchDeleteRequest("Shelf")) }
+        try stack.execute(NSBatchDeleteRequest("Seal"))
+        try stack.execute(NSBatchDeleteRequest("Shelf"))
+        #expect(try counts() == [0, 0, 0])
+        #expect(try stack.problems() == [])
+    }
+
+    @Test func `files of rows that cascades lead to go once the batch is committed, and stay if it is not`() throws {
+        let stack = try stackOfShelves(.sqlite)
+        let all = ["inner 0: 200000", "inner 1: 200001", "outer 0: 200000", "outer 1: 200001"]
+        // Refused by a rule.
+        #expect(throws: CocoaError.self) { try stack.execute(NSBatchDeleteRequest("Shelf")) }
+        #expect(fileCount(stack) == 4)
+        try stack.execute(NSBatchDeleteRequest("Seal"))
+        // Fails among the last rows, when others are deleted already.
+        try stack.pool.write { connection in
+            try connection.execute(
+                """
+                CREATE TRIGGER stop BEFORE DELETE ON ZBOX WHEN OLD.ZNAME = 'inner 1'
+                BEGIN SELECT RAISE(ABORT, 'stopped'); END
+                """
+            )
+        }
+        #expect(throws: (any Error).self) { try stack.execute(NSBatchDeleteRequest("Shelf")) }
+        #expect(fileCount(stack) == 4)
+        #expect(try boxes(stack.context()) == all)
+
+        try stack.execute(NSBatchDeleteRequest("Shelf", "name == 's0'"))
+        #expect(fileCount(stack) == 2)
+        try stack.pool.write { try $0.execute("DROP TRIGGER stop") }
+        let pinned = stack.context("pinned")
+        try pinned.inside { () throws in
+            try pinned.setQueryGenerationFrom(.current)
+            #expect(try pinned.count(for: NSFetchRequest<NSManagedObject>(entityName: "Box")) == 2)
+        }
+        try stack.execute(NSBatchDeleteRequest("Shelf"))
+        #expect(try stack.count("Box") == 0)
+        // Who holds the version before the batch still reads them.
+        #expect(try boxes(pinned) == ["inner 1: 200001", "outer 1: 200001"])
+        #expect(fileCount(stack) == 2)
+        try pinned.inside { () throws in try pinned.setQueryGenerationFrom(nil) }
+        #expect(fileCount(stack) == 0)
+        #expect(try stack.problems() == [])
+    }
 }

@@ -21,9 +21,11 @@ private final class QueueFolder {
         try QueueStore.open(at: URL(fileURLWithPath: folder).appendingPathComponent("queue.sqlite"))
     }
 
-    func enqueue(_ count: Int64) async throws {
+    func enqueue(_ count: Int64) async throws { try await enqueue(1...count) }
+
+    func enqueue(_ numbers: ClosedRange<Int64>) async throws {
         let producer = Producer(container: container, logbook: try Logbook(Producer.name, in: url))
-        try await producer.enqueue(1...count, in: container.newBackgroundContext())
+        try await producer.enqueue(numbers, in: container.newBackgroundContext())
     }
 
     func worker(_ name: String, lease: Double = 60) throws -> Worker {
@@ -35,6 +37,22 @@ private final class QueueFolder {
     func status() async throws -> QueueStatus {
         let context = container.newBackgroundContext()
         return try await context.perform { try QueueStatus(context) }
+    }
+}
+
+/// What a monitor draws, in order.
+private struct Drawing {
+    private var texts: AsyncStream<String>.Iterator
+    private(set) var tables: [String] = []
+
+    init(_ texts: AsyncStream<String>) { self.texts = texts.makeAsyncIterator() }
+
+    /// Waits for a table with all of these lines; without lines for the end.
+    mutating func next(with lines: [String]) async {
+        while let text = await texts.next() {
+            tables.append(text)
+            if !lines.isEmpty, lines.allSatisfy(text.contains) { return }
+        }
     }
 }
 
@@ -247,5 +265,87 @@ struct JobQueueTests {
         #expect(Monitor.line(status, 41.7) == "waiting 3  claimed 0  done 12  41/s  (worker-1 7, worker-2 5)")
         let table = Monitor.table(status, 41.7)
         #expect(table.first == "  waiting             3" && table.last == "  worker-2            5")
+    }
+
+    @Test(.timeLimit(.minutes(2)))
+    func `the monitor's table follows what another process commits, drawn over the last one`() async throws {
+        let folder = try QueueFolder()
+        let path = folder.url.path
+        try await folder.enqueue(5)
+        let (drawn, drawing) = AsyncStream.makeStream(of: String.self)
+        // By itself it looks when the test is over.
+        let monitor = Monitor(container: folder.container, isTerminal: true, patience: 300) { drawing.yield($0) }
+        let isOver = Shared(false)
+        async let watching: Void = monitor.run { isOver.current }
+        var status = QueueStatus()
+        status.waiting = 5
+        var drawings = Drawing(drawn)
+        await drawings.next(with: Array(Monitor.table(status, 0).prefix(3)))
+
+        await #expect(processExitsWith: .success) { [path = path as String] in
+            let container = try QueueFolder.open(path)
+            let logbook = try Logbook("other", in: URL(fileURLWithPath: path))
+            let worker = Worker("other", container: container, logbook: logbook, lease: 60)
+            let context = container.newBackgroundContext()
+            context.name = "other.1"
+            #expect(try await worker.workOnce(in: context) == 5)
+        }
+        status.waiting = 0
+        status.done = 5
+        status.doneByWorker = ["other": 5]
+        let table = Monitor.table(status, 0)
+        await drawings.next(with: Array(table.prefix(3) + table.suffix(1)))
+        isOver.update { $0 = true }
+        // Rings once more.
+        try await folder.enqueue(6...6)
+        try await watching
+        drawing.finish()
+        await drawings.next(with: [])
+
+        let tables = drawings.tables
+        #expect(tables.count >= 3 && tables[0].hasPrefix("  waiting"))
+        for (last, next) in zip(tables, tables.dropFirst()) {
+            let height = last.count { $0 == "\n" }
+            #expect(next.hasPrefix("\u{1B}[\(height)A  waiting"))
+        }
+    }
+
+    @Test(.timeLimit(.minutes(2)))
+    func `who waits for the doorbell does not miss that it rang between look and wait`() async {
+        let coordinator = NSPersistentStoreCoordinator(managedObjectModel: NSManagedObjectModel())
+        let doorbell = Doorbell(coordinator)
+        let count = doorbell.count
+        NotificationCenter.default.post(name: .NSPersistentStoreRemoteChange, object: coordinator)
+        await doorbell.wait(beyond: count, atMost: 300)
+        #expect(doorbell.count == count + 1)
+        // Nobody rings.
+        await doorbell.wait(beyond: count + 1, atMost: 0.01)
+        #expect(doorbell.count == count + 1)
+    }
+
+    @Test func `a process is paused when all of its threads stand still`() async throws {
+        #expect(ThreadState(stat: "12 (a) R (b) T 1 12")?.standsStill == true)
+        #expect(ThreadState(stat: "12 (T) T) R 1 12")?.standsStill == false)
+        #expect(ThreadState(stat: "12") == nil)
+        #expect(ThreadState.all(of: .max) == nil)
+
+        let child = try Child(["-c", "read line"], program: URL(fileURLWithPath: "/bin/sh"))
+        let looks = Shared<[String]>(["RST", "TTS", "TTZ", "TTT"])
+        try await child.pause { _ in
+            let letters = looks.current.first ?? ""
+            looks.update { $0 = Array($0.dropFirst()) }
+            return letters.compactMap { ThreadState(stat: "1 (name) \($0) 1") }
+        }
+        #expect(looks.current == ["TTT"])
+        #if os(Linux)
+        try await child.pause { process in
+            let states = ThreadState.all(of: process)
+            #expect(states?.isEmpty == false)
+            return states
+        }
+        #expect(ThreadState.all(of: child.processID)?.allSatisfy { $0.letter == "T" } == true)
+        #endif
+        child.goOn()
+        #expect(try await child.endedWhenAsked(within: 60) == 1)
     }
 }

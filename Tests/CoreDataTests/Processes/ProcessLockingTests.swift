@@ -135,6 +135,89 @@ struct ProcessLockingTests {
         )
     }
 
+    /// The most turns that others may have between two of one process, or while it waits.
+    ///
+    /// Several times what it takes, as a turn is longer than a waiter's pause and the sign goes round. If the lock went by
+    /// chance somebody would wait for a hundred and more.
+    private static let longestAbsence = 50
+
+    @Test func `of three busy processes and one that comes now and then nobody waits for many turns`()
+        async throws
+    {
+        let folder = try SharedFolder(signals: "busy", "come", "stop")
+        let store = folder.store
+        let pool = try ConnectionPool(.file(store.url.path))
+        try pool.write { try $0.execute("CREATE TABLE turn (number INTEGER PRIMARY KEY, process INTEGER)") }
+        async let others: Void = withTaskGroup(of: Void.self) { group in
+            for process in 1...3 {
+                group.addTask {
+                    await #expect(processExitsWith: .success) {
+                        [store = store as SharedStore, process = process as Int] in
+                        let pool = try ConnectionPool(.file(store.url.path))
+                        let stop = open(store.folder + "/stop.pipe", O_RDWR)
+                        var entry = pollfd(fd: stop, events: Int16(POLLIN), revents: 0)
+                        var count = 0
+                        while poll(&entry, 1, 0) == 0 {
+                            // Some milliseconds with the lock, and next to nothing without.
+                            let turn = try Self.takeTurn(process, 30_000, pool)
+                            count += 1
+                            if count == 10 { store.signal("busy") }
+                            if turn.isMultiple(of: 20) { store.signal("come") }
+                        }
+                    }
+                }
+            }
+        }
+        for _ in 1...3 { await store.arrival(of: "busy") }
+
+        let first = try Self.lastTurn(pool)
+        var waits: [Int] = []
+        for _ in 1...20 {
+            await store.arrival(of: "come")
+            let before = try Self.lastTurn(pool)
+            waits.append(try Self.takeTurn(0, 1, pool) - before - 1)
+        }
+        let turns = try Self.turns(after: first, pool)
+        store.signal("stop")
+        await others
+
+        #expect(waits.allSatisfy { $0 <= Self.longestAbsence }, "turns of others before one now and then: \(waits)")
+        for process in 1...3 {
+            let absences = turns.split(separator: process, omittingEmptySubsequences: false).map(\.count)
+            #expect((absences.max() ?? 0) <= Self.longestAbsence, "turns without process \(process): \(absences)")
+            let share = turns.count { $0 == process }
+            #expect(share * 10 >= turns.count, "\(share) of \(turns.count) turns were of process \(process)")
+        }
+    }
+
+    /// Writes which process has the lock, after counting up to `steps` with it.
+    ///
+    /// - Returns: The number of the turn; they are numbered in the order in which the lock was given.
+    private static func takeTurn(_ process: Int, _ steps: Int, _ pool: ConnectionPool) throws -> Int {
+        try pool.write { connection in
+            let work = "WITH RECURSIVE r (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM r WHERE i < \(steps))"
+            _ = try connection.firstInt64(SQL("\(work) SELECT count(*) FROM r"))
+            try connection.run(SQL("INSERT INTO turn (process) VALUES (\(process))"))
+            return Int(connection.lastInsertedKey)
+        }
+    }
+
+    private static func lastTurn(_ pool: ConnectionPool) throws -> Int {
+        Int(try pool.read { try $0.firstInt64("SELECT max(number) FROM turn") } ?? 0)
+    }
+
+    /// The processes that have had the turns after one, in order.
+    private static func turns(after number: Int, _ pool: ConnectionPool) throws -> [Int] {
+        try pool.read { connection in
+            let statement = try connection.statement(
+                SQL("SELECT process FROM turn WHERE number > \(number) ORDER BY number")
+            )
+            var processes: [Int] = []
+            while try statement.step() { processes.append(Int(statement[0].int64)) }
+            return processes
+        }
+    }
+
     @Test func `the sign of a process that has died, or does not go on, holds nobody up`() async throws {
         let folder = try SharedFolder()
         let store = folder.store

@@ -4,9 +4,12 @@ import Foundation
 final class Child {
     private let process = Process()
     private let input = Pipe()
+    /// How long a process may take to stop, in seconds: a disk that is slow holds it up.
+    private static let patience = 10.0
 
-    init(_ arguments: [String]) throws {
-        process.executableURL = try Self.program()
+    /// Starts a process, by default of this program.
+    init(_ arguments: [String], program: URL? = nil) throws {
+        process.executableURL = try program ?? Self.program()
         process.arguments = arguments
         process.standardInput = input
         try process.run()
@@ -21,7 +24,23 @@ final class Child {
         return url
     }
 
-    func pause() { _ = Foundation.kill(process.processIdentifier, SIGSTOP) }
+    var processID: Int32 { process.processIdentifier }
+
+    /// Stops the process, and waits until it has stopped.
+    ///
+    /// A thread that runs when the signal comes may go on for an instant, in which it could save.
+    ///
+    /// - Parameter threads: Tells how the threads of a process stand.
+    /// - Throws: If it goes on for seconds.
+    func pause(_ threads: (Int32) -> [ThreadState]? = ThreadState.all(of:)) async throws {
+        _ = Foundation.kill(processID, SIGSTOP)
+        let deadline = Date(timeIntervalSinceNow: Self.patience)
+        while let states = threads(processID), !states.allSatisfy(\.standsStill) {
+            guard Date() < deadline else { throw QueueError("\(process.arguments ?? []) does not stop") }
+            try await Task.sleep(for: .milliseconds(1))
+        }
+    }
+
     func goOn() { _ = Foundation.kill(process.processIdentifier, SIGCONT) }
     func kill() { _ = Foundation.kill(process.processIdentifier, SIGKILL) }
 

@@ -86,7 +86,7 @@ struct Demo {
         let deadline = Date(timeIntervalSinceNow: 10)
         while true {
             // Stopped, it cannot end its jobs between the look and the shot. Reading waits for nobody.
-            victim.pause()
+            try await victim.pause()
             let orphans = try await context.perform { try Self.claimed(by: name, context).map(\.number) }
             if !orphans.isEmpty || Date() > deadline {
                 victim.kill()

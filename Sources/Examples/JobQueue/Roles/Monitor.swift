@@ -4,15 +4,22 @@ import CoreData
 package final class Monitor: Sendable {
     private let container: NSPersistentContainer
     private let isTerminal: Bool
+    private let patience: Double
     private let write: @Sendable (String) -> Void
 
+    /// A monitor that writes to the standard output, unless another place is given.
+    ///
+    /// With `patience`, the seconds after which it looks although it has heard of no change: the rate falls, and it may be
+    /// time to stop.
     package init(
         container: NSPersistentContainer,
         isTerminal: Bool = isatty(STDOUT_FILENO) == 1,
+        patience: Double = 0.25,
         write: @escaping @Sendable (String) -> Void = { FileHandle.standardOutput.write(Data($0.utf8)) }
     ) {
         self.container = container
         self.isTerminal = isTerminal
+        self.patience = patience
         self.write = write
     }
 
@@ -21,29 +28,21 @@ package final class Monitor: Sendable {
         let context = container.newBackgroundContext()
         let doorbell = Doorbell(container.persistentStoreCoordinator)
         let interval = isTerminal ? 0.1 : 1.0
-        var last = try await status(in: context)
-        var lastShown = Date.distantPast
-        var rate = 0.0
+        var last: (status: QueueStatus, time: Date)?
         var height = 0
         while true {
-            let ends = isOver()
-            let (now, count) = (Date(), doorbell.count)
-            if ends || now.timeIntervalSince(lastShown) >= interval {
-                let status = try await status(in: context)
-                let seconds = now.timeIntervalSince(lastShown)
-                if seconds < 10, seconds > 0 { rate = Double(status.done - last.done) / seconds }
-                height = show(status, rate, over: height)
-                (last, lastShown) = (status, now)
-            }
+            // Before the look, so that what comes after it rings once more.
+            let (ends, count) = (isOver(), doorbell.count)
+            let status = try await context.perform { try QueueStatus(context) }
+            let now = Date()
+            let rate = last.map { Double(status.done - $0.status.done) / max(now.timeIntervalSince($0.time), 1e-3) }
+            height = show(status, rate ?? 0, over: height)
             if ends { return }
-            // Nothing new: no need to look. Now and then to see whether it is time to stop.
-            await doorbell.wait(beyond: count, atMost: 0.25)
-            try await Task.sleep(for: .milliseconds(50))
+            last = (status, now)
+            // No more often than can be read, and then when there is something new.
+            try await Task.sleep(for: .seconds(interval))
+            await doorbell.wait(beyond: count, atMost: patience)
         }
-    }
-
-    private func status(in context: NSManagedObjectContext) async throws -> QueueStatus {
-        try await context.perform { try QueueStatus(context) }
     }
 
     /// Draws over the `height` lines of the last time; gives the number of lines.

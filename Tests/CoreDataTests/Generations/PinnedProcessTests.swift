@@ -1,0 +1,159 @@
+import Foundation
+import TestSupport
+import Testing
+
+@testable import CoreData
+@testable import StrataSQLite
+
+/// What a pinned context reads while another process writes, and empties the log if it can.
+@Suite("Pinned contexts: other processes")
+struct PinnedProcessTests {
+    private static let rounds = 4
+    private static let cities = 15
+
+    /// Where the pinned version is: all of it in the file, or some of it in the log only.
+    enum Place: CaseIterable {
+        case file
+        case log
+    }
+
+    @Test(arguments: Place.allCases)
+    func `a pin is kept while another process deletes, rewrites and checkpoints everything`(_ place: Place)
+        async throws
+    {
+        let folder = try SharedFolder(signals: "begin", "written", "free")
+        let store = folder.store
+        let unpinned = try store.context("unpinned")
+        let pool = try unpinned.pool
+        try await unpinned.perform { try Self.fill(unpinned, "old") }
+        try pool.checkpoint(.passive)
+        try await unpinned.perform { try Self.populate(unpinned) }
+        if place == .file { try pool.checkpoint(.truncate) }
+        let (expected, venue) = try await unpinned.perform {
+            (try Self.everything(unpinned), try unpinned.all(Venue.self)[0].objectID)
+        }
+        let pinned = NSManagedObjectContext(.privateQueue)
+        pinned.persistentStoreCoordinator = unpinned.persistentStoreCoordinator
+        try await pinned.perform {
+            try pinned.setQueryGenerationFrom(.current)
+            #expect(try pinned.count(for: citiesByName()) == Self.cities)
+        }
+
+        async let other = #expect(processExitsWith: .success) { [store = store as SharedStore] in
+            let context = try store.context("other")
+            let pool = try context.pool
+            for round in 1...Self.rounds {
+                store.wait(for: "begin")
+                try await context.perform { try Self.rewrite(context, "new \(round)") }
+                #expect(try !pool.checkpoint(.passive))
+                for mode in [ConnectionPool.CheckpointMode.restart, .truncate] {
+                    let error = #expect(throws: SQLiteError.self) { try pool.checkpoint(mode, timeout: 0.05) }
+                    #expect(error?.code == .busy)
+                }
+                store.signal("written")
+            }
+            store.wait(for: "free")
+            #expect(try pool.checkpoint(.truncate, timeout: 60))
+            #expect(store.size("-wal") == 0)
+        }
+        for round in 1...Self.rounds {
+            store.signal("begin")
+            await store.arrival(of: "written")
+            try await pinned.perform {
+                // In the first round nothing but the number of cities has been read.
+                let fault: Venue = try pinned.get(venue)
+                #expect(fault.isFault && fault.name?.hasPrefix("old") == true && fault.city != nil)
+                #expect(try Self.everything(pinned) == expected)
+                pinned.refreshAllObjects()
+            }
+            try await unpinned.perform { () throws in
+                unpinned.reset()
+                let newest = citiesByName()
+                newest.predicate = NSPredicate(format: "name BEGINSWITH %@", "new \(round)")
+                #expect(try unpinned.count(for: newest) == Self.cities)
+                #expect(try unpinned.count(for: citiesByName()) == Self.cities)
+            }
+        }
+        try await pinned.perform {
+            try pinned.setQueryGenerationFrom(.current)
+            let newest = expected.map { $0.replacingOccurrences(of: "old", with: "new \(Self.rounds)") }
+            #expect(try Self.everything(pinned) == newest)
+            try pinned.setQueryGenerationFrom(nil)
+        }
+        store.signal("free")
+        _ = await other
+    }
+
+    // MARK: - What is stored
+
+    /// Saves cities, venues and what belongs to these; all names begin alike.
+    private static func fill(_ context: NSManagedObjectContext, _ prefix: String) throws {
+        let tag = TestSupport.Tag(context: context)
+        tag.title = "\(prefix) tag"
+        let user = User(context: context)
+        user.email = "\(prefix) user"
+        for number in 0..<cities {
+            let city = City(context: context)
+            city.name = "\(prefix) city \(number)"
+            for place in 0..<3 {
+                let venue = Venue(context: context)
+                venue.name = "\(prefix) venue \(number) \(place)"
+                // So that there are many pages to write over.
+                venue.map = Data(repeating: UInt8(number * 3 + place), count: 3000)
+                venue.city = city
+                if place == 0 { venue.tags = [tag] }
+                venue.photos = (0..<2).map { index in
+                    let photo = Photo(context: context)
+                    photo.title = "\(prefix) photo \(number) \(place) \(index)"
+                    return photo
+                }
+                user.favourites.insert(venue, at: 0)
+            }
+        }
+        try context.save()
+    }
+
+    /// Changes all cities, in a save of its own.
+    private static func populate(_ context: NSManagedObjectContext) throws {
+        for (index, city) in try context.fetch(citiesByName()).enumerated() { city.population = Int64(index + 1) }
+        try context.save()
+    }
+
+    /// Deletes all there is, and puts the like in its place.
+    private static func rewrite(_ context: NSManagedObjectContext, _ prefix: String) throws {
+        for user in try context.all(User.self) { context.delete(user) }
+        for tag in try context.all(TestSupport.Tag.self) { context.delete(tag) }
+        for venue in try context.all(Venue.self) { context.delete(venue) }
+        for city in try context.all(City.self) { context.delete(city) }
+        try context.save()
+        try fill(context, prefix)
+        try populate(context)
+        context.reset()
+    }
+
+    /// All that a context reads, a line for each object.
+    private static func everything(_ context: NSManagedObjectContext) throws -> [String] {
+        let cities = try context.fetch(citiesByName()).map { city in
+            "\(city.name) \(city.population): \(city.venues.compactMap(\.name).sorted())"
+        }
+        let venues = try context.all(Venue.self).map { venue in
+            """
+            \(venue.name ?? "-") \(venue.map?.first ?? 0) \(venue.map?.count ?? 0): \(venue.city?.name ?? "-") \
+            \(venue.tags.compactMap(\.title)) \(venue.photos.compactMap(\.title)) \(venue.fans.map(\.email))
+            """
+        }
+        let photos = try context.all(Photo.self).map { "\($0.title ?? "-"): \($0.venue?.name ?? "-")" }
+        let users = try context.all(User.self).map { "\($0.email): \($0.favourites.compactMap(\.name))" }
+        return cities + venues.sorted() + photos.sorted() + users
+    }
+}
+
+extension NSManagedObjectContext {
+    /// The connections of the context's store, a SQLite file.
+    fileprivate var pool: ConnectionPool {
+        get throws {
+            let store = try #require(persistentStoreCoordinator?.persistentStores.first as? SQLiteStore)
+            return try store.openFile().pool
+        }
+    }
+}
