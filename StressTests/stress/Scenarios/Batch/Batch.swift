@@ -15,7 +15,8 @@ enum Batch: Scenario {
         ] + Sabotage.ofGuard("no-invalidation", "a context that follows")
 
     static func run(_ run: Run) throws {
-        let stack = try run.open()
+        // The history has to tell what batches do as well, which the verifier checks in the end.
+        let stack = try run.open(run.kind == .sqlite ? [NSPersistentHistoryTrackingKey: true] : nil)
         let middle = run.start + (run.end - run.start) / 2
         let programs = SteppedPrograms(run, length: run.knob(length)) { stream in
             try BatchProgram(run, stack, &stream)

@@ -146,7 +146,7 @@ struct BatchPoints {
         run.watchdog.beat(0, "a reader that is held")
         let id = try makeRow()
         // Nothing may be cached, or nobody would read.
-        let cold = try run.kind == .sqlite ? run.open() : stack
+        let cold = try run.kind == .sqlite ? run.open([NSPersistentHistoryTrackingKey: true]) : stack
         defer { if cold !== stack { try? run.close(cold) } }
         guard let own = cold.managedObjectID(forURIRepresentation: id.uriRepresentation()) else {
             throw StressError("\(id) is unknown to a second coordinator")
