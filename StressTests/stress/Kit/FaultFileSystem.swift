@@ -22,7 +22,9 @@ enum FaultFileSystem {
         var lies = false
 
         /// Kills the process.
-        static func killing(at point: Int) -> Plan { Plan(point: point, code: nil) }
+        static func killing(at point: Int, countsReads: Bool = false) -> Plan {
+            Plan(point: point, code: nil, countsReads: countsReads)
+        }
     }
 
     private struct State {
