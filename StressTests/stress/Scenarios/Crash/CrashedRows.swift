@@ -102,7 +102,7 @@ struct CrashedRows {
             for mark in group {
                 if mark.nodes != owners {
                     let (count, others) = (mark.nodes.count, owners.count)
-                    tally.find("\(moment): a mark of save \(save) is on \(count) nodes, not on \(others) of another save")
+                    tally.find("\(moment): a mark of save \(save) is on \(count) nodes, not on the \(others) it should")
                 }
                 if mark.image != wanted.image.map(CrashStep.image) {
                     tally.find("\(moment): a mark of save \(save) has not the image of save \(wanted.image ?? 0)")
