@@ -1,0 +1,260 @@
+import CoreData
+
+/// Opens a store, saves, reads and closes under a plan of faults; then, without faults, goes on and looks at what is there.
+///
+/// Every call has to succeed or to give a documented error, what it does must be wholly done or not at all, and what was
+/// acknowledged has to be there in the end. A fault that comes once fails one call at most: what has failed succeeds when it is
+/// tried again.
+final class FaultScript {
+    /// What whoever uses a failing store does about it.
+    struct Habits {
+        /// Whether a call that has failed is tried again at once; else a save that has failed is saved with what comes next.
+        var triesAgain = true
+        /// Whether the store is closed while its disk still fails, with what is unsaved; else the fault goes first.
+        var closesUnderFaults = false
+
+        init() {}
+
+        init(drawnFrom stream: inout SeededStream) {
+            (triesAgain, closesUnderFaults) = (stream.chance(0.5), stream.chance(0.5))
+        }
+    }
+
+    static let saves = 7
+
+    /// How many operations on files there were, until the faults were lifted.
+    private(set) var operations = 0
+    /// How many of these failed.
+    private(set) var faults = 0
+    /// How many calls gave an error.
+    private(set) var failures = 0
+    /// The number of saves that are known to be there.
+    private(set) var acknowledged = 0
+    let url: URL
+    /// What the batches have done.
+    var batches = FaultBatches()
+    /// What the history has to tell.
+    var history = FaultHistory()
+    private let run: Run
+    private let name: String
+    private let documented: Set<CocoaError.Code>
+    private let plan: FaultFileSystem.Plan
+    private let habits: Habits
+    private var firstFailure = ""
+
+    /// Prepares one.
+    ///
+    /// - Parameters:
+    ///   - run: Takes the findings.
+    ///   - name: What findings begin with.
+    ///   - documented: The codes that errors may have.
+    ///   - plan: The faults.
+    ///   - habits: What is done about them.
+    init(
+        _ run: Run,
+        _ name: String,
+        _ documented: Set<CocoaError.Code>,
+        _ plan: FaultFileSystem.Plan,
+        _ habits: Habits
+    ) {
+        (self.run, self.name, self.documented, self.plan, self.habits) = (run, name, documented, plan, habits)
+        url = run.folder.appendingPathComponent(UUID().uuidString + ".sqlite")
+    }
+
+    /// Plays it.
+    ///
+    /// - Throws: What nobody has asked for.
+    func play() throws {
+        defer {
+            FaultFileSystem.arm(FaultFileSystem.Plan())
+            for suffix in ["", "-wal", "-shm"] { unlink(url.path + suffix) }
+            // What cannot be removed goes with the folder of the run.
+            let support = ".\(url.deletingPathExtension().lastPathComponent)_SUPPORT"
+            try? FileManager.default.removeItem(at: run.folder.appendingPathComponent(support))
+        }
+        FaultFileSystem.arm(plan)
+        guard let stack = attempt("opening", alwaysAgain: true, { try open() }) else {
+            lift()
+            return try run.close(try open())
+        }
+        // The script is played on one thread, which is the one that is told of errors.
+        nonisolated(unsafe) let script = self
+        stack.unreportableErrorHandler = { script.judge($0, $1) }
+        let context = stack.context()
+        context.performAndWait {
+            work(context)
+            read(context)
+        }
+        if habits.closesUnderFaults {
+            do { try run.close(stack) } catch { judge(error, "closing") }
+            lift()
+        } else {
+            lift()
+            context.performAndWait {
+                do {
+                    if context.hasChanges {
+                        try context.save()
+                        noteSaved(Self.saves - 1)
+                    }
+                } catch { find("saving without faults gave \(describe(error))") }
+            }
+        }
+        if !stack.persistentStores.isEmpty { try run.close(stack) }
+        if faults > 0 { run.count(habits.closesUnderFaults ? "closed-under-faults" : "closed-after-faults") }
+        try look()
+    }
+
+    private func lift() {
+        (operations, faults) = FaultFileSystem.counts
+        FaultFileSystem.arm(FaultFileSystem.Plan())
+    }
+
+    func open() throws -> NSPersistentStoreCoordinator {
+        let coordinator = NSPersistentStoreCoordinator(managedObjectModel: StressModel.shared)
+        let pragmas = ["wal_autocheckpoint": "6", "synchronous": "FULL"]
+        try coordinator.addPersistentStore(
+            type: .sqlite,
+            configuration: nil,
+            at: url,
+            options: [NSSQLitePragmasOption: pragmas, NSPersistentHistoryTrackingKey: true]
+        )
+        return coordinator
+    }
+
+    func find(_ text: String) { run.find("\(name): \(text)") }
+
+    func close(_ stack: NSPersistentStoreCoordinator) throws { try run.close(stack) }
+
+    // MARK: - Calls that may fail
+
+    /// Does something that may fail, if it does perhaps twice.
+    ///
+    /// - Parameters:
+    ///   - doing: What it is.
+    ///   - alwaysAgain: Whether it is tried again though nobody has the habit.
+    ///   - failed: What has to be so when it has failed.
+    ///   - body: Does it.
+    /// - Returns: What came of it; `nil` if it failed.
+    func attempt<R>(
+        _ doing: String,
+        alwaysAgain: Bool = false,
+        failed: () -> Void = {},
+        _ body: () throws -> R
+    ) -> R? {
+        do { return try body() } catch {
+            judge(error, doing)
+            failed()
+        }
+        guard !plan.isSticky, habits.triesAgain || alwaysAgain else { return nil }
+        run.count("tried-again")
+        if run.isSabotaged("second-fault") { FaultFileSystem.strikeAgain() }
+        do { return try body() } catch {
+            judge(error, doing + " again")
+            failed()
+        }
+        return nil
+    }
+
+    private func judge(_ error: any Error, _ doing: String) {
+        failures += 1
+        if failures == 1 {
+            firstFailure = "\(doing) gave \(describe(error))"
+        } else if !plan.isSticky {
+            find("\(doing) fails too, though the fault came once: \(describe(error)), after \(firstFailure)")
+        }
+        if plan.operations == .pieces { find("a short read fails a call: \(doing) gave \(describe(error))") }
+        if let code = (error as? CocoaError)?.code, documented.contains(code) {
+            return run.count("error-\(code.rawValue)")
+        }
+        find("\(doing) gave \(describe(error))")
+    }
+
+    // MARK: - Under faults
+
+    /// Saves again and again; what failed is saved at once, or with what comes next.
+    private func work(_ context: NSManagedObjectContext) {
+        var groups: [[Node]] = []
+        for save in 0..<Self.saves {
+            groups.append(insert(save, groups, context))
+            // Each save takes back a part of the one before the last, and replaces its image.
+            if save >= 2 {
+                context.delete(groups[save - 2][3])
+                groups[save - 2][1].second = 1
+                if let mark = groups[save - 2][0].marks.first, mark.image != nil { mark.image = Self.image(save) }
+            }
+            context.transactionAuthor = "\(save)"
+            let saved: Void? = attempt(
+                "saving",
+                failed: { if !context.hasChanges { find("a failed save has taken the changes") } }
+            ) { try context.save() }
+            if saved != nil { noteSaved(save) }
+            if let count = attempt("counting", { try context.count(for: NSFetchRequest<Node>(entityName: "Node")) }) {
+                let wanted = Self.size(after: save + 1)
+                if count != wanted { find("a context counts \(count) nodes, its own changes included, not \(wanted)") }
+            }
+            if let batch = FaultBatches.Step(after: save) { play(batch, context) }
+            if save == 3 { readHistory(context) }
+            if save == 5 {
+                purgeHistory(context)
+                readHistory(context)
+            }
+        }
+    }
+
+    private func insert(_ save: Int, _ groups: [[Node]], _ context: NSManagedObjectContext) -> [Node] {
+        let mark = Mark(context: context)
+        mark.serial = Int64(save)
+        if Self.hasImage(save) { mark.image = Self.image(save) }
+        return (0..<4).map { place in
+            let node = Node(context: context)
+            node.serial = Int64(save)
+            node.first = Int64(place)
+            node.label = String(repeating: "y", count: save * 120)
+            node.parent = groups.last?.first
+            node.marks = [mark]
+            return node
+        }
+    }
+
+    private func noteSaved(_ save: Int) {
+        acknowledged = save + 1
+        batches.settle()
+        history.told.append("\(save)")
+    }
+
+    /// Lets go of what is unchanged, and reads it again.
+    private func read(_ context: NSManagedObjectContext) {
+        context.refreshAllObjects()
+        _ = attempt("fetching") {
+            for node in try context.fetch(NSFetchRequest<Node>(entityName: "Node")) {
+                let before = failures
+                let (serial, label, marks) = (node.serial, node.label ?? "", node.marks)
+                let image = marks.first?.image
+                // What cannot be read has been reported.
+                guard failures == before else { continue }
+                if label.count != serial * 120 { find("a label of save \(serial) has \(label.count) characters") }
+                if marks.count != 1 { find("a node of save \(serial) has \(marks.count) marks") }
+                if image != Self.image(of: Int(serial), after: Self.saves) {
+                    find("the image of save \(serial) is \(image?.count ?? -1) bytes of \(image?.first ?? 0)")
+                }
+            }
+        }
+    }
+
+    // MARK: - What is to be there
+
+    /// How many nodes there are after so many saves.
+    private static func size(after saves: Int) -> Int { 4 * saves - max(saves - 2, 0) }
+
+    /// Whether the mark of a save has external data.
+    private static func hasImage(_ save: Int) -> Bool { save == 1 || save == 4 }
+
+    /// Data that tells the save it is of, and is kept in a file.
+    private static func image(_ save: Int) -> Data { Data(repeating: UInt8(save), count: 140_000) }
+
+    /// The image of the mark of a save after so many saves, as the next but one replaces it.
+    static func image(of save: Int, after saves: Int) -> Data? {
+        guard hasImage(save) else { return nil }
+        return image(save + 2 < saves ? save + 2 : save)
+    }
+}
