@@ -16,7 +16,7 @@ struct FaultBatches {
             switch save {
             case 1: self = .insert
             case 2: self = .update
-            case 4: self = .delete
+            case 3: self = .delete
             default: return nil
             }
         }

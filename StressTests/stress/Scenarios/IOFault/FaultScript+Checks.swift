@@ -24,7 +24,7 @@ extension FaultScript {
         }
         do {
             // After a fault a file of external data that no row names may be left, as it could not be removed.
-            for problem in try StoreVerifier(storeURL: url, model: StressModel.shared).problems()
+            for problem in try StoreVerifier(storeURL: url, model: Self.model).problems()
             where faults == 0 || !problem.hasSuffix("belongs to no row") {
                 find(problem)
             }
