@@ -4,9 +4,9 @@ import Synchronization
 
 /// A file system for SQLite that passes everything on to the system's and fails, or dies, at a chosen operation.
 ///
-/// What counts as an operation is part of the plan: what changes or secures a file, reads, or locks. Opening a file never does, nor
-/// does giving up a lock. It is SQLite's default from the moment it is installed, so everything that is opened afterwards goes
-/// through it.
+/// What counts as an operation is part of the plan: what changes or secures a file, reads, or locks. Opening a file never
+/// does, nor does giving up a lock. It is SQLite's default from the moment it is installed, so everything that is opened
+/// afterwards goes through it.
 enum FaultFileSystem {
     /// What counts, and can fail.
     struct Operations: OptionSet {
@@ -44,6 +44,8 @@ enum FaultFileSystem {
         var plan = Plan()
         var count = 0
         var hits = 0
+        /// How many operations there were of each kind, whether the plan counts them or not.
+        var seen: [Int: Int] = [:]
     }
 
     private static let state = Mutex(State())
@@ -75,15 +77,18 @@ enum FaultFileSystem {
     /// How many operations there were, and how many of them failed.
     static var counts: (operations: Int, failures: Int) { state.withLock { ($0.count, $0.hits) } }
 
-    /// Sets the counts back to what they were, after operations that are not to count.
-    static func restore(_ counts: (operations: Int, failures: Int)) {
-        state.withLock { ($0.count, $0.hits) = (counts.operations, counts.failures) }
+    /// How many operations of some kinds there were.
+    static func count(of operations: Operations) -> Int {
+        state.withLock { state in
+            state.seen.reduce(0) { operations.contains(Operations(rawValue: $1.key)) ? $0 + $1.value : $0 }
+        }
     }
 
     /// Counts an operation, and tells whether it is to fail.
     private static func counts(_ operation: Operations) -> (fails: Bool, plan: Plan) {
         state.withLock { state in
             let plan = state.plan
+            state.seen[operation.rawValue, default: 0] += 1
             guard plan.operations.contains(operation) else { return (false, plan) }
             state.count += 1
             let fails = plan.point > 0 && (plan.isSticky ? state.count >= plan.point : state.count == plan.point)

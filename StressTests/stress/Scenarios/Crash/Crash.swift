@@ -1,10 +1,10 @@
 import CoreData
 
-/// A process saves and is killed, again and again, on the same file: every acknowledged save is there, and one that was under way
-/// wholly or not at all, with its entry in the history.
+/// A process saves and is killed, again and again, on the same file: every acknowledged save is there, and one that was
+/// under way wholly or not at all, with its entry in the history.
 ///
-/// Now and then nobody looks at the file in between, so that the next process finds the log as it was left, and may die while it
-/// recovers it.
+/// Now and then nobody looks at the file in between, so that the next process finds the log as it was left, and may die
+/// while it recovers it.
 enum Crash: Scenario {
     static let name = "crash"
     static let summary =

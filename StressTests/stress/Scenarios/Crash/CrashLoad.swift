@@ -1,6 +1,7 @@
 import CoreData
 
-/// Draws what the saves of a life do, and does it: to what the life has inserted, and to some of what former lives have left.
+/// Draws what the saves of a life do, and does it: to what the life has inserted, and to some of what former lives have
+/// left.
 final class CrashLoad {
     /// So many saves of former lives, of nodes and of marks, are known to a life.
     private static let most = 40

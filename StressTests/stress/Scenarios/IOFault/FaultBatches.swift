@@ -74,7 +74,7 @@ extension FaultScript {
         if attempt("a batch", failed: { batches.noteFailed(step) }, { try context.execute(step.request) }) != nil {
             batches.note(step)
             // What changes no row leaves no trace.
-            if isThere || step == .insert { history.told.append(author) }
+            if isThere || step == .insert { history.add(author) }
         }
         if let rows = attempt("fetching accounts", { try self.rows(context) }), rows != batches.rows {
             find("after a batch to \(step) the accounts are \(rows), not \(batches.rows)")

@@ -10,6 +10,12 @@ struct FaultHistory {
     var token: NSPersistentHistoryToken?
     /// The author of the transaction of the token.
     var author = ""
+
+    /// Takes a save or batch that has succeeded.
+    mutating func add(_ author: String) {
+        told.append(author)
+        purged?.append(author)
+    }
 }
 
 extension FaultScript {
@@ -40,7 +46,9 @@ extension FaultScript {
         }
     }
 
-    /// Demands, when the store was opened again, that the history tells of all that was acknowledged; what has failed may be there.
+    /// Demands, when the store was opened again, that the history tells of all that was acknowledged.
+    ///
+    /// What has failed may be there too.
     ///
     /// - Parameters:
     ///   - context: The context, on whose queue this is.

@@ -46,7 +46,7 @@ extension FaultScript {
                 if node.parent?.serial != parent { find("the parent of a node of save \(save) is wrong") }
                 let mark = node.marks.first
                 if mark?.serial != Int64(save) { find("the mark of a node of save \(save) is missing") }
-                if mark?.image != Self.image(of: save, after: saves) { find("the image of save \(save) is not its own") }
+                if mark?.image != Self.image(of: save, after: saves) { find("the image of save \(save) is wrong") }
             }
         }
     }

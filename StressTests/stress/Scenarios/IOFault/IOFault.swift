@@ -54,29 +54,27 @@ enum IOFault: Scenario {
         Kind("short reads, for good", SQLITE_OK, isSticky: true, .pieces, step: 40),
     ]
 
+    /// What the kinds count, under the names of figures.
+    static let figures: [(String, FaultFileSystem.Operations)] = [
+        ("changes", .changes), ("operations", [.changes, .reads]), ("locks", .locks), ("system-reads", .pieces),
+    ]
+
     static func run(_ run: Run) throws {
         FaultFileSystem.install(FaultFileSystem.Plan())
         // Without faults, to learn how many operations there are.
-        var lengths: [Int: Int] = [:]
-        for operations in Set(kinds.map(\.plan.operations.rawValue)).sorted() {
-            var plan = FaultFileSystem.Plan()
-            plan.operations = FaultFileSystem.Operations(rawValue: operations)
-            let script = FaultScript(run, "without faults", documented, plan, FaultScript.Habits())
-            try script.play()
-            lengths[operations] = script.operations
-            if script.operations == 0 { run.find("without faults nothing is counted of kind \(operations)") }
-            if script.failures > 0 { run.find("without faults \(script.failures) calls fail") }
-        }
-        for (figure, operations) in [
-            ("operations", [.changes, .reads]), ("locks", .locks), ("system-reads", .pieces),
-        ] as [(String, FaultFileSystem.Operations)] {
-            run.count(figure, lengths[operations.rawValue] ?? 0)
+        let dry = FaultScript(run, "without faults", documented, FaultFileSystem.Plan(), FaultScript.Habits())
+        try dry.play()
+        if dry.failures > 0 { run.find("without faults \(dry.failures) calls fail") }
+        for (figure, operations) in figures {
+            let count = dry.lengths[operations.rawValue] ?? 0
+            if count == 0 { run.find("without faults there are no \(figure)") }
+            run.count(figure, count)
         }
         let only = run.knob(point)
         // Every point if asked for; else as many as fit, in an order that the seed draws.
         let step = run.knob(stride)
         var work = kinds.indices.flatMap { kind in
-            let length = lengths[kinds[kind].plan.operations.rawValue] ?? 0
+            let length = dry.lengths[kinds[kind].plan.operations.rawValue] ?? 0
             let step = only > 0 ? 1 : max(step, 1) * kinds[kind].step
             return Swift.stride(from: 1, through: length, by: step).map { (kind: kind, point: $0) }
         }
