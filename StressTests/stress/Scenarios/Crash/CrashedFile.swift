@@ -32,8 +32,10 @@ struct CrashedFile {
 
     /// Notes that a life has ended, and what its death means for the save that it was in the midst of.
     mutating func noteEnd(_ death: CrashDeath) {
-        isHot = true
         let log = Ledger(reading: ledger)
+        // Without a save of its own, it died while it opened what another one had left.
+        run.count("died-opening-hot", isHot && log.entries.count == known.begun ? 1 : 0)
+        isHot = true
         run.count("saving-lives", log.acknowledged.count > known.acknowledged ? 1 : 0)
         if log.entries.count > known.begun, let save = log.lastBegun, !log.acknowledged.contains(save),
             case .named(let point, _) = death, !point.hasPrefix("checkpoint")
