@@ -4,10 +4,23 @@ import Synchronization
 
 /// A file system for SQLite that passes everything on to the system's and fails, or dies, at a chosen operation.
 ///
-/// Only what changes or secures a file counts as an operation: write, truncate, sync, delete, and the first lock of a
-/// transaction; reads as well if asked for. It is SQLite's default from the moment it is installed, so everything that is opened
+/// What counts as an operation is part of the plan: what changes or secures a file, reads, or locks. Opening a file never
+/// does, nor does giving up a lock. It is SQLite's default from the moment it is installed, so everything that is opened
 /// afterwards goes through it.
 enum FaultFileSystem {
+    /// What counts, and can fail.
+    struct Operations: OptionSet {
+        let rawValue: Int
+
+        /// Writing, truncating, syncing and deleting.
+        static let changes = Operations(rawValue: 1)
+        static let reads = Operations(rawValue: 2)
+        /// Taking a lock on a file, or on a part of the index of a log.
+        static let locks = Operations(rawValue: 4)
+        /// Reads of the system, beneath those of SQLite: instead of failing they give half of what was asked for.
+        static let pieces = Operations(rawValue: 8)
+    }
+
     /// What is to happen.
     struct Plan {
         /// The operation, counted from 1, at which it happens; 0 for never.
@@ -16,19 +29,23 @@ enum FaultFileSystem {
         var isSticky = false
         /// SQLite's code of the failure; `nil` to kill the process.
         var code: Int32? = SQLITE_IOERR
-        /// Whether reads count.
-        var countsReads = false
+        /// What counts.
+        var operations = Operations.changes
         /// A sabotage: claims success for what it does not do.
         var lies = false
 
         /// Kills the process.
-        static func killing(at point: Int) -> Plan { Plan(point: point, code: nil) }
+        static func killing(at point: Int, countsReads: Bool = false) -> Plan {
+            Plan(point: point, code: nil, operations: countsReads ? [.changes, .reads] : .changes)
+        }
     }
 
     private struct State {
         var plan = Plan()
         var count = 0
         var hits = 0
+        /// How many operations there were of each kind, whether the plan counts them or not.
+        var seen: [Int: Int] = [:]
     }
 
     private static let state = Mutex(State())
@@ -54,24 +71,35 @@ enum FaultFileSystem {
     /// Makes another plan, and counts from 1 again.
     static func arm(_ plan: Plan) { state.withLock { $0 = State(plan: plan) } }
 
+    /// A sabotage: fails the next operation too.
+    static func strikeAgain() { state.withLock { $0.plan.point = $0.count + 1 } }
+
     /// How many operations there were, and how many of them failed.
     static var counts: (operations: Int, failures: Int) { state.withLock { ($0.count, $0.hits) } }
 
-    /// Sets the counts back to what they were, after operations that are not to count.
-    static func restore(_ counts: (operations: Int, failures: Int)) {
-        state.withLock { ($0.count, $0.hits) = (counts.operations, counts.failures) }
+    /// How many operations of some kinds there were.
+    static func count(of operations: Operations) -> Int {
+        state.withLock { state in
+            state.seen.reduce(0) { operations.contains(Operations(rawValue: $1.key)) ? $0 + $1.value : $0 }
+        }
     }
 
-    /// The code with which the next operation fails, 0 if it does not, -1 if it is to be left out silently.
-    private static func next(isRead: Bool = false) -> Int32 {
-        let (fails, plan) = state.withLock { state in
-            guard !isRead || state.plan.countsReads else { return (false, state.plan) }
-            state.count += 1
+    /// Counts an operation, and tells whether it is to fail.
+    private static func counts(_ operation: Operations) -> (fails: Bool, plan: Plan) {
+        state.withLock { state in
             let plan = state.plan
+            state.seen[operation.rawValue, default: 0] += 1
+            guard plan.operations.contains(operation) else { return (false, plan) }
+            state.count += 1
             let fails = plan.point > 0 && (plan.isSticky ? state.count >= plan.point : state.count == plan.point)
             if fails { state.hits += 1 }
             return (fails, plan)
         }
+    }
+
+    /// The code with which the next operation fails, 0 if it does not, -1 if it is to be left out silently.
+    private static func next(_ operation: Operations = .changes) -> Int32 {
+        let (fails, plan) = counts(operation)
         guard fails else { return SQLITE_OK }
         guard let code = plan.code else {
             kill(getpid(), SIGKILL)
@@ -80,6 +108,9 @@ enum FaultFileSystem {
         }
         return plan.lies ? -1 : code
     }
+
+    /// How much the next read of the system gives at most.
+    private static func piece(of count: Int) -> Int { counts(.pieces).fails ? max(count / 2, 1) : count }
 
     /// The code of a failure that fits an operation: SQLite tells full disks and failing ones apart by it.
     private static func extended(_ code: Int32, _ operation: Int32) -> Int32 {
@@ -129,6 +160,22 @@ enum FaultFileSystem {
         }
         self.system.initialize(to: system)
         sqlite3_vfs_register(self.system, 1)
+        shortenReads(of: found)
+    }
+
+    /// Puts reads that can be short in place of those with which the system's file system reads.
+    private static func shortenReads(of base: UnsafeMutablePointer<sqlite3_vfs>) {
+        let next: @convention(c) (Int32, UnsafeMutableRawPointer?, Int) -> Int = {
+            read($0, $1, FaultFileSystem.piece(of: $2))
+        }
+        let there: @convention(c) (Int32, UnsafeMutableRawPointer?, Int, off_t) -> Int = {
+            pread($0, $1, FaultFileSystem.piece(of: $2), $3)
+        }
+        // It uses one of these, as it was compiled.
+        _ = base.pointee.xSetSystemCall(base, "read", unsafeBitCast(next, to: sqlite3_syscall_ptr.self))
+        for name in ["pread", "pread64"] {
+            _ = base.pointee.xSetSystemCall(base, name, unsafeBitCast(there, to: sqlite3_syscall_ptr.self))
+        }
     }
 
     private static func makeMethods() -> sqlite3_io_methods {
@@ -136,7 +183,7 @@ enum FaultFileSystem {
         methods.iVersion = 2
         methods.xClose = { FaultFileSystem.calls($0).xClose(FaultFileSystem.real($0)) }
         methods.xRead = { file, buffer, count, at in
-            let code = FaultFileSystem.next(isRead: true)
+            let code = FaultFileSystem.next(.reads)
             guard code == SQLITE_OK else { return FaultFileSystem.extended(code, 1) }
             return FaultFileSystem.calls(file).xRead(FaultFileSystem.real(file), buffer, count, at)
         }
@@ -161,7 +208,11 @@ enum FaultFileSystem {
             return FaultFileSystem.calls(file).xSync(FaultFileSystem.real(file), flags)
         }
         methods.xFileSize = { FaultFileSystem.calls($0).xFileSize(FaultFileSystem.real($0), $1) }
-        methods.xLock = { FaultFileSystem.calls($0).xLock(FaultFileSystem.real($0), $1) }
+        methods.xLock = { file, level in
+            let code = FaultFileSystem.next(.locks)
+            guard code <= SQLITE_OK else { return FaultFileSystem.extended(code, 15) }
+            return FaultFileSystem.calls(file).xLock(FaultFileSystem.real(file), level)
+        }
         methods.xUnlock = { FaultFileSystem.calls($0).xUnlock(FaultFileSystem.real($0), $1) }
         methods.xCheckReservedLock = { FaultFileSystem.calls($0).xCheckReservedLock(FaultFileSystem.real($0), $1) }
         methods.xFileControl = { FaultFileSystem.calls($0).xFileControl(FaultFileSystem.real($0), $1, $2) }
@@ -170,7 +221,11 @@ enum FaultFileSystem {
             FaultFileSystem.calls($0).xDeviceCharacteristics(FaultFileSystem.real($0))
         }
         methods.xShmMap = { FaultFileSystem.calls($0).xShmMap(FaultFileSystem.real($0), $1, $2, $3, $4) }
-        methods.xShmLock = { FaultFileSystem.calls($0).xShmLock(FaultFileSystem.real($0), $1, $2, $3) }
+        methods.xShmLock = { file, first, count, flags in
+            let code = flags & SQLITE_SHM_LOCK != 0 ? FaultFileSystem.next(.locks) : SQLITE_OK
+            guard code <= SQLITE_OK else { return FaultFileSystem.extended(code, 20) }
+            return FaultFileSystem.calls(file).xShmLock(FaultFileSystem.real(file), first, count, flags)
+        }
         methods.xShmBarrier = { FaultFileSystem.calls($0).xShmBarrier(FaultFileSystem.real($0)) }
         methods.xShmUnmap = { FaultFileSystem.calls($0).xShmUnmap(FaultFileSystem.real($0), $1) }
         return methods

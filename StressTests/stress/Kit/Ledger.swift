@@ -2,17 +2,29 @@ import CoreData
 
 /// What a process that may be killed has written down: a line before each save, and one after it.
 struct Ledger {
+    /// A save that was begun.
+    struct Entry {
+        let save: Int64
+        /// What else was written down of it, in words.
+        let words: [String]
+    }
+
+    /// The saves in the order in which they were begun.
+    private(set) var entries: [Entry] = []
     private(set) var begun: Set<Int64> = []
     private(set) var acknowledged: Set<Int64> = []
-    private(set) var lastBegun: Int64?
+
+    /// The save that was begun last.
+    var lastBegun: Int64? { entries.last?.save }
 
     init(reading path: String) {
         let text = (try? String(contentsOfFile: path, encoding: .utf8)) ?? ""
         for line in text.split(separator: "\n") {
-            guard let number = Int64(line.dropFirst(2)) else { continue }
-            if line.hasPrefix("i") {
+            let words = line.split(separator: " ").map(String.init)
+            guard words.count > 1, let number = Int64(words[1]) else { continue }
+            if words[0] == "i" {
                 begun.insert(number)
-                lastBegun = number
+                entries.append(Entry(save: number, words: Array(words.dropFirst(2))))
             } else {
                 acknowledged.insert(number)
             }
@@ -28,8 +40,14 @@ struct Ledger {
             guard file >= 0 else { throw StressError("\(path) cannot be written") }
         }
 
-        func note(_ mark: Character, _ number: Int64) {
-            let line = Array("\(mark) \(number)\n".utf8)
+        /// Writes a line.
+        ///
+        /// - Parameters:
+        ///   - mark: `i` before a save, `a` once it is acknowledged.
+        ///   - number: The save.
+        ///   - words: What it is about to do.
+        func note(_ mark: Character, _ number: Int64, _ words: [String] = []) {
+            let line = Array((["\(mark)", "\(number)"] + words).joined(separator: " ").utf8) + [UInt8(ascii: "\n")]
             _ = line.withUnsafeBytes { write(file, $0.baseAddress, $0.count) }
         }
     }

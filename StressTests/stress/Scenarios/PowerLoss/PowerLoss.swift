@@ -13,7 +13,10 @@ enum PowerLoss: Scenario {
     static let work = (figure: "losses", floor: 50)
     static let steps = Knob("steps", 24, "saves and batches of a script")
     static let knobs = [steps]
-    static let sabotages = [Sabotage("no-sync", "acknowledged"), Sabotage("normal", "acknowledged")]
+    static let sabotages = [
+        Sabotage("no-sync", "acknowledged"), Sabotage("normal", "acknowledged"),
+        Sabotage("forgotten-changes", "their sum"),
+    ]
 
     static func run(_ run: Run) throws {
         var stream = run.stream(0)
@@ -27,7 +30,8 @@ enum PowerLoss: Scenario {
                 synchronous: isFull && !run.isSabotaged("normal") ? "FULL" : "NORMAL",
                 checkpointPages: stream.pick([4, 20, 1_000]),
                 hasHistory: stream.chance(0.3),
-                seed: stream.next()
+                seed: stream.next(),
+                forgetsChanges: run.isSabotaged("forgotten-changes")
             )
             run.watchdog.beat(0, "a script that is recorded")
             let folder = run.folder.appendingPathComponent("script-\(number)")

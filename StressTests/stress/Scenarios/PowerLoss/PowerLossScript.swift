@@ -8,6 +8,8 @@ struct PowerLossScript: CustomStringConvertible {
     let checkpointPages: Int
     let hasHistory: Bool
     let seed: UInt64
+    /// A sabotage: saves with odd numbers insert their rows, and forget what they change.
+    var forgetsChanges = false
 
     var description: String {
         "script \(seed) (\(synchronous), checkpoints at \(checkpointPages) pages\(hasHistory ? ", history" : ""))"
@@ -29,23 +31,39 @@ struct PowerLossScript: CustomStringConvertible {
 
     private func size(of step: Int64) -> Int { 1 + Int(step * 5 % 13) }
 
+    /// What a step does, drawn before anything is done, so that it can be told afterwards.
+    private struct Move {
+        let opensAgain: Bool
+        let isBatch: Bool
+        let text: String
+    }
+
+    private func moves(_ steps: Int) -> [Move] {
+        var stream = SeededStream(seed: seed, stream: 0)
+        return (0..<max(steps, 1)).map { _ in
+            let (opensAgain, isBatch) = (stream.chance(0.1), stream.chance(0.3))
+            return Move(
+                opensAgain: opensAgain,
+                isBatch: isBatch,
+                text: String(repeating: "z", count: stream.below(900))
+            )
+        }
+    }
+
     /// Runs the script, closing and opening the store now and then.
     func play(in folder: URL, _ steps: Int, _ log: DiskLog) throws {
         let url = folder.appendingPathComponent("store.sqlite")
-        var stream = SeededStream(seed: seed, stream: 0)
         var stack = try open(url)
         var context = stack.context()
-        for step in 1...Int64(max(steps, 1)) {
-            if stream.chance(0.1) {
+        for (step, move) in zip(Int64(1)..., moves(steps)) {
+            if move.opensAgain {
                 try close(stack)
                 stack = try open(url)
                 context = stack.context()
             }
-            let isBatch = stream.chance(0.3)
-            let text = String(repeating: "z", count: stream.below(900))
             let current = context
             try current.performAndWait {
-                if isBatch { try batch(step, text, current) } else { try save(step, text, current) }
+                if move.isBatch { try batch(step, move.text, current) } else { try save(step, move.text, current) }
             }
             log.add(.mark(step))
         }
@@ -58,12 +76,15 @@ struct PowerLossScript: CustomStringConvertible {
             let node = Node(context: context)
             (node.serial, node.first, node.label) = (step, Int64(place), text)
         }
+        guard !forgetsChanges || step % 2 == 0 else { return try context.save() }
         let counter =
             try context.fetch(NSFetchRequest<Account>(entityName: "Account")).first ?? Account(context: context)
-        counter.balance += 1
+        counter.balance += step
         if step % 3 == 0 {
             // Now and then there are two, as the next one replaces one of them.
-            let mark = try context.fetch(NSFetchRequest<Mark>(entityName: "Mark")).first
+            let request = NSFetchRequest<Mark>(entityName: "Mark")
+            request.sortDescriptors = [NSSortDescriptor(key: "serial", ascending: true)]
+            let mark = try context.fetch(request).first
             let changed = step % 2 == 0 ? mark ?? Mark(context: context) : Mark(context: context)
             (changed.serial, changed.image) = (step, Self.image(step))
             if step % 4 == 0, let mark { context.delete(mark) }
@@ -84,6 +105,20 @@ struct PowerLossScript: CustomStringConvertible {
         try context.execute(NSBatchInsertRequest(entityName: "Node", objects: rows))
     }
 
+    /// What the changes of the first so many steps come to: the sum on the counter, and the marks that are there.
+    private func changes(after last: Int64) -> (sum: Int64, marks: [Int64]) {
+        var (sum, marks) = (Int64(0), [Int64]())
+        for (step, move) in zip(Int64(1)..., moves(Int(last)).prefix(Int(last))) where !move.isBatch {
+            sum += step
+            guard step % 3 == 0 else { continue }
+            let first = marks.min()
+            if step % 2 == 0 { marks.removeAll { $0 == first } }
+            // What is changed and deleted in the same step is gone.
+            if step % 4 != 0 || first == nil { marks.append(step) }
+        }
+        return (sum, marks.sorted())
+    }
+
     /// How many steps are there, after checking that none is torn and none is missing before the last.
     func steps(in url: URL) throws -> Int64 {
         let stack = try open(url)
@@ -92,14 +127,24 @@ struct PowerLossScript: CustomStringConvertible {
         return try context.performAndWait {
             let nodes = try context.fetch(NSFetchRequest<Node>(entityName: "Node"))
             let groups = Dictionary(grouping: nodes, by: \.serial).mapValues { $0.map(\.first).sorted() }
-            for mark in try context.fetch(NSFetchRequest<Mark>(entityName: "Mark"))
-            where mark.image != Self.image(mark.serial) {
+            let marks = try context.fetch(NSFetchRequest<Mark>(entityName: "Mark"))
+            for mark in marks where mark.image != Self.image(mark.serial) {
                 throw StressError("the external data of step \(mark.serial) is \(mark.image?.count ?? -1) bytes")
             }
             let last = groups.keys.max() ?? 0
             for step in 0..<last where groups[step + 1] == nil { throw StressError("step \(step + 1) is missing") }
             for (step, members) in groups where members != (0..<size(of: step)).map(Int64.init) {
                 throw StressError("step \(step) is torn: \(members.count) of \(size(of: step)) rows")
+            }
+            // What a step changes and deletes is as much part of it as what it inserts.
+            let wanted = changes(after: last)
+            let sum = try context.fetch(NSFetchRequest<Account>(entityName: "Account")).first?.balance ?? 0
+            if sum != wanted.sum {
+                throw StressError("the changes of \(last) steps are torn: their sum is \(sum), not \(wanted.sum)")
+            }
+            let serials = marks.map(\.serial).sorted()
+            if serials != wanted.marks {
+                throw StressError("the marks of \(last) steps are \(serials), not \(wanted.marks)")
             }
             return last
         }

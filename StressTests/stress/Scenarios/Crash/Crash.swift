@@ -1,0 +1,58 @@
+import CoreData
+
+/// A process saves and is killed, again and again, on the same file: every acknowledged save is there, and one that was
+/// under way wholly or not at all, with its entry in the history.
+///
+/// Now and then nobody looks at the file in between, so that the next process finds the log as it was left, and may die
+/// while it recovers it.
+enum Crash: Scenario {
+    static let name = "crash"
+    static let summary =
+        "kills a saving process, by time, at the n-th file operation or at a named point: acknowledged saves are there"
+    static let stores = [StoreKind.sqlite]
+    static let work = (figure: "saving-lives", floor: 4)
+    static let lives = Knob("lives", 0, "lives to end after; 0 to go on until the time is over")
+    static let knobs = [lives]
+    static let sabotages = [
+        Sabotage("early-acknowledgement", ", acknowledged, is missing"),
+        Sabotage("forgotten-deletion", "deleted them"),
+        Sabotage("forgotten-value", "have the value"),
+        Sabotage("forgotten-parent", "other parents"),
+    ]
+
+    /// So many lives share a file, so that looking at it stays quick.
+    private static let livesOfFile = 20
+
+    static func run(_ run: Run) throws {
+        var stream = run.stream(0)
+        let limit = run.knob(lives)
+        var file = CrashedFile(run, 0)
+        var life = 0
+        while limit > 0 ? life < limit : !run.isOver {
+            run.watchdog.beat(0, "a life")
+            if life > 0, life % livesOfFile == 0 { file = CrashedFile(run, life) }
+            life += 1
+            let death = CrashDeath(isHot: file.isHot, &stream)
+            let child = try Child(
+                ["child", "crash", file.url.path, file.ledger, "\(stream.next() >> 1)", death.text]
+                    + (run.options.sabotage.map { [$0] } ?? []),
+                output: FileHandle.standardError
+            )
+            if case .time(let microseconds) = death {
+                usleep(UInt32(microseconds))
+                child.kill()
+            }
+            let status = child.wait()
+            if status != -SIGKILL { run.find("life \(life) ended with \(status), not by the signal") }
+            run.count("lives")
+            run.count(death.figure)
+            run.count("hot-lives", file.isHot ? 1 : 0)
+            file.noteEnd(death)
+            // The last life of a file is always looked at, and what is there then tells of all the others.
+            let isLeft = stream.chance(0.4)
+            if life % livesOfFile == 0 || !isLeft { try file.check(life) }
+        }
+        if file.isHot { try file.check(life) }
+        run.watchdog.leave(0)
+    }
+}

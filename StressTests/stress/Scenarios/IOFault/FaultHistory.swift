@@ -1,0 +1,76 @@
+import CoreData
+
+/// What the history of a script of faults has to tell.
+struct FaultHistory {
+    /// The authors of the saves and batches that have succeeded, in order, from the first one that is left.
+    var told: [String] = []
+    /// The same if a purge that gave an error has purged nonetheless; `nil` if none did.
+    var purged: [String]?
+    /// Up to where it was read.
+    var token: NSPersistentHistoryToken?
+    /// The author of the transaction of the token.
+    var author = ""
+
+    /// Takes a save or batch that has succeeded.
+    mutating func add(_ author: String) {
+        told.append(author)
+        purged?.append(author)
+    }
+}
+
+extension FaultScript {
+    /// The transactions that are stored.
+    private func transactions(_ context: NSManagedObjectContext) throws -> [NSPersistentHistoryTransaction] {
+        let request = NSPersistentHistoryChangeRequest.fetchHistory(after: nil as NSPersistentHistoryToken?)
+        let result = try context.execute(request)
+        return (result as? NSPersistentHistoryResult)?.result as? [NSPersistentHistoryTransaction] ?? []
+    }
+
+    /// Demands that the history tells of all that has succeeded, and of nothing else.
+    func readHistory(_ context: NSManagedObjectContext) {
+        guard let all = attempt("fetching the history", { try transactions(context) }) else { return }
+        let authors = checkNumbers(all)
+        if authors == history.purged { history.told = authors }
+        history.purged = nil
+        if authors != history.told { find("the history tells of \(authors), not of \(history.told)") }
+        (history.token, history.author) = (all.last?.token, authors.last ?? "")
+    }
+
+    /// Purges what was read before, but for its last transaction.
+    func purgeHistory(_ context: NSManagedObjectContext) {
+        guard let token = history.token, let place = history.told.firstIndex(of: history.author) else { return }
+        let rest = Array(history.told[place...])
+        let request = NSPersistentHistoryChangeRequest.deleteHistory(before: token)
+        if attempt("purging", failed: { history.purged = rest }, { try context.execute(request) }) != nil {
+            (history.told, history.purged) = (rest, nil)
+        }
+    }
+
+    /// Demands, when the store was opened again, that the history tells of all that was acknowledged.
+    ///
+    /// What has failed may be there too.
+    ///
+    /// - Parameters:
+    ///   - context: The context, on whose queue this is.
+    ///   - saves: How many saves are there, of which the history has to tell too.
+    /// - Throws: What fetching throws.
+    func compareHistory(_ context: NSManagedObjectContext, _ saves: Int) throws {
+        let authors = checkNumbers(try transactions(context))
+        let known = Set(history.told)
+        let told = authors.filter(known.contains)
+        if told != history.told, told != history.purged {
+            find("after closing the history tells of \(authors), acknowledged were \(history.told)")
+        }
+        if let last = authors.compactMap({ Int($0) }).last, last != saves - 1 {
+            find("the history ends with save \(last), and \(saves) saves are there")
+        }
+    }
+
+    /// Demands that numbers rise one by one.
+    private func checkNumbers(_ all: [NSPersistentHistoryTransaction]) -> [String] {
+        for (one, next) in zip(all, all.dropFirst()) where next.transactionNumber != one.transactionNumber + 1 {
+            find("transaction \(next.transactionNumber) comes after \(one.transactionNumber)")
+        }
+        return all.map { $0.author ?? "nobody" }
+    }
+}

@@ -1,0 +1,107 @@
+import CStrataSQLite
+import CoreData
+
+/// Fails each file operation of a fixed script in turn, once or from then on: every call gives a documented error or
+/// succeeds, what was acknowledged is there, and the context can go on once the fault is gone.
+enum IOFault: Scenario {
+    static let name = "iofault"
+    static let summary = "fails every file operation of a script in turn: no acknowledged save is lost, none is torn"
+    static let stores = [StoreKind.sqlite]
+    static let seconds = 20.0
+    static let work = (figure: "points", floor: 20)
+    static let stride = Knob("stride", 0, "operations from one failing point to the next; 0 to fit the time")
+    static let point = Knob("point", 0, "the only operation to fail; 0 for all")
+    static let knobs = [stride, point]
+    static let sabotages = [
+        Sabotage("lying-disk", "acknowledged were"), Sabotage("second-fault", "though the fault came once"),
+    ]
+
+    /// Codes of errors that an I/O fault may end in, as documented.
+    private static let documented: Set<CocoaError.Code> = [
+        .sqlite, .fileWriteOutOfSpace, .fileReadCorruptFile, .persistentStoreOpen, .fileReadNoSuchFile,
+        .persistentStoreTimeout,
+    ]
+
+    /// What goes wrong at a point.
+    private struct Kind {
+        let name: String
+        let plan: FaultFileSystem.Plan
+        /// From one point to the next; what goes wrong in many places that are alike is tried in some of them.
+        let step: Int
+
+        init(
+            _ name: String,
+            _ code: Int32,
+            isSticky: Bool,
+            _ operations: FaultFileSystem.Operations,
+            step: Int = 1
+        ) {
+            self.name = name
+            self.step = step
+            plan = FaultFileSystem.Plan(isSticky: isSticky, code: code, operations: operations)
+        }
+    }
+
+    private static let kinds = [
+        Kind("no space, once", SQLITE_FULL, isSticky: false, .changes),
+        Kind("no space, for good", SQLITE_FULL, isSticky: true, .changes),
+        Kind("I/O error, once", SQLITE_IOERR, isSticky: false, [.changes, .reads]),
+        Kind("I/O error, for good", SQLITE_IOERR, isSticky: true, [.changes, .reads]),
+        Kind("failed lock, once", SQLITE_IOERR, isSticky: false, .locks, step: 3),
+        Kind("failed lock, for good", SQLITE_IOERR, isSticky: true, .locks, step: 5),
+        Kind("busy lock, once", SQLITE_BUSY, isSticky: false, .locks, step: 3),
+        Kind("short read, once", SQLITE_OK, isSticky: false, .pieces, step: 10),
+        Kind("short reads, for good", SQLITE_OK, isSticky: true, .pieces, step: 40),
+    ]
+
+    /// What the kinds count, under the names of figures.
+    static let figures: [(String, FaultFileSystem.Operations)] = [
+        ("changes", .changes), ("operations", [.changes, .reads]), ("locks", .locks), ("system-reads", .pieces),
+    ]
+
+    static func run(_ run: Run) throws {
+        FaultFileSystem.install(FaultFileSystem.Plan())
+        // Without faults, to learn how many operations there are.
+        let dry = FaultScript(run, "without faults", documented, FaultFileSystem.Plan(), FaultScript.Habits())
+        try dry.play()
+        if dry.failures > 0 { run.find("without faults \(dry.failures) calls fail") }
+        for (figure, operations) in figures {
+            let count = dry.lengths[operations.rawValue] ?? 0
+            if count == 0 { run.find("without faults there are no \(figure)") }
+            run.count(figure, count)
+        }
+        let only = run.knob(point)
+        // Every point if asked for; else as many as fit, in an order that the seed draws.
+        let step = run.knob(stride)
+        var work = kinds.indices.flatMap { kind in
+            let length = dry.lengths[kinds[kind].plan.operations.rawValue] ?? 0
+            let step = only > 0 ? 1 : max(step, 1) * kinds[kind].step
+            return Swift.stride(from: 1, through: length, by: step).map { (kind: kind, point: $0) }
+        }
+        if only > 0 { work = work.filter { $0.point == only } }
+        var stream = run.stream(0)
+        if step == 0 { work.shuffle(using: &stream) }
+        for (number, point) in work where step > 0 || !run.isOver {
+            run.watchdog.beat(0, "a script with a fault")
+            let kind = kinds[number]
+            var plan = kind.plan
+            plan.point = point
+            plan.lies = run.isSabotaged("lying-disk")
+            // Drawn for each point by itself, so that it is the same however many others are tried.
+            var habits = run.stream(1 + number * 1_000_000 + point)
+            let script = FaultScript(
+                run,
+                "\(kind.name) at point \(point)",
+                documented,
+                plan,
+                FaultScript.Habits(drawnFrom: &habits)
+            )
+            try script.play()
+            run.count("points")
+            run.count("faults", script.faults)
+            run.count("failed-calls", script.failures)
+        }
+        run.count("all-points", work.count)
+        run.watchdog.leave(0)
+    }
+}
