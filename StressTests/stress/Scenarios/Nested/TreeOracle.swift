@@ -112,10 +112,12 @@ struct TreeOracle {
         let parent = parents[place]
         let above = view(parent)
         for (serial, change) in pending[place] {
+            // To what was deleted further up a change is carried, and ends there.
+            let isCarried = above[serial] != nil || parent != 0 && pending[parent][serial] != .deleted
             switch change {
             case .inserted(let value): insert(serial, value, in: parent)
-            case .changed(let value): if above[serial] != nil { self.change(serial, to: value, in: parent) }
-            case .deleted: if above[serial] != nil { delete(serial, in: parent) }
+            case .changed(let value): if isCarried { self.change(serial, to: value, in: parent) }
+            case .deleted: if isCarried { delete(serial, in: parent) }
             }
         }
         pending[place] = [:]
