@@ -2,11 +2,11 @@ import CStrataSQLite
 import CoreData
 import Synchronization
 
-/// Fetches and saves that are started, cancelled, abandoned or outlive their context, at any moment: each ends once, with all
-/// or with nothing, and leaves no read open.
+/// Fetches and saves that are started, cancelled, abandoned or outlive their context, at any moment: each ends once,
+/// with all or with nothing, and leaves no read open.
 enum Cancel: Scenario {
     static let name = "cancel"
-    static let summary = "cancels and abandons fetches and saves: each ends once, with all or nothing, and no read stays open"
+    static let summary = "cancels and abandons fetches and saves: each ends once, with all or nothing, no read open"
     static let work = (figure: "started", floor: 40)
     static let rows = Knob("rows", 1_500, "the rows that a fetch finds")
     static let knobs = [rows]
@@ -175,8 +175,8 @@ enum Cancel: Scenario {
             throw StressError("no second connection")
         }
         defer { sqlite3_close_v2(connection) }
-        // Without having looked at the file SQLite does not know that there is a log, and has nothing to do. What was cancelled
-        // a moment ago may take another one to end.
+        // Without having looked at the file SQLite does not know that there is a log, and has nothing to do. What was
+        // cancelled a moment ago may take another one to end.
         sqlite3_busy_timeout(connection, 2_000)
         guard sqlite3_exec(connection, "SELECT COUNT(*) FROM ZNODE", nil, nil, nil) == SQLITE_OK else {
             throw StressError("the second connection cannot read")

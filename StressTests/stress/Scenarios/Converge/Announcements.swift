@@ -1,12 +1,13 @@
 import CoreData
 
-/// What a context has announced of nodes, in objects-did-change: each that came and each that went once, and no change left out.
+/// What a context has announced of nodes, in objects-did-change: each that came and each that went at most once, and no
+/// change left out.
 struct Announcements {
     /// What is there, going by what was told.
     private var known: Set<URL> = []
     private var inserted: Set<URL> = []
     private var deleted: Set<URL> = []
-    /// By node, the counter `first` when the node was last told of. Writers only add to it, each upon what is stored.
+    /// By node, the counter `first` when the node was last told of; writers only add to it, each upon what is stored.
     private var counters: [URL: Int64] = [:]
     /// How many announcements there were since somebody set it to 0.
     var count = 0

@@ -5,7 +5,7 @@ import Synchronization
 enum Converge: Scenario {
     static let name = "converge"
     static let summary = "observers merge what writers save, late and reordered, and end up with what is stored"
-    static let work = (figure: "agreements", floor: 8)
+    static let work = (figure: "agreements", floor: 3)
     static let nodes = Knob("nodes", 60, "the nodes of the graph, about")
     static let knobs = [nodes]
     static let sabotages = [
@@ -131,7 +131,7 @@ enum Converge: Scenario {
         // Past the row cache that most observers have in common, where that can be.
         let fresh = run.kind == .sqlite ? try run.open(options(run)) : stack
         let context = fresh.context()
-        let stored = try context.performAndWait { try GraphPicture(context) }
+        let stored = try context.performAndWait { try GraphPicture(context, prefetches: true) }
         for observer in observers { try observer.compare(with: stored) }
         if fresh !== stack { try run.close(fresh) }
     }

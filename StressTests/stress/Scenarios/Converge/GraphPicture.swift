@@ -14,11 +14,19 @@ struct GraphPicture: Equatable {
     private(set) var marks: [URL: Set<URL>] = [:]
 
     /// What fetches give.
-    init(_ context: NSManagedObjectContext) throws {
-        self.init(
-            try context.fetch(NSFetchRequest<Node>(entityName: "Node")),
-            try context.fetch(NSFetchRequest<Mark>(entityName: "Mark"))
-        )
+    ///
+    /// - Parameters:
+    ///   - context: Where to fetch.
+    ///   - prefetches: Whether memberships are read for many nodes at a time.
+    /// - Throws: What fetching throws.
+    init(_ context: NSManagedObjectContext, prefetches: Bool = false) throws {
+        let nodes = NSFetchRequest<Node>(entityName: "Node")
+        let marks = NSFetchRequest<Mark>(entityName: "Mark")
+        if prefetches {
+            nodes.relationshipKeyPathsForPrefetching = ["children", "marks"]
+            marks.relationshipKeyPathsForPrefetching = ["nodes"]
+        }
+        self.init(try context.fetch(nodes), try context.fetch(marks))
     }
 
     /// What these objects show.

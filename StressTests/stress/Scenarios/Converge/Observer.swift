@@ -2,8 +2,8 @@ import CoreData
 
 /// A context that merges what others save, with everything it has loaded held and looked at.
 final class Observer: @unchecked Sendable {
-    // @unchecked Sendable: what is mutable is used on the context's queue only, but for what the thread that makes observers
-    // has, and for `token`, which the thread that delivers has.
+    // @unchecked Sendable: what is mutable is used on the context's queue only, but for what the thread that makes
+    // observers has.
 
     /// What it hears of saves by.
     enum Feed: String, CaseIterable {
@@ -148,7 +148,7 @@ final class Observer: @unchecked Sendable {
 
     // MARK: - Comparing
 
-    /// Compares all that was loaded, what fetches give, what the controller has and what was announced with what is stored.
+    /// Compares with what is stored: all that was loaded, what fetches give, what the controller has, what was announced.
     func compare(with stored: GraphPicture) throws {
         try catchUp()
         try shown.performAndWait {

@@ -1,7 +1,7 @@
 import CoreData
 
-/// The sections of a results controller as its delegate is told of them: each change is applied to what was there, and has to give
-/// what the controller shows.
+/// The sections of a results controller as its delegate is told of them: each change is applied to what was there, and
+/// has to give what the controller shows.
 final class ToldRows: NSObject, NSFetchedResultsControllerDelegate {
     private var sections: [[NSManagedObjectID]] = []
     private var gone: [IndexPath] = []
@@ -73,7 +73,9 @@ final class ToldRows: NSObject, NSFetchedResultsControllerDelegate {
             sections.insert([], at: section)
         }
         for (path, id) in come.sorted(by: { $0.path < $1.path }) {
-            guard sections.indices.contains(path.section), path.item <= sections[path.section].count else { return false }
+            guard sections.indices.contains(path.section), path.item <= sections[path.section].count else {
+                return false
+            }
             sections[path.section].insert(id, at: path.item)
         }
         return true

@@ -1,8 +1,8 @@
 import CoreData
 import Synchronization
 
-/// Random legal calls between contexts, parents and the coordinator, with handlers that call back in: all of them return,
-/// and each block runs once.
+/// Random legal calls between contexts, parents and the coordinator, with handlers that call back in: all of them
+/// return, and each block runs once.
 enum Deadlock: Scenario {
     static let name = "deadlock"
     static let summary = "random legal perform and performAndWait calls, handlers calling back in: all return"

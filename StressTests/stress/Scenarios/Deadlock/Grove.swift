@@ -3,8 +3,8 @@ import Synchronization
 
 /// A graph of contexts that was drawn, and what threads call in it.
 ///
-/// Contexts wait for those with a lower number only. Parents have lower numbers than their children, so that each wait is a
-/// legal one, between siblings and strangers too, and no ring can come of it.
+/// Contexts wait for those with a lower number only. Parents have lower numbers than their children, so that each wait
+/// is a legal one, between siblings and strangers too, and no ring can come of it.
 final class Grove: Sendable {
     let run: Run
     let contexts: [NSManagedObjectContext]
@@ -127,7 +127,8 @@ final class Grove: Sendable {
         try context.performAndWait {
             try act(context, worker)
             guard depth < 8 else { return }
-            // Legal from here: those above and the context itself, siblings and strangers before it; anywhere without waiting.
+            // Legal from here: those above and the context itself, siblings and strangers before it; anywhere without
+            // waiting.
             if worker.stream.chance(0.6) { try call(next(place, worker), worker, depth: depth + 1) }
             if worker.stream.chance(0.3) {
                 var root = context
@@ -140,9 +141,8 @@ final class Grove: Sendable {
 
     /// A context that may be waited for from inside this one: often one of its own tree.
     private func next(_ place: Int, _ worker: Worker) -> Int {
-        if worker.stream.chance(0.5), let parent = contexts[place].parent, let above = places[ObjectIdentifier(parent)] {
-            return above
-        }
+        let above = contexts[place].parent.flatMap { places[ObjectIdentifier($0)] }
+        if worker.stream.chance(0.5), let above { return above }
         return worker.stream.below(place + 1)
     }
 

@@ -1,7 +1,7 @@
 import CoreData
 
-/// More children of one parent than any pool has threads, each of which asks the parent from a block of its own, while blocks
-/// of the parent are enqueued that need a thread as well.
+/// More children of one parent than any pool has threads, each of which asks the parent from a block of its own, while
+/// blocks of the parent are enqueued that need a thread as well.
 struct WideRound {
     /// More than the 255 threads that Dispatch has for queues of one quality.
     private static let children = 300

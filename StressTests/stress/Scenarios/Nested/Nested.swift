@@ -1,8 +1,8 @@
 import CoreData
 import Synchronization
 
-/// Children of a tree of contexts come, edit, save or die while the levels above save as well; before that, random programs
-/// in trees of their own, call by call.
+/// Children of a tree of contexts come, edit, save or die while the levels above save as well; before that, random
+/// programs in trees of their own, call by call.
 enum Nested: Scenario {
     static let name = "nested"
     static let summary = "trees of contexts: what was saved upwards arrives, what was dropped leaves no trace"

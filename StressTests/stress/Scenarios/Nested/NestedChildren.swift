@@ -80,8 +80,8 @@ extension Nested {
         return chain
     }
 
-    /// Saves a chain upwards while nobody above saves: what a level has saved is in the one above and nowhere else, neither in
-    /// siblings nor in the store.
+    /// Saves a chain upwards while nobody above saves: what a level has saved is in the one above and nowhere else,
+    /// neither in siblings nor in the store.
     private static func saveUnseen(
         _ serial: Int64,
         _ chain: [NSManagedObjectContext],

@@ -14,18 +14,20 @@ struct TreeOracle {
     private(set) var pending: [[Int64: Change]]
     /// By context, whether it has deleted what it had inserted itself: until it saves, that counts as a change or not.
     private(set) var hasUndone: [Bool]
-    /// EXEMPT
-    private(set) var own: [Set<Int64>]
+    /// By context, what it has inserted at some time.
+    private(set) var made: [Set<Int64>]
 
     init(_ parents: [Int]) {
         self.parents = parents
         pending = parents.map { _ in [:] }
         hasUndone = parents.map { _ in false }
-        own = parents.map { _ in [] }
+        made = parents.map { _ in [] }
     }
 
-    func exempt(_ place: Int) -> Set<Int64> {
-        way(place).reduce(into: Set<Int64>()) { $0.formUnion(own[$1]) }.filter { stored[$0] == nil }
+    /// What a context, or one above it, has inserted and nobody has stored yet: it goes on showing the values with which
+    /// it has saved that, whatever its siblings make of them.
+    func kept(_ place: Int) -> Set<Int64> {
+        way(place).reduce(into: Set<Int64>()) { $0.formUnion(made[$1]) }.filter { stored[$0] == nil }
     }
 
     /// The context, its parent, and so on to the root.
@@ -52,8 +54,8 @@ struct TreeOracle {
         return shown
     }
 
-    /// What a context, or one above it, has changed and what has been deleted above: not promised to be shown or not until it
-    /// saves, when the deletion wins.
+    /// What a context, or one above it, has changed and what has been deleted above: not promised to be shown or not
+    /// until it saves, when the deletion wins.
     func unclear(_ place: Int) -> Set<Int64> {
         var unclear: Set<Int64> = []
         for level in way(place) where level != 0 {
@@ -76,7 +78,7 @@ struct TreeOracle {
 
     mutating func insert(_ serial: Int64, _ value: Int64, in place: Int) {
         pending[place][serial] = .inserted(value)
-        own[place].insert(serial)
+        made[place].insert(serial)
     }
 
     mutating func change(_ serial: Int64, to value: Int64, in place: Int) {

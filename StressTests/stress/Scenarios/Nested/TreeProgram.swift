@@ -1,7 +1,7 @@
 import CoreData
 
-/// One program in a tree of its own: contexts edit, delete, save, forget and die, somebody outside saves and the root merges that;
-/// after each call every context, and the store, show what the oracle says.
+/// One program in a tree of its own: contexts edit, delete, save, forget and die, somebody outside saves and the root
+/// merges that; after each call every context, and the store, show what the oracle says.
 final class TreeProgram: SteppedProgram {
     private let stack: NSPersistentStoreCoordinator
     private var contexts: [NSManagedObjectContext] = []
@@ -203,9 +203,11 @@ final class TreeProgram: SteppedProgram {
                 let nodes = try context.fetch(NSFetchRequest<Node>(entityName: "Node"))
                 return (nodes.map { [$0.serial, $0.first] }, context.hasChanges)
             }
-            let wanted = oracle.view(place).filter { !unclear.contains($0.key) }.map { [$0.key, $0.value] }
-            let exempt = oracle.exempt(place)
-            let clear = shown.filter { !unclear.contains($0[0]) }.map { [$0[0], exempt.contains($0[0]) ? oracle.view(place)[$0[0]] ?? -1 : $0[1]] }
+            let (view, kept) = (oracle.view(place), oracle.kept(place))
+            let wanted = view.filter { !unclear.contains($0.key) }.map { [$0.key, $0.value] }
+            let clear = shown.filter { !unclear.contains($0[0]) }.map { row in
+                kept.contains(row[0]) ? [row[0], view[row[0]] ?? row[1]] : row
+            }
             if Set(clear) != Set(wanted) || clear.count != wanted.count {
                 return "context \(place) shows \(Self.text(clear)), not \(Self.text(wanted))"
             }
