@@ -14,20 +14,11 @@ struct TreeOracle {
     private(set) var pending: [[Int64: Change]]
     /// By context, whether it has deleted what it had inserted itself: until it saves, that counts as a change or not.
     private(set) var hasUndone: [Bool]
-    /// By context, what it has inserted at some time.
-    private(set) var made: [Set<Int64>]
 
     init(_ parents: [Int]) {
         self.parents = parents
         pending = parents.map { _ in [:] }
         hasUndone = parents.map { _ in false }
-        made = parents.map { _ in [] }
-    }
-
-    /// What a context, or one above it, has inserted and nobody has stored yet: it goes on showing the values with which
-    /// it has saved that, whatever its siblings make of them.
-    func kept(_ place: Int) -> Set<Int64> {
-        way(place).reduce(into: Set<Int64>()) { $0.formUnion(made[$1]) }.filter { stored[$0] == nil }
     }
 
     /// The context, its parent, and so on to the root.
@@ -76,10 +67,7 @@ struct TreeOracle {
 
     // MARK: - Calls
 
-    mutating func insert(_ serial: Int64, _ value: Int64, in place: Int) {
-        pending[place][serial] = .inserted(value)
-        made[place].insert(serial)
-    }
+    mutating func insert(_ serial: Int64, _ value: Int64, in place: Int) { pending[place][serial] = .inserted(value) }
 
     mutating func change(_ serial: Int64, to value: Int64, in place: Int) {
         if case .inserted = pending[place][serial] {

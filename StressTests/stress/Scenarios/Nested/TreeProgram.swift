@@ -203,11 +203,8 @@ final class TreeProgram: SteppedProgram {
                 let nodes = try context.fetch(NSFetchRequest<Node>(entityName: "Node"))
                 return (nodes.map { [$0.serial, $0.first] }, context.hasChanges)
             }
-            let (view, kept) = (oracle.view(place), oracle.kept(place))
-            let wanted = view.filter { !unclear.contains($0.key) }.map { [$0.key, $0.value] }
-            let clear = shown.filter { !unclear.contains($0[0]) }.map { row in
-                kept.contains(row[0]) ? [row[0], view[row[0]] ?? row[1]] : row
-            }
+            let wanted = oracle.view(place).filter { !unclear.contains($0.key) }.map { [$0.key, $0.value] }
+            let clear = shown.filter { !unclear.contains($0[0]) }
             if Set(clear) != Set(wanted) || clear.count != wanted.count {
                 return "context \(place) shows \(Self.text(clear)), not \(Self.text(wanted))"
             }
