@@ -1,7 +1,8 @@
 import CoreData
 import Synchronization
 
-/// Children of a tree of contexts come, edit, save or die while the levels above save as well.
+/// Children of a tree of contexts come, edit, save or die while the levels above save as well; before that, random
+/// programs in trees of their own, call by call.
 enum Nested: Scenario {
     static let name = "nested"
     static let summary = "trees of contexts: what was saved upwards arrives, what was dropped leaves no trace"
@@ -9,42 +10,60 @@ enum Nested: Scenario {
     static let width = Knob("width", 3, "contexts below the root")
     static let counters = Knob("counters", 4, "objects that the children of one context all change")
     static let strangers = Knob("strangers", 2, "trees of their own that change the same objects, without any policy")
-    static let knobs = [width, counters, strangers]
-    static let sabotages = [Sabotage("last-wins", "counter"), Sabotage("unsaved", "is missing")]
+    static let depth = Knob("depth", 3, "levels below those, at most")
+    static let length = Knob("tree-calls", 50, "calls of a program")
+    static let knobs = [width, counters, strangers, depth, length]
+    static let sabotages = [
+        Sabotage("last-wins", "counter"), Sabotage("unsaved", "is missing"),
+        Sabotage("leak", "before the levels above have saved"), Sabotage("eager-save", "the store has"),
+    ]
 
     /// What the children have got acknowledged.
-    private struct Ledger {
+    struct Ledger {
         var inserted: [Int64: NSManagedObjectID] = [:]
         var discarded: Set<Int64> = []
         /// By serial number of the counter.
         var counted: [Int64: Int64] = [:]
     }
 
-    private static let firstSerial: Int64 = 1_000
+    static let firstSerial: Int64 = 1_000
 
     static func run(_ run: Run) throws {
         let stack = try run.open()
+        // A third of the time call by call; all of it for a program that the command line names.
+        let steps = SteppedPrograms(run, length: run.knob(length)) { stream in
+            try TreeProgram(stack, &stream, isEager: run.isSabotaged("eager-save"))
+        }
+        try steps.run(0, until: run.start + (run.end - run.start) / 3)
+        run.watchdog.leave(0)
+        if run.options.program == nil { try runFreely(run, stack) }
+        try run.close(stack)
+        try run.audit()
+    }
+
+    /// Many threads at once, in a tree that lasts.
+    private static func runFreely(_ run: Run, _ stack: NSPersistentStoreCoordinator) throws {
+        try TreeProgram.clear(stack)
         let middleCount = max(run.knob(width), 1)
         let each = max(run.knob(counters), 1)
         // The last ones are those that everybody outside of the tree changes.
         let shared = try forge(stack, middleCount * each + each)
         let root = stack.context()
         let middles = (0..<middleCount).map { _ in child(of: root) }
+        let tree = Tree(stack: stack, root: root, middles: middles, shared: shared, each: each)
         let ledger = Mutex(Ledger())
         let children = run.options.contexts
         // Besides the children: who saves the levels above, and who looks at the store meanwhile.
         run.race(children + 2 + max(run.knob(strangers), 0)) { worker in
             switch worker.number {
-            case 0..<children: try churn(worker, middles, shared, each, ledger)
-            case children: try saveUp(worker, middles, root)
+            case 0..<children: try churn(worker, tree, ledger)
+            case children: try saveUp(worker, tree)
             case (children + 2)...: try compete(worker, stack, shared, each, ledger)
             default: try look(worker, stack, ledger)
             }
         }
         for context in middles + [root] { try context.performAndWait { try context.save() } }
         settle(run, stack, ledger.withLock { $0 }, [root] + middles)
-        try run.close(stack)
-        try run.audit()
     }
 
     private static func forge(_ stack: NSPersistentStoreCoordinator, _ count: Int) throws -> [NSManagedObjectID] {
@@ -60,71 +79,14 @@ enum Nested: Scenario {
         }
     }
 
-    private static func child(of parent: NSManagedObjectContext) -> NSManagedObjectContext {
+    static func child(of parent: NSManagedObjectContext) -> NSManagedObjectContext {
         let child = NSManagedObjectContext(.privateQueue)
         child.parent = parent
         child.parentConflictPolicy = .error
         return child
     }
 
-    // MARK: - Workers
-
-    /// Makes children, one after the other, that edit and then save or die.
-    private static func churn(
-        _ worker: Worker,
-        _ middles: [NSManagedObjectContext],
-        _ shared: [NSManagedObjectID],
-        _ each: Int,
-        _ ledger: borrowing Mutex<Ledger>
-    ) throws {
-        var serial = firstSerial + Int64(worker.number)
-        while !worker.isOver {
-            worker.beat("a child's life")
-            let place = worker.stream.below(middles.count)
-            let child = child(of: middles[place])
-            if worker.run.isSabotaged("last-wins") { child.parentConflictPolicy = nil }
-            // Some save through a level of their own.
-            let leaf = worker.stream.chance(0.3) ? self.child(of: child) : child
-            serial += 100
-            // Counters belong to one context of the middle, so that two of those never disagree.
-            let counter = place * each + worker.stream.below(each)
-            do {
-                let made: NSManagedObjectID = try leaf.performAndWait {
-                    let node = Node(context: leaf)
-                    node.serial = serial
-                    guard let counted = try leaf.existingObject(with: shared[counter]) as? Node else {
-                        throw StressError("a counter is of another class")
-                    }
-                    counted.first += 1
-                    node.parent = counted
-                    return node.objectID
-                }
-                if worker.stream.chance(0.2) {
-                    let dropped = serial
-                    ledger.withLock { _ = $0.discarded.insert(dropped) }
-                    worker.tally.count("discarded")
-                    continue
-                }
-                if !worker.run.isSabotaged("unsaved") || worker.stream.chance(0.98) {
-                    try worker.time("save") {
-                        try leaf.performAndWait { try leaf.save() }
-                        if child !== leaf { try child.performAndWait { try child.save() } }
-                    }
-                }
-                let (saved, key) = (serial, Int64(counter))
-                ledger.withLock {
-                    $0.inserted[saved] = made
-                    $0.counted[key, default: 0] += 1
-                }
-                worker.tally.count("child-saves")
-                try check(saved, in: middles[place], worker)
-            } catch let error as CocoaError where error.code == .managedObjectMerge {
-                let dropped = serial
-                ledger.withLock { _ = $0.discarded.insert(dropped) }
-                worker.tally.count("conflicts")
-            }
-        }
-    }
+    // MARK: - Workers besides the children
 
     /// Counts through a child without a policy, under a root of its own, upon what the child has read some time ago.
     private static func compete(
@@ -159,25 +121,13 @@ enum Nested: Scenario {
         }
     }
 
-    /// What a child has saved is in its parent.
-    private static func check(_ serial: Int64, in parent: NSManagedObjectContext, _ worker: Worker) throws {
-        let request = NSFetchRequest<Node>(entityName: "Node")
-        request.predicate = NSPredicate(format: "serial == %@", serial)
-        let found = try worker.time("fetch") { try parent.performAndWait { try parent.count(for: request) } }
-        if found != 1, !worker.run.isSabotaged("unsaved") {
-            worker.tally.find("\(serial), saved by a child, is \(found) times in its parent")
-        }
-    }
-
-    private static func saveUp(
-        _ worker: Worker,
-        _ middles: [NSManagedObjectContext],
-        _ root: NSManagedObjectContext
-    ) throws {
+    private static func saveUp(_ worker: Worker, _ tree: Tree) throws {
         while !worker.isOver {
             worker.beat("saving the levels above")
-            let context = worker.stream.chance(0.3) ? root : worker.stream.pick(middles)
-            try worker.time("parent-save") { try context.performAndWait { try context.save() } }
+            let context = worker.stream.chance(0.3) ? tree.root : worker.stream.pick(tree.middles)
+            try tree.gate.withLock {
+                try worker.time("parent-save") { try context.performAndWait { try context.save() } }
+            }
             worker.tally.count("parent-saves")
         }
     }

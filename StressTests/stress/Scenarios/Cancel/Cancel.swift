@@ -2,15 +2,18 @@ import CStrataSQLite
 import CoreData
 import Synchronization
 
-/// Fetches that are started, cancelled, abandoned or outlive their context, at any moment: each ends once, with all or with
-/// nothing, and leaves no read open.
+/// Fetches and saves that are started, cancelled, abandoned or outlive their context, at any moment: each ends once,
+/// with all or with nothing, and leaves no read open.
 enum Cancel: Scenario {
     static let name = "cancel"
-    static let summary = "cancels and abandons asynchronous fetches: each completes once, and no read stays open"
+    static let summary = "cancels and abandons fetches and saves: each ends once, with all or nothing, no read open"
     static let work = (figure: "started", floor: 40)
     static let rows = Knob("rows", 1_500, "the rows that a fetch finds")
     static let knobs = [rows]
-    static let sabotages = [Sabotage("open-reader", "checkpoint"), Sabotage("twice", "completed 2 times")]
+    static let sabotages = [
+        Sabotage("open-reader", "checkpoint"), Sabotage("twice", "completed 2 times"),
+        Sabotage("partial", "a cancelled fetch found"), Sabotage("half-save", "is stored by half"),
+    ]
 
     static func run(_ run: Run) throws {
         let stack = try run.open()
@@ -20,9 +23,17 @@ enum Cancel: Scenario {
             for serial in 0..<size { Node(context: maker).serial = Int64(serial) }
             try maker.save()
         }
+        let pairs = try CancelledSaves.forge(stack, run.options.contexts)
+        let boxes = Mutex<[Completions]>([])
         run.race(run.options.contexts + 1) { worker in
-            if worker.number == 0 { try write(worker, stack) } else { try fetch(worker, stack, size) }
+            if worker.number == 0 { return try write(worker, stack) }
+            let saves = CancelledSaves(worker, stack, pairs[worker.number - 1])
+            let mine = try fetch(worker, stack, size, saves)
+            boxes.withLock { $0 += mine }
         }
+        // A second completion may come late.
+        usleep(200_000)
+        for box in boxes.withLock({ $0 }) where box.calls != 1 { run.find("\(box.name) completed \(box.calls) times") }
         if run.kind == .sqlite { try checkpoint(run) }
         try run.close(stack)
         try run.audit()
@@ -45,97 +56,103 @@ enum Cancel: Scenario {
         }
     }
 
-    private static func fetch(_ worker: Worker, _ stack: NSPersistentStoreCoordinator, _ size: Int) throws {
+    /// Starts one after the other.
+    ///
+    /// - Returns: What each has come to, to be looked at once more.
+    private static func fetch(
+        _ worker: Worker,
+        _ stack: NSPersistentStoreCoordinator,
+        _ size: Int,
+        _ saves: CancelledSaves
+    ) throws -> [Completions] {
+        var boxes: [Completions] = []
         while !worker.isOver {
-            worker.beat("an asynchronous fetch")
+            worker.beat("an asynchronous fetch, or a save that is awaited")
             worker.tally.count("started")
-            switch worker.stream.below(3) {
-            case 0: try execute(worker, stack.context(), size)
-            case 1: awaitOne(worker, stack.context(), size)
-            default: walk(worker, stack.context(), size)
+            switch worker.stream.below(4) {
+            case 0: boxes.append(try execute(worker, stack.context(), size))
+            case 1: boxes.append(awaitOne(worker, stack.context(), size))
+            case 2: boxes.append(walk(worker, stack.context(), size))
+            default: boxes.append(try saves.run())
             }
         }
+        return boxes
     }
 
     private static func request() -> NSFetchRequest<Node> { NSFetchRequest<Node>(entityName: "Node") }
 
     /// The form with a completion block, whose context may be dropped at once.
-    private static func execute(_ worker: Worker, _ made: NSManagedObjectContext, _ size: Int) throws {
+    private static func execute(
+        _ worker: Worker,
+        _ made: NSManagedObjectContext,
+        _ size: Int
+    ) throws -> Completions {
         let done = DispatchSemaphore(value: 0)
         let delay = UInt32(worker.stream.below(3) == 0 ? 0 : worker.stream.below(6_000))
         let cancels = worker.stream.chance(0.6)
         let isTwice = worker.run.isSabotaged("twice")
-        let box = Completions()
+        let box = Completions("a fetch")
         let asynchronous = NSAsynchronousFetchRequest(fetchRequest: request()) { result in
-            box.note(result.finalResult?.count, isTwice ? 2 : 1)
+            // Inside the context's scope, or the program stops here.
+            _ = result.finalResult?.last?.serial
+            let count = result.finalResult?.count
+            box.note(count)
+            if isTwice { DispatchQueue.global().asyncAfter(deadline: .now() + 0.05) { box.note(count) } }
             done.signal()
         }
         let result = try made.performAndWait { try made.execute(asynchronous) as? NSPersistentStoreAsynchronousResult }
         if cancels {
             usleep(delay)
             result?.cancel()
+            // Another time must not matter.
+            if delay % 2 == 1 { result?.cancel() }
             worker.tally.count("cancelled")
         }
         guard done.wait(timeout: .now() + worker.run.options.stall) == .success else {
-            return worker.tally.find("a completion block was not called")
+            worker.tally.find("a completion block was not called")
+            return box
         }
-        if box.calls != 1 { worker.tally.find("a fetch completed \(box.calls) times") }
         let count = box.count ?? -1
         if count != size, !(cancels && count == 0) { worker.tally.find("a fetch found \(count) of \(size) rows") }
+        return box
     }
 
     /// The form that is awaited, in a task that is cancelled.
-    private static func awaitOne(_ worker: Worker, _ context: NSManagedObjectContext, _ size: Int) {
-        let cancels = worker.stream.chance(0.6)
-        finish(worker, size, cancels) {
+    private static func awaitOne(_ worker: Worker, _ context: NSManagedObjectContext, _ size: Int) -> Completions {
+        let isPartial = worker.run.isSabotaged("partial")
+        let (box, isCancelled) = AwaitedWork.run(worker, "an awaited fetch", cancels: worker.stream.chance(0.6)) {
             // IDs, which any thread may have.
             let request = NSFetchRequest<NSManagedObjectID>(entityName: "Node")
             request.resultType = .managedObjectIDResultType
-            return try await context.fetch(request, progress: nil).count
+            let count = try await context.fetch(request, progress: nil).count
+            return isPartial ? count / 2 : count
         }
+        // All, or an error that says that it was cancelled, which nothing but cancelling may bring.
+        if let count = box.count, count != size {
+            worker.tally.find("\(isCancelled ? "a cancelled" : "an awaited") fetch found \(count) of \(size) rows")
+        }
+        if box.count == nil, !isCancelled, box.error == nil { worker.tally.find("a fetch says that it was cancelled") }
+        return box
     }
 
-    /// Rows without objects, of which the loop may take only a few.
-    private static func walk(_ worker: Worker, _ context: NSManagedObjectContext, _ size: Int) {
-        let cancels = worker.stream.chance(0.4)
+    /// Rows without objects, of which the loop may take only a few, and in whose midst its task may be cancelled.
+    private static func walk(_ worker: Worker, _ context: NSManagedObjectContext, _ size: Int) -> Completions {
         let limit = worker.stream.chance(0.5) ? worker.stream.below(size) : size
-        finish(worker, limit == size ? size : nil, cancels) {
+        let last = worker.stream.chance(0.2) ? worker.stream.below(size) : size
+        let (box, isCancelled) = AwaitedWork.run(worker, "a loop over rows", cancels: worker.stream.chance(0.3)) {
             var count = 0
             for try await rows in context.rows(for: Self.request(), batchSize: 200) {
                 count += rows.count
+                if last < size, count >= last { withUnsafeCurrentTask { $0?.cancel() } }
                 if limit < size, count >= limit { break }
             }
             return count
         }
-    }
-
-    /// Runs a task, perhaps cancels it, and waits for its end.
-    private static func finish(
-        _ worker: Worker,
-        _ wanted: Int?,
-        _ cancels: Bool,
-        _ body: @escaping @Sendable () async throws -> Int
-    ) {
-        let box = Completions()
-        let done = DispatchSemaphore(value: 0)
-        let task = Task {
-            do { box.note(try await body(), 1) } catch is CancellationError { box.note(nil, 1) } catch {
-                box.fail(describe(error))
-            }
-            done.signal()
-        }
-        if cancels {
-            usleep(UInt32(worker.stream.below(6_000)))
-            task.cancel()
-            worker.tally.count("cancelled")
-        }
-        guard done.wait(timeout: .now() + worker.run.options.stall) == .success else {
-            return worker.tally.find("an awaited fetch has not ended")
-        }
-        if let error = box.error { worker.tally.find("an awaited fetch gave \(error)") }
-        // A loop over rows that is cancelled may just end.
-        guard let wanted, !cancels, box.error == nil, box.count != wanted else { return }
-        worker.tally.find("an awaited fetch found \(box.count ?? 0) of \(wanted) rows")
+        guard let count = box.count else { return box }
+        // A loop that is cancelled may just end.
+        let least = isCancelled || last < size ? 0 : limit
+        if count < least || count > size { worker.tally.find("a loop found \(count) of \(least) to \(size) rows") }
+        return box
     }
 
     /// With no read open, a checkpoint reaches the end of the log and empties it.
@@ -158,8 +175,8 @@ enum Cancel: Scenario {
             throw StressError("no second connection")
         }
         defer { sqlite3_close_v2(connection) }
-        // Without having looked at the file SQLite does not know that there is a log, and has nothing to do. What was cancelled
-        // a moment ago may take another one to end.
+        // Without having looked at the file SQLite does not know that there is a log, and has nothing to do. What was
+        // cancelled a moment ago may take another one to end.
         sqlite3_busy_timeout(connection, 2_000)
         guard sqlite3_exec(connection, "SELECT COUNT(*) FROM ZNODE", nil, nil, nil) == SQLITE_OK else {
             throw StressError("the second connection cannot read")
@@ -169,28 +186,4 @@ enum Cancel: Scenario {
         if log < 0 { run.find("a checkpoint finds no log") }
         if code != SQLITE_OK { run.find("a checkpoint is kept from ending (\(code)): somebody still reads") }
     }
-}
-
-/// What came of a fetch, from whatever thread.
-private final class Completions: Sendable {
-    private struct State {
-        var calls = 0
-        var count: Int?
-        var error: String?
-    }
-
-    private let state = Mutex(State())
-
-    var calls: Int { state.withLock { $0.calls } }
-    var count: Int? { state.withLock { $0.count } }
-    var error: String? { state.withLock { $0.error } }
-
-    func note(_ count: Int?, _ times: Int) {
-        state.withLock { state in
-            state.calls += times
-            state.count = count
-        }
-    }
-
-    func fail(_ text: String) { state.withLock { $0.error = text } }
 }

@@ -1,0 +1,194 @@
+import CoreData
+
+/// A context that merges what others save, with everything it has loaded held and looked at.
+final class Observer: @unchecked Sendable {
+    // @unchecked Sendable: what is mutable is used on the context's queue only, but for what the thread that makes
+    // observers has.
+
+    /// What it hears of saves by.
+    enum Feed: String, CaseIterable {
+        /// It follows by itself.
+        case automatic
+        /// Below one that follows, so does a child, and what is looked at is a child of that.
+        case grandchild
+        /// Notifications are merged.
+        case notified
+        /// URIs are merged, as another process would tell them.
+        case remote
+        /// The history is read, from a token on.
+        case history
+        /// The framework follows the history when it is told that the file has changed.
+        case followed
+
+        /// Whether it shares the writers' coordinator.
+        var isInside: Bool { [.automatic, .grandchild, .notified].contains(self) }
+    }
+
+    let feed: Feed
+    let context: NSManagedObjectContext
+    /// Where the objects are looked at.
+    private let shown: NSManagedObjectContext
+    private let coordinator: NSPersistentStoreCoordinator
+    private let run: Run
+    private var nodes: [Node] = []
+    private var marks: [Mark] = []
+    private var told = Announcements()
+    private var observation: (any NSObjectProtocol)?
+    private var controller: NSFetchedResultsController<Node>?
+    private let rows: ToldRows
+    private var token: NSPersistentHistoryToken?
+    private var follower: RemoteChangeFollower?
+
+    /// What findings call it.
+    var name: String { feed.rawValue }
+
+    init(_ feed: Feed, _ coordinator: NSPersistentStoreCoordinator, _ run: Run) {
+        (self.feed, self.coordinator, self.run) = (feed, coordinator, run)
+        let context = coordinator.context()
+        context.name = feed.rawValue
+        context.automaticallyMergesChangesFromParent = [.automatic, .grandchild, .followed].contains(feed)
+        var shown = context
+        for _ in 0..<(feed == .grandchild ? 2 : 0) {
+            let child = NSManagedObjectContext(.privateQueue)
+            child.parent = shown
+            child.automaticallyMergesChangesFromParent = true
+            shown = child
+        }
+        (self.context, self.shown) = (context, shown)
+        rows = ToldRows(feed.rawValue, run)
+    }
+
+    func start() throws {
+        if feed == .history { token = coordinator.currentPersistentHistoryToken(fromStores: nil) }
+        if feed == .followed { follower = try coordinator.followRemoteChanges() }
+        observation = NotificationCenter.default.addObserver(
+            forName: .NSManagedObjectContextObjectsDidChange,
+            object: shown,
+            queue: nil
+        ) { [weak self] in self?.hear($0) }
+        try shown.performAndWait {
+            let request = NSFetchRequest<Node>(entityName: "Node")
+            request.sortDescriptors = ["second", "first", "serial"].map { NSSortDescriptor(key: $0, ascending: true) }
+            let controller = NSFetchedResultsController(
+                fetchRequest: request,
+                managedObjectContext: shown,
+                sectionNameKeyPath: "second",
+                cacheName: nil
+            )
+            // Without a delegate a controller does not follow changes.
+            controller.delegate = rows
+            try controller.performFetch()
+            self.controller = controller
+            try load()
+            told.begin(with: nodes)
+            rows.begin(with: controller.sections)
+        }
+    }
+
+    func stop() throws {
+        follower?.stop()
+        if let observation { NotificationCenter.default.removeObserver(observation) }
+        shown.performAndWait {
+            controller = nil
+            nodes = []
+            marks = []
+        }
+        if !feed.isInside { try run.close(coordinator) }
+    }
+
+    /// Loads and holds all that there is.
+    private func load() throws {
+        nodes = try shown.fetch(NSFetchRequest<Node>(entityName: "Node"))
+        marks = try shown.fetch(NSFetchRequest<Mark>(entityName: "Mark"))
+        _ = GraphPicture(nodes, marks)
+    }
+
+    /// Takes an announcement, and holds what is new.
+    private func hear(_ notification: Notification) {
+        if run.isSabotaged("keep-quiet"), told.count % 20 == 19 { return told.skip() }
+        for _ in 0..<(run.isSabotaged("tell-twice") ? 2 : 1) {
+            for trouble in told.take(notification) { run.find("\(name) \(trouble)") }
+        }
+        nodes += told.news(notification)
+    }
+
+    // MARK: - The history
+
+    /// Merges what the history has told since the last time; other feeds need no help for that.
+    func read(_ worker: Worker) throws {
+        guard feed == .history else { return }
+        let context = context
+        try context.performAndWait {
+            let result = try context.execute(NSPersistentHistoryChangeRequest.fetchHistory(after: token))
+            let transactions = (result as? NSPersistentHistoryResult)?.result as? [NSPersistentHistoryTransaction] ?? []
+            for transaction in transactions {
+                token = transaction.token
+                if run.isSabotaged("skip-transaction"), worker.stream.chance(0.3) { continue }
+                context.mergeChanges(fromContextDidSave: transaction.objectIDNotification())
+                worker.tally.count("transactions")
+            }
+        }
+    }
+
+    /// Waits until what was saved is merged.
+    private func catchUp() throws {
+        if let follower {
+            let done = DispatchSemaphore(value: 0)
+            Task {
+                do { try await follower.catchUp() } catch { run.find("\(name) cannot follow: \(describe(error))") }
+                done.signal()
+            }
+            done.wait()
+        }
+        // Merges go down a level at a time, and each is enqueued before the next block.
+        var chain = [shown]
+        while let parent = chain[0].parent { chain.insert(parent, at: 0) }
+        for context in chain { context.performAndWait {} }
+    }
+
+    // MARK: - Comparing
+
+    /// Compares with what is stored: all that was loaded, what fetches give, what the controller has, what was announced.
+    func compare(with stored: GraphPicture) throws {
+        try catchUp()
+        try shown.performAndWait {
+            shown.processPendingChanges()
+            let living = nodes.filter { $0.managedObjectContext != nil && !$0.isDeleted }
+            let held = GraphPicture(living, marks)
+            for (uri, entry) in held.nodes where stored.nodes[uri] != entry {
+                let truth = stored.nodes[uri].map { "\($0)" } ?? "nothing"
+                run.find("\(name) shows \(entry) for \(uri.lastPathComponent), stored is \(truth)")
+            }
+            for (uri, members) in held.marks where stored.marks[uri] != members {
+                let truth = stored.marks[uri]?.count ?? 0
+                run.find("\(name) shows \(members.count) nodes of mark \(uri.lastPathComponent), stored are \(truth)")
+            }
+            if let difference = try GraphPicture(shown).difference(from: stored) {
+                run.find("\(name), fetching, \(difference)")
+            }
+            try compareController()
+            for trouble in told.difference(from: stored) { run.find("\(name) \(trouble)") }
+            run.count("announcements", told.count)
+            told.count = 0
+            try load()
+        }
+    }
+
+    private func compareController() throws {
+        guard let controller else { return }
+        let listed = controller.fetchedObjects ?? []
+        let request = NSFetchRequest<Node>(entityName: "Node")
+        request.sortDescriptors = controller.fetchRequest.sortDescriptors
+        let wanted = try shown.fetch(request)
+        if Set(listed.map(\.objectID)) != Set(wanted.map(\.objectID)) {
+            run.find("\(name): the controller shows \(listed.count) nodes, there are \(wanted.count)")
+        }
+        func keys(_ nodes: [Node]) -> [[Int64]] { nodes.map { [$0.second, $0.first, $0.serial] } }
+        if keys(listed) != keys(wanted) { run.find("\(name): the controller shows another order than a fetch") }
+        let sections = (controller.sections ?? []).map { "\($0.name): \($0.numberOfObjects)" }
+        let groups = Dictionary(grouping: wanted, by: \.second).sorted { $0.key < $1.key }
+        if sections != groups.map({ "\($0.key): \($0.value.count)" }) {
+            run.find("\(name): the controller has the sections \(sections), not those of a fetch")
+        }
+    }
+}
