@@ -44,4 +44,16 @@ extension InterleaveOracle {
         known[context][parent] = lastVersion
         return children
     }
+
+    /// The objects to which a context has related others although somebody else has deleted them.
+    func gone(_ context: Int) -> Set<Int64> {
+        var gone: Set<Int64> = []
+        for entry in entries[context].values where !entry.isDeleted {
+            guard let parent = entry.changes[2], parent != 0, stored[parent] == nil,
+                entries[context][parent]?.isInserted != true
+            else { continue }
+            gone.insert(parent)
+        }
+        return gone
+    }
 }

@@ -92,6 +92,12 @@ struct InterleaveOracle {
         return true
     }
 
+    /// The objects that a context has or can get, in order.
+    func usable(in context: Int) -> [Int64] {
+        let own = entries[context].filter { !$1.isDeleted }.keys
+        return Set(own).union(stored.keys.filter { entries[context][$0] == nil }).sorted()
+    }
+
     mutating func insert(_ serial: Int64, _ values: [Int64], in context: Int) {
         entries[context][serial] = Entry(base: Row(version: 0, values: values), isInserted: true)
     }
@@ -110,6 +116,11 @@ struct InterleaveOracle {
         for (serial, row) in stored {
             let entry = entries[context][serial]
             if entry?.isDeleted == true { continue }
+            // An owner that counts as changed is looked at as it is in memory.
+            if touched[context].contains(serial) {
+                open.insert(serial)
+                continue
+            }
             let isChanged = entry.map { !$0.changes.isEmpty } ?? false
             if (isChanged ? entry?.values[0] ?? 0 : row.values[0]) >= limit { certain.insert(serial) }
         }
@@ -142,6 +153,10 @@ struct InterleaveOracle {
             if stored[serial]?.version != entry.base.version { conflicts.insert(serial) }
             if entry.isDeleted, stored[serial] == nil { return .undefined }
         }
+        if policies[context] == .error {
+            let all = conflicts.union(gone(context))
+            if !all.isEmpty { return .refused(all) }
+        }
         var after = self
         after.resolve(conflicts, context)
         let isChange = after.write(context)
@@ -149,7 +164,6 @@ struct InterleaveOracle {
         if after.stored.values.contains(where: { $0.values[2] != 0 && after.stored[$0.values[2]] == nil }) {
             return .undefined
         }
-        if !conflicts.isEmpty, policies[context] == .error { return .refused(conflicts) }
         let losers = conflicts.filter { !(entries[context][$0]?.freed.isEmpty ?? true) }
         if !losers.isEmpty || after.isUnclear { return .undefined }
         self = after
@@ -223,6 +237,13 @@ struct InterleaveOracle {
         return true
     }
 
+    /// Puts a newer row under what a context has changed; owners find out whose child it is now.
+    mutating func rebase(_ serial: Int64, _ row: Row, _ context: Int) {
+        guard let old = entries[context][serial] else { return }
+        if old.base.values[2] != row.values[2] { touched[context].formUnion([old.base.values[2], row.values[2]]) }
+        entries[context][serial]?.base = row
+    }
+
     /// Merges the last save of one context into another.
     ///
     /// - Returns: Whether it is defined what comes of it.
@@ -232,7 +253,7 @@ struct InterleaveOracle {
             guard let entry = entries[target][serial] else { continue }
             if entry.isDeleted { return false }
             if let row = stored[serial] {
-                entries[target][serial]?.base = row
+                rebase(serial, row, target)
             } else if entry.changes.isEmpty {
                 entries[target][serial] = nil
             }

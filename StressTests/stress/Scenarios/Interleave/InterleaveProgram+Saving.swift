@@ -2,8 +2,9 @@ import CoreData
 
 extension InterleaveProgram {
     /// Saves, and compares what is stored and told.
-    func save(_ place: Int, _ context: NSManagedObjectContext) throws -> String? {
+    func save(_ place: Int, _ context: NSManagedObjectContext, _ stream: inout SeededStream) throws -> String? {
         let outcome = oracle.save(place)
+        let isThorough = stream.chance(0.3)
         note(place, "save", 0)
         let box = NotificationBox()
         let tokens = [
@@ -17,7 +18,7 @@ extension InterleaveProgram {
             if outcome == .undefined { return try checkUndefined() }
             guard case .saved(let isChange) = outcome else { return "a save succeeds, expected was \(outcome)" }
             branches["saves", default: 0] += 1
-            if let trouble = try checkStore() { return trouble }
+            if let trouble = try checkStore(isThorough) { return trouble }
             guard isChange else { return nil }
             if run.isSabotaged("silent-save") { box.told[NSManagedObjectContext.didSaveObjectsNotification]?.userInfo = nil }
             return take(box, place)
@@ -27,7 +28,7 @@ extension InterleaveProgram {
             let told = Set(conflicts.compactMap { ($0.sourceObject as? Node)?.serial })
             guard outcome == .refused(told) else { return "a save conflicts over \(told), expected was \(outcome)" }
             branches["conflicts", default: 0] += 1
-            return try checkStore()
+            return try checkStore(isThorough)
         } catch let error as CocoaError { return "a save gave \(describe(error))" }
     }
 

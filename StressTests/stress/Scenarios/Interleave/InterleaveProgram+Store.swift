@@ -3,16 +3,19 @@ import CoreData
 extension InterleaveProgram {
     /// Compares what is in the store, and whether versions went on, with the oracle.
     ///
-    /// A fetch of dictionaries reads the file, past the row cache; on SQLite the file itself is read as well.
-    func checkStore() throws -> String? {
-        if let trouble = compare(try fetchedRows(), "fetched") { return trouble }
+    /// A fetch of dictionaries reads the file, past the row cache; on SQLite the file itself is read as well, which takes
+    /// less.
+    ///
+    /// - Parameter fetches: Whether to make the fetch.
+    func checkStore(_ fetches: Bool) throws -> String? {
+        if fetches, let trouble = compare(try fetchedRows(), "fetched") { return trouble }
         guard let rows = try file?.rows() else { return nil }
         return compare(rows.mapValues(\.values), "stored") ?? checkVersions(rows.mapValues(\.version))
     }
 
-    /// All rows as a fresh context fetches them.
+    /// All rows as a context without objects fetches them.
     func fetchedRows() throws -> [Int64: [Int64]] {
-        let context = stack.context()
+        let context = reader
         let request = NSFetchRequest<NSDictionary>(entityName: "Node")
         request.resultType = .dictionaryResultType
         request.propertiesToFetch = ["serial", "first", "second", "parent"]

@@ -3,10 +3,11 @@ import CoreData
 /// One program, with the contexts that it runs on.
 final class InterleaveProgram: SteppedProgram {
     let run: Run
-    let stack: NSPersistentStoreCoordinator
     /// The store's file, if it has one.
     let file: NodeFile?
     let contexts: [NSManagedObjectContext]
+    /// Fetches what is stored.
+    let reader: NSManagedObjectContext
     var oracle: InterleaveOracle
     /// By context, the objects that the oracle has realised.
     var held: [[Int64: Node]]
@@ -26,7 +27,7 @@ final class InterleaveProgram: SteppedProgram {
     private var mishap: String?
 
     init(_ run: Run, _ stack: NSPersistentStoreCoordinator, _ file: NodeFile?, _ stream: inout SeededStream) throws {
-        (self.run, self.stack, self.file) = (run, stack, file)
+        (self.run, self.file, reader) = (run, file, stack.context())
         let isSabotaged = run.isSabotaged("wrong-policy")
         let policies = (0..<(2 + stream.below(3))).map { _ in stream.pick(InterleaveOracle.Policy.allCases) }
         oracle = InterleaveOracle(policies)
@@ -43,11 +44,11 @@ final class InterleaveProgram: SteppedProgram {
         notifications = policies.map { _ in nil }
         // Some programs are all saves, others all merges; all need objects.
         weights = (0..<13).map { ($0 == 0 ? 6 : 1) + stream.below(6) }
-        try clear()
+        try clear(stack)
     }
 
     /// Deletes what the program before has saved.
-    private func clear() throws {
+    private func clear(_ stack: NSPersistentStoreCoordinator) throws {
         let context = stack.context()
         try context.performAndWait {
             for node in try context.fetch(NSFetchRequest<Node>(entityName: "Node")) { context.delete(node) }
@@ -96,8 +97,9 @@ final class InterleaveProgram: SteppedProgram {
 
     /// An object that the context can use, realised.
     func node(_ place: Int, _ context: NSManagedObjectContext, _ stream: inout SeededStream) -> (Int64, Node)? {
-        guard lastSerial > 0 else { return nil }
-        let serial = 1 + Int64(stream.below(Int(lastSerial)))
+        let usable = oracle.usable(in: place)
+        guard !usable.isEmpty else { return nil }
+        let serial = stream.pick(usable)
         return node(serial, place, context).map { (serial, $0) }
     }
 
@@ -143,7 +145,7 @@ final class InterleaveProgram: SteppedProgram {
         case 4: return delete(place, context, &stream)
         case 5: return refresh(place, context, &stream)
         case 6: return fetch(place, context, &stream)
-        case 7, 8: return try save(place, context)
+        case 7, 8: return try save(place, context, &stream)
         case 9: return merge(place, context, &stream)
         case 10, 11: relate(place, context, &stream)
         default:
