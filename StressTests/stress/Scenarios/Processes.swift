@@ -72,8 +72,8 @@ enum Processes: Scenario {
         try run.audit()
     }
 
-    /// Each balance is what was acknowledged, and the one transfer of each killed process that is in doubt if the history tells
-    /// of it.
+    /// Each balance is what was acknowledged, and the one transfer of each killed process that is in doubt if the history
+    /// tells of it.
     private static func settle(
         _ run: Run,
         _ stack: NSPersistentStoreCoordinator,
@@ -110,7 +110,9 @@ enum Processes: Scenario {
                 run.find("account \(number) holds \(value), \(wanted[place] + Bank.opening) were acknowledged or told")
             }
             if value != follower.moved[place] + Bank.opening {
-                run.find("account \(number) holds \(value), the history comes to \(follower.moved[place] + Bank.opening)")
+                run.find(
+                    "account \(number) holds \(value), the history comes to \(follower.moved[place] + Bank.opening)"
+                )
             }
         }
         for (name, held) in [("follower", follower.balances()), ("sleeper", sleeper.balances())] where held != shown {

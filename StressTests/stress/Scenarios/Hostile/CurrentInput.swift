@@ -1,6 +1,8 @@
 import CoreData
 
-/// The input that is being tried, which a trap, or a stop by the watchdog, prints together with the command that makes it again.
+/// The input that is being tried, which a trap, or a stop by the watchdog, prints.
+///
+/// With the command that makes it again.
 enum CurrentInput {
     private static let capacity = 1_024
     // nonisolated(unsafe): written by the one thread that makes inputs; a handler that reads it runs in place of that.

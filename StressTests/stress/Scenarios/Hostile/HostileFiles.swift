@@ -132,7 +132,9 @@ struct HostileFiles {
             try look(context)
             try use(context)
             run.count("files-used")
-            if let demanded { run.find("input \(number): a file \(name) was used, not refused with \(demanded.rawValue)") }
+            if let demanded {
+                run.find("input \(number): a file \(name) was used, not refused with \(demanded.rawValue)")
+            }
         } catch let error as CocoaError {
             run.count("files-refused")
             if let demanded, error.code != demanded {
@@ -141,7 +143,7 @@ struct HostileFiles {
         } catch { run.find("input \(number): a file \(name) gave \(describe(error))") }
         do {
             _ = try StoreVerifier(storeURL: url, model: StressModel.shared).problems()
-        } catch where !(error is CocoaError) {
+        } catch  where !(error is CocoaError) {
             run.find("input \(number): verifying a file \(name) gave \(describe(error))")
         } catch { run.count("files-not-verified") }
     }

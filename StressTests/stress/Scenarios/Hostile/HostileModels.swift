@@ -67,21 +67,32 @@ struct HostileModels {
             Wrong("a parent that is not there", invalid, entity("A", "parentEntity=\"B\"")),
             Wrong("two entities of one name", invalid, entity("A") + entity("A")),
             Wrong("two attributes of one name", invalid, entity("A", "", attribute("a") + attribute("a"))),
-            Wrong("an attribute declared again", invalid, entity("A", "", attribute("a")) + entity("B", "parentEntity=\"A\"", attribute("a"))),
-            Wrong("an entity without a name", invalid, "<entity/>"),
-            Wrong("a long default", nil, entity("A", "", attribute("a", "attributeType=\"String\" defaultValueString=\"\(long())\""))),
             Wrong(
-                "a default of another type", invalid,
+                "an attribute declared again",
+                invalid,
+                entity("A", "", attribute("a")) + entity("B", "parentEntity=\"A\"", attribute("a"))
+            ),
+            Wrong("an entity without a name", invalid, "<entity/>"),
+            Wrong(
+                "a long default",
+                nil,
+                entity("A", "", attribute("a", "attributeType=\"String\" defaultValueString=\"\(long())\""))
+            ),
+            Wrong(
+                "a default of another type",
+                invalid,
                 entity("A", "", attribute("a", "attributeType=\"Integer 16\" defaultValueString=\"\(long())\""))
             ),
             Wrong("a long name", nil, entity("A", "", attribute(long()))),
             Wrong("a type of no kind", invalid, entity("A", "", attribute("a", "attributeType=\"Quaternion\""))),
             Wrong(
-                "a relationship to nowhere", invalid,
+                "a relationship to nowhere",
+                invalid,
                 entity("A", "", "<relationship name=\"r\" destinationEntity=\"B\" optional=\"YES\"/>")
             ),
             Wrong(
-                "an inverse that is not there", invalid,
+                "an inverse that is not there",
+                invalid,
                 entity(
                     "A",
                     "",
@@ -89,7 +100,8 @@ struct HostileModels {
                 )
             ),
             Wrong(
-                "deep nesting", size > 31 ? corrupt : nil,
+                "deep nesting",
+                size > 31 ? corrupt : nil,
                 String(repeating: "<a>", count: size) + String(repeating: "</a>", count: size)
             ),
             Wrong("elements that do not end", corrupt, String(repeating: "<a>", count: size)),

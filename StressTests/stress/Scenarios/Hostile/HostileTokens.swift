@@ -9,7 +9,10 @@ struct HostileTokens {
         ("a token", archive(NSPersistentHistoryToken(transactionNumbers: ["a": 1]))),
         ("a URL", archive(NSURL(fileURLWithPath: "/"))),
         ("nested arrays", archive((0..<9).reduce(NSArray()) { inner, _ in NSArray(array: [inner]) })),
-        ("a dictionary", archive(["a": 1, "b": Date(timeIntervalSince1970: 1), "c": [UUID(), Data([1])]] as NSDictionary)),
+        (
+            "a dictionary",
+            archive(["a": 1, "b": Date(timeIntervalSince1970: 1), "c": [UUID(), Data([1])]] as NSDictionary)
+        ),
         ("a set", archive(NSSet(array: ["a", 2, NSNull()]))), ("a locale", archive(NSLocale(localeIdentifier: "de"))),
     ]
 
@@ -27,7 +30,9 @@ struct HostileTokens {
     /// Reads the history from a place that nobody has been to.
     func follow(_ number: Int, _ stream: inout SeededStream) {
         let other = stream.chance(0.3) ? UUID().uuidString : ""
-        let place = stream.pick(["0", "1", "2", "99", "-1", "9223372036854775807", "9223372036854775808", "1e3", "null"])
+        let place = stream.pick([
+            "0", "1", "2", "99", "-1", "9223372036854775807", "9223372036854775808", "1e3", "null",
+        ])
         var text = "{\"\(store)\":\(place)\(other.isEmpty ? "" : ",\"\(other)\":3")}"
         if stream.chance(0.4) { text = Hostile.mutated(text, &stream) }
         guard let token = try? JSONDecoder().decode(NSPersistentHistoryToken.self, from: Data(text.utf8)) else {
@@ -38,7 +43,9 @@ struct HostileTokens {
             do {
                 _ = try context.execute(NSPersistentHistoryChangeRequest.fetchHistory(after: token))
                 run.count("tokens-followed")
-                if expected != 0 { run.find("input \(number): the token \(text) was taken, not refused with \(expected)") }
+                if expected != 0 {
+                    run.find("input \(number): the token \(text) was taken, not refused with \(expected)")
+                }
             } catch let error as CocoaError where error.code.rawValue == expected {
                 run.count("tokens-refused")
             } catch { run.find("input \(number): the token \(text) gave \(describe(error)), expected was \(expected)") }

@@ -52,7 +52,11 @@ struct WrongFile {
                 sql: "CREATE TABLE ZNODE (id INTEGER PRIMARY KEY, title TEXT)"
             ),
             WrongFile("without nodes", .persistentStoreIncompatibleSchema, sql: "DROP TABLE ZNODE"),
-            WrongFile("without labels", .persistentStoreIncompatibleSchema, sql: "ALTER TABLE ZNODE DROP COLUMN ZLABEL"),
+            WrongFile(
+                "without labels",
+                .persistentStoreIncompatibleSchema,
+                sql: "ALTER TABLE ZNODE DROP COLUMN ZLABEL"
+            ),
             WrongFile(
                 "with a column of another name",
                 .persistentStoreIncompatibleSchema,
@@ -60,7 +64,11 @@ struct WrongFile {
             ),
             WrongFile("without metadata", .persistentStoreTypeMismatch, sql: "DROP TABLE Z_METADATA"),
             WrongFile("with empty metadata", .fileReadCorruptFile, sql: "DELETE FROM Z_METADATA"),
-            WrongFile("whose metadata are no list", .fileReadCorruptFile, sql: "UPDATE Z_METADATA SET Z_PLIST = x'00FF'"),
+            WrongFile(
+                "whose metadata are no list",
+                .fileReadCorruptFile,
+                sql: "UPDATE Z_METADATA SET Z_PLIST = x'00FF'"
+            ),
             WrongFile("whose metadata are a text", .fileReadCorruptFile, sql: "UPDATE Z_METADATA SET Z_PLIST = 'a'"),
             WrongFile("without a name", .fileReadCorruptFile, sql: "UPDATE Z_METADATA SET Z_UUID = ''"),
             WrongFile(
@@ -82,7 +90,10 @@ struct WrongFile {
                 "of a future time",
                 metadata: metadata(["NSStoreModelVersionHashesVersion": 99, "NSPersistenceFrameworkVersion": 99_999])
             ),
-            WrongFile("with metadata of wrong types", metadata: [NSStoreTypeKey: 3, NSStoreModelVersionHashesKey: "a"]),
+            WrongFile(
+                "with metadata of wrong types",
+                metadata: [NSStoreTypeKey: 3, NSStoreModelVersionHashesKey: "a"]
+            ),
             WrongFile("without counters", sql: "DROP TABLE Z_PRIMARYKEY"),
             WrongFile("with empty counters", sql: "DELETE FROM Z_PRIMARYKEY"),
             WrongFile("with counters below zero", sql: "UPDATE Z_PRIMARYKEY SET Z_MAX = -5"),
@@ -96,7 +107,10 @@ struct WrongFile {
             WrongFile("with parents that are gone", sql: "UPDATE ZNODE SET ZPARENT = 999999"),
             WrongFile("with parents that are texts", sql: "UPDATE ZNODE SET ZPARENT = 'a'"),
             WrongFile("with nodes that are their own parents", sql: "UPDATE ZNODE SET ZPARENT = Z_PK"),
-            WrongFile("with values of other types", sql: "UPDATE ZNODE SET ZSERIAL = 'a', ZFIRST = 1e300, ZLABEL = x'FF'"),
+            WrongFile(
+                "with values of other types",
+                sql: "UPDATE ZNODE SET ZSERIAL = 'a', ZFIRST = 1e300, ZLABEL = x'FF'"
+            ),
             WrongFile(
                 "with a view for a table",
                 sql: "ALTER TABLE ZNODE RENAME TO ZGONE",

@@ -13,8 +13,8 @@ struct InterleaveOracle {
         var inserted: Set<Int64> = []
         var updated: Set<Int64> = []
         var deleted: Set<Int64> = []
-        /// Of which it is not promised what a notification tells: owners of changed children, and what a policy brought back
-        /// or gave up.
+        /// Of which it is not promised what a notification tells: owners of changed children, and what a
+        /// policy brought back or gave up.
         var open: Set<Int64> = []
         /// Of which its notifications have told, whatever they were.
         var told: Set<Int64> = []

@@ -20,7 +20,9 @@ extension InterleaveProgram {
             branches["saves", default: 0] += 1
             if let trouble = try checkStore(isThorough) { return trouble }
             guard isChange else { return nil }
-            if run.isSabotaged("silent-save") { box.told[NSManagedObjectContext.didSaveObjectsNotification]?.userInfo = nil }
+            if run.isSabotaged("silent-save") {
+                box.told[NSManagedObjectContext.didSaveObjectsNotification]?.userInfo = nil
+            }
             return take(box, place)
         } catch let error as CocoaError where error.code == .managedObjectMerge {
             if outcome == .undefined { return end() }
