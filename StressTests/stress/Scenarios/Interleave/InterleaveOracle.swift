@@ -165,7 +165,7 @@ struct InterleaveOracle {
             return .undefined
         }
         let losers = conflicts.filter { !(entries[context][$0]?.freed.isEmpty ?? true) }
-        if !losers.isEmpty || after.isUnclear { return .undefined }
+        if !losers.isEmpty || after.isUnclear || !gone(context).isEmpty { return .undefined }
         self = after
         return .saved(isChange)
     }

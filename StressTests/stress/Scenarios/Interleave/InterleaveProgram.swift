@@ -106,7 +106,11 @@ final class InterleaveProgram: SteppedProgram {
     /// An object, realised, if the context can use it.
     func node(_ serial: Int64, _ place: Int, _ context: NSManagedObjectContext) -> Node? {
         guard oracle.realise(serial, in: place) else { return nil }
-        if let node = held[place][serial], !node.isFault { return node }
+        if let node = held[place][serial], !node.isFault {
+            if node.managedObjectContext != nil { return node }
+            mishap = "object \(serial), which is in use, has left its context"
+            return nil
+        }
         do {
             guard let id = ids[serial], let node = try context.existingObject(with: id) as? Node else { return nil }
             held[place][serial] = node
