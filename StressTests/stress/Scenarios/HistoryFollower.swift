@@ -14,6 +14,10 @@ struct HistoryFollower {
     private var token: NSPersistentHistoryToken?
     /// The number of the last transaction told.
     private var last: Int64 = 0
+    /// All accounts, which it holds while others change them.
+    private var accounts: [Account] = []
+    /// The number of the last transaction that it has purged.
+    private(set) var purged: Int64 = 0
     /// What a sabotage goes back to.
     private var oldToken: NSPersistentHistoryToken?
 
@@ -22,6 +26,21 @@ struct HistoryFollower {
         self.run = run
         stack = try run.open([NSPersistentHistoryTrackingKey: true])
         context = stack.context()
+        try hold()
+    }
+
+    /// Realises all accounts; what it is told is merged into them.
+    private mutating func hold() throws {
+        accounts = try context.performAndWait {
+            let accounts = try context.fetch(NSFetchRequest<Account>(entityName: "Account"))
+            for account in accounts { _ = account.balance }
+            return accounts
+        }
+    }
+
+    /// The balances that it holds, by account.
+    func balances() -> [Int64: Int64] {
+        context.performAndWait { Dictionary(uniqueKeysWithValues: accounts.map { ($0.number, $0.balance) }) }
     }
 
     /// Reads what has come since the last time.
@@ -30,7 +49,9 @@ struct HistoryFollower {
             let result = try context.execute(NSPersistentHistoryChangeRequest.fetchHistory(after: token))
             let transactions = (result as? NSPersistentHistoryResult)?.result as? [NSPersistentHistoryTransaction] ?? []
             return transactions.map { transaction in
-                context.mergeChanges(fromContextDidSave: transaction.objectIDNotification())
+                if !run.isSabotaged("unmerged") {
+                    context.mergeChanges(fromContextDidSave: transaction.objectIDNotification())
+                }
                 return Told(
                     number: transaction.transactionNumber,
                     token: transaction.token,
@@ -73,6 +94,7 @@ struct HistoryFollower {
         try close()
         stack = try run.open([NSPersistentHistoryTrackingKey: true])
         context = stack.context()
+        try hold()
         run.count("follower-restarts")
     }
 
@@ -81,6 +103,7 @@ struct HistoryFollower {
         guard let token, !run.isSabotaged("old-token") else { return }
         let request = NSPersistentHistoryChangeRequest.deleteHistory(before: token)
         try context.performAndWait { _ = try context.execute(request) }
+        purged = last - 1
         run.count("purges")
     }
 

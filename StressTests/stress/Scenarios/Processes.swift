@@ -11,7 +11,10 @@ enum Processes: Scenario {
     static let work = (figure: "transfers", floor: 50)
     static let processes = Knob("processes", 3, "processes at a time")
     static let knobs = [processes]
-    static let sabotages = [Sabotage("overwrite", "the total is"), Sabotage("old-token", "after number")]
+    static let sabotages = [
+        Sabotage("overwrite", "the total is"), Sabotage("old-token", "after number"),
+        Sabotage("unmerged", "the follower holds"), Sabotage("missed", "the sleeper holds"),
+    ]
 
     static let accounts = 12
 
@@ -19,6 +22,7 @@ enum Processes: Scenario {
         let stack = try run.open([NSPersistentHistoryTrackingKey: true])
         try Bank.open(stack, accounts)
         var follower = try HistoryFollower(run)
+        var sleeper = try HistorySleeper(run)
         var stream = run.stream(0)
         var life = 0
         var ledgers: [String] = []
@@ -43,6 +47,7 @@ enum Processes: Scenario {
             try follower.follow()
             if stream.chance(0.1) { try follower.restart() }
             if stream.chance(0.1) { try follower.purge() }
+            if stream.chance(0.1) { try sleeper.wake(follower.purged) }
             usleep(50_000)
             guard stream.chance(0.05), run.end - .now > .seconds(1) else { continue }
             let victim = stream.below(children.count)
@@ -56,68 +61,79 @@ enum Processes: Scenario {
             let status = child.wait()
             if status != 0 { run.find("a process ended with \(status)") }
         }
-        run.watchdog.leave(0)
+        run.watchdog.beat(0, "reading the history to its end")
         try follower.follow()
-        try settle(run, stack, ledgers, &follower)
+        try sleeper.wake(follower.purged)
+        run.watchdog.leave(0)
+        try settle(run, stack, ledgers, follower, sleeper)
+        try sleeper.close()
         try follower.close()
         try run.close(stack)
         try run.audit()
     }
 
-    /// Each balance is what was acknowledged, give or take the one transfer of each killed process that is in doubt.
+    /// Each balance is what was acknowledged, and the one transfer of each killed process that is in doubt if the history
+    /// tells of it.
     private static func settle(
         _ run: Run,
         _ stack: NSPersistentStoreCoordinator,
         _ ledgers: [String],
-        _ follower: inout HistoryFollower
+        _ follower: HistoryFollower,
+        _ sleeper: HistorySleeper
     ) throws {
-        var moved = Array(repeating: Int64(0), count: accounts)
-        var doubts: [(from: Int, to: Int, amount: Int64)] = []
-        let logs = ledgers.map { (path: $0, log: Ledger(reading: $0)) }
-        for (_, log) in logs {
+        var wanted = Array(repeating: Int64(0), count: accounts)
+        /// What may have happened.
+        var possible: Set<Int64> = []
+        for path in ledgers {
+            let (name, log) = (URL(fileURLWithPath: path).lastPathComponent, Ledger(reading: path))
             run.count("transfers", log.acknowledged.count)
+            possible.formUnion(log.acknowledged)
             for number in log.acknowledged {
-                let transfer = ProcessesChild.transfer(number)
-                moved[transfer.from] -= transfer.amount
-                moved[transfer.to] += transfer.amount
-            }
-            // Only the last one can be in doubt: those before it ended in a conflict.
-            if let last = log.lastBegun, !log.acknowledged.contains(last) {
-                doubts.append(ProcessesChild.transfer(last))
-            }
-        }
-        run.count("in-doubt", doubts.count)
-        run.count("followed", follower.transfers.count)
-        for (path, log) in logs {
-            let name = URL(fileURLWithPath: path).lastPathComponent
-            for number in log.acknowledged where !follower.transfers.contains(number) {
+                add(number, to: &wanted)
+                if follower.transfers.contains(number) { continue }
                 run.find("the history does not tell of transfer \(number), acknowledged in \(name)")
             }
+            // Only the last one can be in doubt: those before it ended in a conflict.
+            guard let last = log.lastBegun, !log.acknowledged.contains(last) else { continue }
+            run.count("in-doubt")
+            possible.insert(last)
+            if follower.transfers.contains(last) { add(last, to: &wanted) }
         }
-        let begun = logs.reduce(into: Set<Int64>()) { $0.formUnion($1.log.begun) }
-        for number in follower.transfers where !begun.contains(number) {
-            run.find("the history tells of transfer \(number), which nobody has made")
+        run.count("followed", follower.transfers.count)
+        for number in follower.transfers.subtracting(possible) {
+            run.find("the history tells of transfer \(number), which nobody has made, or which was refused")
         }
+        let shown = try balances(stack)
+        for number in 0..<Int64(accounts) {
+            let (value, place) = (shown[number] ?? 0, Int(number))
+            if value != wanted[place] + Bank.opening {
+                run.find("account \(number) holds \(value), \(wanted[place] + Bank.opening) were acknowledged or told")
+            }
+            if value != follower.moved[place] + Bank.opening {
+                run.find(
+                    "account \(number) holds \(value), the history comes to \(follower.moved[place] + Bank.opening)"
+                )
+            }
+        }
+        for (name, held) in [("follower", follower.balances()), ("sleeper", sleeper.balances())] where held != shown {
+            let first = (0..<Int64(accounts)).first { held[$0] != shown[$0] } ?? -1
+            run.find("the \(name) holds \(held[first] ?? 0) of account \(first), the file \(shown[first] ?? 0)")
+        }
+    }
+
+    private static func add(_ number: Int64, to sums: inout [Int64]) {
+        let transfer = ProcessesChild.transfer(number)
+        sums[transfer.from] -= transfer.amount
+        sums[transfer.to] += transfer.amount
+    }
+
+    /// What the file holds, by account.
+    private static func balances(_ stack: NSPersistentStoreCoordinator) throws -> [Int64: Int64] {
         let context = stack.context()
         context.stalenessInterval = 0
-        var shown = Array(repeating: Int64(0), count: accounts)
-        try context.performAndWait {
-            for account in try context.fetch(NSFetchRequest<Account>(entityName: "Account")) {
-                shown[Int(account.number)] = account.balance - Bank.opening
-            }
-        }
-        if follower.moved != shown { run.find("the history comes to \(follower.moved), the accounts to \(shown)") }
-        // Some choice among those in doubt explains what is there.
-        for choice in 0..<(1 << min(doubts.count, 16)) {
-            var wanted = moved
-            for (index, doubt) in doubts.prefix(16).enumerated() where choice & (1 << index) != 0 {
-                wanted[doubt.from] -= doubt.amount
-                wanted[doubt.to] += doubt.amount
-            }
-            if wanted == shown { return }
-        }
-        for (number, value) in shown.enumerated() where value != moved[number] {
-            run.find("account \(number) holds \(value) more than at first, acknowledged were \(moved[number])")
+        return try context.performAndWait {
+            let accounts = try context.fetch(NSFetchRequest<Account>(entityName: "Account"))
+            return Dictionary(uniqueKeysWithValues: accounts.map { ($0.number, $0.balance) })
         }
     }
 }

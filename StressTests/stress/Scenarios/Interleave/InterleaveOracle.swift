@@ -4,7 +4,20 @@ import CoreData
 struct InterleaveOracle {
     struct Row: Equatable {
         var version: Int
+        /// Two numbers, then the parent's serial number, 0 for none.
         var values: [Int64]
+    }
+
+    /// What a save has done, by serial number.
+    struct Save {
+        var inserted: Set<Int64> = []
+        var updated: Set<Int64> = []
+        var deleted: Set<Int64> = []
+        /// Of which it is not promised what a notification tells: owners of changed children, and what a
+        /// policy brought back or gave up.
+        var open: Set<Int64> = []
+        /// Of which its notifications have told, whatever they were.
+        var told: Set<Int64> = []
     }
 
     /// An object that a context has realised, or made.
@@ -13,6 +26,11 @@ struct InterleaveOracle {
         var changes: [Int: Int64] = [:]
         var isInserted = false
         var isDeleted = false
+        /// The children that the deletion has taken their parent from.
+        var freed: Set<Int64> = []
+
+        /// Whether all that is changed is what it was, of which nobody says whether it counts as a change.
+        var isIdle: Bool { !isInserted && !changes.isEmpty && changes.allSatisfy { base.values[$0] == $1 } }
 
         var values: [Int64] {
             var values = base.values
@@ -43,13 +61,25 @@ struct InterleaveOracle {
     var entries: [[Int64: Entry]]
     let policies: [Policy]
     /// What each context has saved last, of those saves that changed anything.
-    private(set) var lastSaves: [(updated: Set<Int64>, deleted: Set<Int64>)?]
-    private var lastVersion = 0
+    var lastSaves: [Save?]
+    /// By context, the owners of children that have come or gone, which may count as changed.
+    var touched: [Set<Int64>]
+    /// By context and object, how many saves there were when it was last said who its children are.
+    var known: [[Int64: Int]]
+    /// By object, how many saves there were when the last one changed who its stored children are.
+    private(set) var related: [Int64: Int] = [:]
+    private(set) var lastVersion = 0
+    /// What conflicts of a save are about to bring back or give up.
+    private var disputed: Set<Int64> = []
+    /// Whether it cannot be told what a save writes.
+    private var isUnclear = false
 
     init(_ policies: [Policy]) {
         self.policies = policies
         entries = policies.map { _ in [:] }
         lastSaves = policies.map { _ in nil }
+        touched = policies.map { _ in [] }
+        known = policies.map { _ in [:] }
     }
 
     /// Has a context realise an object that it has not, if there is one to realise.
@@ -60,6 +90,12 @@ struct InterleaveOracle {
         guard let row = stored[serial] else { return false }
         entries[context][serial] = Entry(base: row)
         return true
+    }
+
+    /// The objects that a context has or can get, in order.
+    func usable(in context: Int) -> [Int64] {
+        let own = entries[context].filter { !$1.isDeleted }.keys
+        return Set(own).union(stored.keys.filter { entries[context][$0] == nil }).sorted()
     }
 
     mutating func insert(_ serial: Int64, _ values: [Int64], in context: Int) {
@@ -80,6 +116,11 @@ struct InterleaveOracle {
         for (serial, row) in stored {
             let entry = entries[context][serial]
             if entry?.isDeleted == true { continue }
+            // An owner that counts as changed is looked at as it is in memory.
+            if touched[context].contains(serial) {
+                open.insert(serial)
+                continue
+            }
             let isChanged = entry.map { !$0.changes.isEmpty } ?? false
             if (isChanged ? entry?.values[0] ?? 0 : row.values[0]) >= limit { certain.insert(serial) }
         }
@@ -96,9 +137,13 @@ struct InterleaveOracle {
             } else {
                 entries[context][serial]?.changes = [:]
                 entries[context][serial]?.isDeleted = false
+                entries[context][serial]?.freed = []
             }
         }
+        touched[context] = []
     }
+
+    mutating func reset(_ context: Int) { (entries[context], touched[context], known[context]) = ([:], [], [:]) }
 
     // MARK: - Saving
 
@@ -108,9 +153,33 @@ struct InterleaveOracle {
             if stored[serial]?.version != entry.base.version { conflicts.insert(serial) }
             if entry.isDeleted, stored[serial] == nil { return .undefined }
         }
-        if !conflicts.isEmpty, policies[context] == .error { return .refused(conflicts) }
-        for serial in conflicts { resolve(serial, context) }
-        return .saved(write(context))
+        if policies[context] == .error {
+            let all = conflicts.union(gone(context))
+            if !all.isEmpty { return .refused(all) }
+        }
+        var after = self
+        after.resolve(conflicts, context)
+        let isChange = after.write(context)
+        // Relationships to what is gone are resolved in several ways, of which the file is asked only that none is left.
+        if after.stored.values.contains(where: { $0.values[2] != 0 && after.stored[$0.values[2]] == nil }) {
+            return .undefined
+        }
+        let losers = conflicts.filter { !(entries[context][$0]?.freed.isEmpty ?? true) }
+        if !losers.isEmpty || after.isUnclear || !gone(context).isEmpty { return .undefined }
+        self = after
+        return .saved(isChange)
+    }
+
+    private mutating func resolve(_ conflicts: Set<Int64>, _ context: Int) {
+        for serial in conflicts {
+            let wasThere = entries[context][serial]?.isDeleted == false
+            let parent = entries[context][serial]?.base.values[2] ?? 0
+            resolve(serial, context)
+            if stored[serial] == nil || !wasThere { disputed.insert(serial) }
+            // Owners find out about children that somebody else has given them or taken.
+            disputed.formUnion([parent, stored[serial]?.values[2] ?? 0])
+            if entries[context][serial]?.isIdle == true { isUnclear = true }
+        }
     }
 
     private mutating func resolve(_ serial: Int64, _ context: Int) {
@@ -142,23 +211,37 @@ struct InterleaveOracle {
     }
 
     private mutating func write(_ context: Int) -> Bool {
-        var (updated, deleted): (Set<Int64>, Set<Int64>) = ([], [])
+        var save = Save(open: touched[context].union(disputed))
+        let before = stored
         for (serial, entry) in entries[context] {
             if entry.isDeleted {
                 stored[serial] = nil
                 entries[context][serial] = nil
-                deleted.insert(serial)
+                save.deleted.insert(serial)
             } else if entry.isInserted || !entry.changes.isEmpty {
                 lastVersion += 1
                 let row = Row(version: lastVersion, values: entry.values)
                 stored[serial] = row
                 entries[context][serial] = Entry(base: row)
-                updated.insert(serial)
+                if entry.isInserted { save.inserted.insert(serial) } else { save.updated.insert(serial) }
             }
         }
-        guard !updated.isEmpty || !deleted.isEmpty else { return false }
-        lastSaves[context] = (updated, deleted)
+        (touched[context], disputed) = ([], [])
+        let written = save.inserted.union(save.updated)
+        guard !written.isEmpty || !save.deleted.isEmpty else { return false }
+        for serial in written.union(save.deleted) {
+            let parents = [before[serial]?.values[2] ?? 0, stored[serial]?.values[2] ?? 0]
+            if parents[0] != parents[1] { for parent in parents { related[parent] = lastVersion } }
+        }
+        lastSaves[context] = save
         return true
+    }
+
+    /// Puts a newer row under what a context has changed; owners find out whose child it is now.
+    mutating func rebase(_ serial: Int64, _ row: Row, _ context: Int) {
+        guard let old = entries[context][serial] else { return }
+        if old.base.values[2] != row.values[2] { touched[context].formUnion([old.base.values[2], row.values[2]]) }
+        entries[context][serial]?.base = row
     }
 
     /// Merges the last save of one context into another.
@@ -166,15 +249,15 @@ struct InterleaveOracle {
     /// - Returns: Whether it is defined what comes of it.
     mutating func merge(from source: Int, into target: Int) -> Bool {
         guard let save = lastSaves[source] else { return false }
-        for serial in save.updated.union(save.deleted) {
+        for serial in save.told {
             guard let entry = entries[target][serial] else { continue }
             if entry.isDeleted { return false }
             if let row = stored[serial] {
-                entries[target][serial]?.base = row
+                rebase(serial, row, target)
             } else if entry.changes.isEmpty {
                 entries[target][serial] = nil
             }
         }
-        return true
+        return !entries[target].values.contains { $0.isIdle || !$0.isDeleted && save.deleted.contains($0.values[2]) }
     }
 }

@@ -1,0 +1,97 @@
+import CoreData
+
+/// Bad input of all kinds: predicates, store files, models and URIs made by a grammar or by mutation.
+///
+/// Everything is answered rightly or refused with an error; a trap ends the program, and with it the run.
+enum Hostile: Scenario {
+    static let name = "hostile"
+    static let summary = "bad predicates, store files, models, URIs, tokens: refused, or answered alike by both stores"
+    static let stores = [StoreKind.sqlite]
+    static let work = (figure: "inputs", floor: 200)
+    static let inputs = Knob("inputs", 0, "inputs to end after; 0 to go on until the time is over")
+    static let input = Knob("input", 0, "make the input of this number only; 0 for all")
+    static let knobs = [inputs, input]
+    static let sabotages = [
+        Sabotage("wrong-answer", "disagree"), Sabotage("trap", "ended in input 90: stress hostile", exit: nil),
+        Sabotage("obedient", "not refused with"),
+    ]
+    /// After so many inputs the same kinds come again.
+    static let kinds = 40
+
+    static func run(_ run: Run) throws {
+        let stack = try run.open([NSPersistentHistoryTrackingKey: true])
+        let memory = NSPersistentStoreCoordinator(managedObjectModel: StressModel.shared)
+        try memory.addPersistentStore(type: .inMemory, at: run.folder.appendingPathComponent("memory"))
+        for coordinator in [stack, memory] { try fill(coordinator) }
+        let inputs = HostileInputs(
+            pair: PredicatePair(run, stack.context(), memory.context()),
+            files: try HostileFiles(run),
+            models: HostileModels(run),
+            tokens: HostileTokens(run, stack)
+        )
+        CurrentInput.prepare(run)
+        let only = run.knob(input)
+        let limit = only > 0 ? only : run.knob(self.inputs)
+        var number = max(only - 1, 0)
+        while limit > 0 ? number < limit : !run.isOver {
+            number += 1
+            // Each input is made from its own number, so that one alone can be made again.
+            var stream = SeededStream(seed: run.options.seed, stream: UInt64(number))
+            run.watchdog.beat(0, "hostile input")
+            run.count("inputs")
+            CurrentInput.note(number)
+            try inputs.make(number, run, stack, &stream)
+        }
+        CurrentInput.leave()
+        run.watchdog.leave(0)
+        try run.close(stack)
+        try run.audit()
+    }
+
+    /// The same rows in each store, nil and repeated values among them.
+    static func fill(_ coordinator: NSPersistentStoreCoordinator) throws {
+        let context = coordinator.context()
+        try context.performAndWait {
+            var nodes: [Node] = []
+            let labels: [String?] = [
+                nil, "", "a", "A", "ä", "O'Brien", "%@", "a*b?", "line\nbreak", "\u{1F980}", "🇩🇪", "ab",
+            ]
+            for serial in 0..<36 {
+                let node = Node(context: context)
+                node.serial = Int64(serial)
+                node.first = Int64(serial % 5) - 2
+                node.second = serial % 7 == 0 ? .max : Int64(serial * serial % 11)
+                node.label = labels[serial % labels.count]
+                if serial > 3 { node.parent = nodes[serial / 3] }
+                nodes.append(node)
+            }
+            for serial in 0..<4 {
+                let mark = Mark(context: context)
+                mark.serial = Int64(serial)
+                mark.nodes = Set(nodes.filter { $0.serial % 4 <= Int64(serial) && $0.serial % 3 == 0 })
+            }
+            try context.save()
+        }
+    }
+
+    /// A text with characters lost, doubled, swapped or replaced.
+    static func mutated(_ text: String, _ stream: inout SeededStream) -> String {
+        var characters = Array(text)
+        let strange: [Character] = [
+            "\"", "'", "<", "&", "%", "(", ")", "{", "\\", "\u{0}", "$", "9", " ", "ﬁ", "\u{301}", "/",
+        ]
+        for _ in 0...stream.below(4) where !characters.isEmpty {
+            let place = stream.below(characters.count)
+            switch stream.below(4) {
+            case 0: characters.remove(at: place)
+            case 1: characters.insert(characters[stream.below(characters.count)], at: place)
+            case 2: characters[place] = stream.pick(strange)
+            default:
+                let other = stream.below(characters.count)
+                let part = Array(characters[min(place, other)...max(place, other)].prefix(60))
+                characters.insert(contentsOf: part, at: place)
+            }
+        }
+        return String(characters)
+    }
+}

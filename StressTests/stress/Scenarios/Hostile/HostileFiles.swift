@@ -1,0 +1,162 @@
+import CStrataSQLite
+import CoreData
+
+/// Store files that are damaged, cut off, of somebody else or of another time; and logs that are.
+struct HostileFiles {
+    private let run: Run
+    /// A sound store.
+    private let file: Data
+    /// A sound store whose newest transactions are in its log, each of which has added 1 to the first number of all nodes.
+    private let hot: (file: Data, log: Data)
+    /// The first numbers of the nodes by serial number, before those transactions.
+    private let firsts: [Int64: Int64]
+    private static let logged: Int64 = 12
+
+    /// Makes the sound stores.
+    init(_ run: Run) throws {
+        self.run = run
+        let url = run.folder.appendingPathComponent("template.sqlite")
+        let coordinator = NSPersistentStoreCoordinator(managedObjectModel: StressModel.shared)
+        try coordinator.addPersistentStore(type: .sqlite, at: url)
+        try Hostile.fill(coordinator)
+        firsts = try Self.firsts(coordinator.context())
+        try run.close(coordinator)
+        file = try Data(contentsOf: url)
+        var steps = ["PRAGMA wal_autocheckpoint = 0"]
+        for _ in 0..<Self.logged { steps.append("UPDATE ZNODE SET ZFIRST = ZFIRST + 1, Z_OPT = Z_OPT + 1") }
+        hot = try Self.edit(url, steps) {
+            (try Data(contentsOf: url), try Data(contentsOf: URL(fileURLWithPath: url.path + "-wal")))
+        }
+    }
+
+    private static func firsts(_ context: NSManagedObjectContext) throws -> [Int64: Int64] {
+        try context.performAndWait {
+            let nodes = try context.fetch(NSFetchRequest<Node>(entityName: "Node"))
+            return Dictionary(nodes.map { ($0.serial, $0.first) }) { one, _ in one }
+        }
+    }
+
+    /// Changes a file behind the framework's back.
+    private static func edit<R>(_ url: URL, _ steps: [String], then: () throws -> R) throws -> R {
+        var database: OpaquePointer?
+        defer { sqlite3_close(database) }
+        guard sqlite3_open(url.path, &database) == SQLITE_OK else { throw StressError("\(url.path) cannot be opened") }
+        for step in steps where sqlite3_exec(database, step, nil, nil, nil) != SQLITE_OK {
+            throw StressError("\(step): \(String(cString: sqlite3_errmsg(database)))")
+        }
+        return try then()
+    }
+
+    // MARK: - Inputs
+
+    /// Opens a file with bytes changed, or cut off anywhere.
+    func openDamaged(_ number: Int, _ stream: inout SeededStream) throws {
+        var bytes = file
+        if stream.chance(0.3) {
+            bytes = bytes.prefix(stream.below(bytes.count))
+        } else {
+            for _ in 0...stream.below(30) { bytes[stream.below(bytes.count)] = UInt8(stream.below(256)) }
+        }
+        try open(bytes, number, "with damaged bytes")
+    }
+
+    /// Opens a file that ends after one of its pages, one page further each time.
+    func openCut(_ number: Int) throws {
+        let size = Int(file[16]) << 8 + Int(file[17])
+        let pages = file.count / max(size, 512)
+        let page = number / Hostile.kinds % max(pages, 1)
+        try open(file.prefix(page * size), number, "with \(page) of \(pages) pages")
+    }
+
+    /// Opens a file whose log is damaged: what is there is what some of its transactions, in order, have left.
+    func openHot(_ number: Int, _ stream: inout SeededStream) throws {
+        var log = hot.log
+        if stream.chance(0.4) {
+            log = log.prefix(stream.below(log.count))
+        } else {
+            for _ in 0...stream.below(6) { log[stream.below(log.count)] = UInt8(stream.below(256)) }
+        }
+        try open(hot.file, log: log, number, "with a damaged log") { context in
+            let shown = try Self.firsts(context)
+            let steps = Set(shown.map { $1 - (firsts[$0] ?? .min / 2) })
+            if shown.count != firsts.count || steps.count != 1 || !(0...Self.logged).contains(steps.first ?? -1) {
+                run.find("input \(number): a damaged log leaves half of a transaction, \(steps.sorted())")
+            }
+        }
+    }
+
+    /// Opens a file that is whole, and wrong.
+    func openWrong(_ number: Int, _ stream: inout SeededStream) throws {
+        let wrong = stream.pick(WrongFile.all)
+        let url = run.folder.appendingPathComponent("wrong-\(number).sqlite")
+        defer { remove(url) }
+        try (wrong.isForeign ? Data() : file).write(to: url)
+        if !run.isSabotaged("obedient") || wrong.isForeign { try Self.edit(url, wrong.steps) {} }
+        try open(Data(contentsOf: url), number, wrong.name, demanded: wrong.code)
+    }
+
+    // MARK: - Using them
+
+    private func remove(_ url: URL) { for suffix in ["", "-wal", "-shm", "-journal"] { unlink(url.path + suffix) } }
+
+    /// Opens, reads, changes and verifies a file.
+    ///
+    /// - Parameters:
+    ///   - bytes: The file.
+    ///   - log: Its log, if it has one.
+    ///   - number: The number of the input.
+    ///   - name: What is wrong with it.
+    ///   - demanded: The one error with which it is to be refused; `nil` if it may be used, or refused with any.
+    ///   - look: Looks at what is there.
+    private func open(
+        _ bytes: Data,
+        log: Data? = nil,
+        _ number: Int,
+        _ name: String,
+        demanded: CocoaError.Code? = nil,
+        _ look: (NSManagedObjectContext) throws -> Void = { _ in }
+    ) throws {
+        let url = run.folder.appendingPathComponent("hostile-\(number).sqlite")
+        defer { remove(url) }
+        try bytes.write(to: url)
+        try log?.write(to: URL(fileURLWithPath: url.path + "-wal"))
+        let coordinator = NSPersistentStoreCoordinator(managedObjectModel: StressModel.shared)
+        coordinator.unreportableErrorHandler = { error, doing in
+            if !(error is CocoaError) { run.find("input \(number): \(doing) gave \(describe(error))") }
+            run.count("values-refused")
+        }
+        do {
+            try coordinator.addPersistentStore(type: .sqlite, at: url)
+            defer { try? run.close(coordinator) }
+            let context = coordinator.context()
+            try look(context)
+            try use(context)
+            run.count("files-used")
+            if let demanded {
+                run.find("input \(number): a file \(name) was used, not refused with \(demanded.rawValue)")
+            }
+        } catch let error as CocoaError {
+            run.count("files-refused")
+            if let demanded, error.code != demanded {
+                run.find("input \(number): a file \(name) gave \(describe(error)), not \(demanded.rawValue)")
+            }
+        } catch { run.find("input \(number): a file \(name) gave \(describe(error))") }
+        do {
+            _ = try StoreVerifier(storeURL: url, model: StressModel.shared).problems()
+        } catch  where !(error is CocoaError) {
+            run.find("input \(number): verifying a file \(name) gave \(describe(error))")
+        } catch { run.count("files-not-verified") }
+    }
+
+    /// Reads all of it, and changes what there is and adds to it.
+    private func use(_ context: NSManagedObjectContext) throws {
+        try context.performAndWait {
+            let nodes = try context.fetch(NSFetchRequest<Node>(entityName: "Node"))
+            for node in nodes { _ = (node.label, node.parent?.serial, node.children.count, node.marks.count) }
+            nodes.first?.first = 77
+            let node = Node(context: context)
+            node.parent = nodes.last
+            try context.save()
+        }
+    }
+}

@@ -1,0 +1,58 @@
+import CoreData
+
+/// What makes inputs of all kinds.
+struct HostileInputs {
+    let pair: PredicatePair
+    let files: HostileFiles
+    let models: HostileModels
+    let tokens: HostileTokens
+
+    /// Makes the input of that number, and looks at what comes of it.
+    func make(
+        _ number: Int,
+        _ run: Run,
+        _ stack: NSPersistentStoreCoordinator,
+        _ stream: inout SeededStream
+    ) throws {
+        if run.isSabotaged("trap"), number == 90 { fatalError("a sabotage") }
+        switch number % Hostile.kinds {
+        case 0: try files.openDamaged(number, &stream)
+        case 1, 2: models.readMutated(number, &stream)
+        case 3, 4: ask(number, run, stack, &stream)
+        case 5, 6, 7, 8: try pair.compareArgument(number, &stream)
+        case 9, 10: pair.compareOrder(number, &stream)
+        case 11: try files.openCut(number)
+        case 12: try files.openHot(number, &stream)
+        case 13, 14: try files.openWrong(number, &stream)
+        case 15, 16: models.readWrong(number, &stream)
+        case 17, 18: tokens.follow(number, &stream)
+        case 19: tokens.unarchive(number, &stream)
+        default: try pair.compare(number, &stream)
+        }
+    }
+
+    /// Asks for objects by URIs that nobody has made.
+    private func ask(
+        _ number: Int,
+        _ run: Run,
+        _ stack: NSPersistentStoreCoordinator,
+        _ stream: inout SeededStream
+    ) {
+        let identifier = stack.persistentStores.first?.identifier ?? ""
+        let text = Hostile.mutated("x-coredata://\(identifier)/Node/p\(stream.below(60))", &stream)
+        guard let url = URL(string: text), let id = stack.managedObjectID(forURIRepresentation: url) else {
+            return run.count("uris-refused")
+        }
+        let context = stack.context()
+        context.performAndWait {
+            do {
+                _ = try context.existingObject(with: id)
+                run.count("uris-found")
+            } catch let error as CocoaError where error.code == .managedObjectReferentialIntegrity {
+                run.count("uris-refused")
+            } catch {
+                run.find("input \(number): \(text) gave \(describe(error))")
+            }
+        }
+    }
+}

@@ -1,0 +1,64 @@
+import CoreData
+
+extension InterleaveProgram {
+    /// Compares what is in the store, and whether versions went on, with the oracle.
+    ///
+    /// A fetch of dictionaries reads the file, past the row cache; on SQLite the file itself is read as well, which takes
+    /// less.
+    ///
+    /// - Parameter fetches: Whether to make the fetch.
+    func checkStore(_ fetches: Bool) throws -> String? {
+        if fetches, let trouble = compare(try fetchedRows(), "fetched") { return trouble }
+        guard let rows = try file?.rows() else { return nil }
+        return compare(rows.mapValues(\.values), "stored") ?? checkVersions(rows.mapValues(\.version))
+    }
+
+    /// All rows as a context without objects fetches them.
+    func fetchedRows() throws -> [Int64: [Int64]] {
+        let context = reader
+        let request = NSFetchRequest<NSDictionary>(entityName: "Node")
+        request.resultType = .dictionaryResultType
+        request.propertiesToFetch = ["serial", "first", "second", "parent"]
+        return try context.performAndWait {
+            var found: [Int64: [Int64]] = [:]
+            for row in try context.fetch(request) {
+                guard let serial = row["serial"] as? Int64, let first = row["first"] as? Int64,
+                    let second = row["second"] as? Int64
+                else { throw StressError("a row is incomplete: \(row)") }
+                found[serial] = [first, second, serialNumber((row["parent"] as? NSManagedObjectID))]
+            }
+            return found
+        }
+    }
+
+    private func compare(_ found: [Int64: [Int64]], _ name: String) -> String? {
+        for (serial, row) in oracle.stored where found[serial] != row.values {
+            let shown = found[serial].map { "\($0)" } ?? "nothing"
+            return "object \(serial) is \(name) as \(shown), expected was \(row.values)"
+        }
+        if let other = found.keys.first(where: { oracle.stored[$0] == nil }) {
+            return "object \(other) is \(name), which should be gone"
+        }
+        return nil
+    }
+
+    /// Versions advance when a row is written, and only then; those of a row that came back as well.
+    private func checkVersions(_ found: [Int64: Int64]) -> String? {
+        for (serial, version) in found {
+            let wanted = oracle.stored[serial]?.version ?? 0
+            if let last = versions[serial] {
+                if last.wanted != wanted, version <= last.stored {
+                    return "object \(serial) was written, but its version went from \(last.stored) to \(version)"
+                }
+                if last.wanted == wanted, version != last.stored {
+                    return "object \(serial) was not written, but its version went from \(last.stored) to \(version)"
+                }
+            }
+            versions[serial] = (wanted, version)
+        }
+        return nil
+    }
+
+    /// The number of an object by its ID: 0 of none, -1 of one that is not known.
+    func serialNumber(_ id: NSManagedObjectID?) -> Int64 { id.map { serials[$0] ?? -1 } ?? 0 }
+}

@@ -1,0 +1,204 @@
+import CoreData
+
+/// One program, with the contexts that it runs on.
+final class InterleaveProgram: SteppedProgram {
+    let run: Run
+    /// The store's file, if it has one.
+    let file: NodeFile?
+    let contexts: [NSManagedObjectContext]
+    /// Fetches what is stored.
+    let reader: NSManagedObjectContext
+    var oracle: InterleaveOracle
+    /// By context, the objects that the oracle has realised.
+    var held: [[Int64: Node]]
+    var ids: [Int64: NSManagedObjectID] = [:]
+    private(set) var serials: [NSManagedObjectID: Int64] = [:]
+    /// By object, the version that the oracle's row and the file's had when they were compared last.
+    var versions: [Int64: (wanted: Int, stored: Int64)] = [:]
+    var notifications: [Notification?]
+    private var lastSerial: Int64 = 0
+    private(set) var lastValue: Int64 = 0
+    private(set) var script: [String] = []
+    private(set) var places: [Int] = []
+    private(set) var isOver = false
+    var branches: [String: Int] = [:]
+    private let weights: [Int]
+    /// What was wrong with an object that a call was to use.
+    private var mishap: String?
+
+    init(_ run: Run, _ stack: NSPersistentStoreCoordinator, _ file: NodeFile?, _ stream: inout SeededStream) throws {
+        (self.run, self.file, reader) = (run, file, stack.context())
+        let isSabotaged = run.isSabotaged("wrong-policy")
+        let policies = (0..<(2 + stream.below(3))).map { _ in stream.pick(InterleaveOracle.Policy.allCases) }
+        oracle = InterleaveOracle(policies)
+        contexts = policies.map { policy in
+            switch policy {
+            case .error: stack.context(isSabotaged ? .overwrite : .error)
+            case .storeTrump: stack.context(.mergeByPropertyStoreTrump)
+            case .objectTrump: stack.context(.mergeByPropertyObjectTrump)
+            case .overwrite: stack.context(.overwrite)
+            case .rollback: stack.context(.rollback)
+            }
+        }
+        held = policies.map { _ in [:] }
+        notifications = policies.map { _ in nil }
+        // Some programs are all saves, others all merges; all need objects.
+        weights = (0..<13).map { ($0 == 0 ? 6 : 1) + stream.below(6) }
+        try clear(stack)
+    }
+
+    /// Deletes what the program before has saved.
+    private func clear(_ stack: NSPersistentStoreCoordinator) throws {
+        let context = stack.context()
+        try context.performAndWait {
+            for node in try context.fetch(NSFetchRequest<Node>(entityName: "Node")) { context.delete(node) }
+            try context.save()
+        }
+    }
+
+    func call(_ stream: inout SeededStream) throws -> String? {
+        let place = stream.below(contexts.count)
+        var choice = stream.below(weights.reduce(0, +))
+        var call = 0
+        while choice >= weights[call] {
+            choice -= weights[call]
+            call += 1
+        }
+        places.append(place)
+        script.append("context \(place), \(oracle.policies[place]): nothing")
+        let context = contexts[place]
+        return try context.performAndWait {
+            let trouble = try take(call, place, context, &stream)
+            if isOver { return nil }
+            // What the oracle has forgotten, rolled back insertions and deleted objects among it, is no longer the context's.
+            held[place] = held[place].filter { oracle.entries[place][$0.key] != nil }
+            return trouble ?? mishap ?? check(place, context)
+        }
+    }
+
+    /// Says what the call is, and of which object.
+    func note(_ place: Int, _ what: String, _ serial: Int64) {
+        script[script.count - 1] = "context \(place), \(oracle.policies[place]): \(what) \(serial)"
+    }
+
+    /// Learns the objects' numbers by the IDs that they have now.
+    func learnIDs() { serials = Dictionary(uniqueKeysWithValues: ids.map { ($1, $0) }) }
+
+    /// Ends the program, as nothing is promised for what comes next.
+    func end() -> String? {
+        isOver = true
+        return nil
+    }
+
+    private func value() -> Int64 {
+        lastValue += 1
+        return lastValue
+    }
+
+    /// An object that the context can use, realised.
+    func node(_ place: Int, _ context: NSManagedObjectContext, _ stream: inout SeededStream) -> (Int64, Node)? {
+        let usable = oracle.usable(in: place)
+        guard !usable.isEmpty else { return nil }
+        let serial = stream.pick(usable)
+        return node(serial, place, context).map { (serial, $0) }
+    }
+
+    /// An object, realised, if the context can use it.
+    func node(_ serial: Int64, _ place: Int, _ context: NSManagedObjectContext) -> Node? {
+        guard oracle.realise(serial, in: place) else { return nil }
+        if let node = held[place][serial], !node.isFault {
+            if node.managedObjectContext != nil { return node }
+            mishap = "object \(serial), which is in use, has left its context"
+            return nil
+        }
+        do {
+            guard let id = ids[serial], let node = try context.existingObject(with: id) as? Node else { return nil }
+            held[place][serial] = node
+            return node
+        } catch {
+            mishap = "object \(serial), which is stored, gave \(describe(error))"
+            return nil
+        }
+    }
+
+    private func take(
+        _ call: Int,
+        _ place: Int,
+        _ context: NSManagedObjectContext,
+        _ stream: inout SeededStream
+    ) throws -> String? {
+        switch call {
+        case 0:
+            lastSerial += 1
+            let node = Node(context: context)
+            node.serial = lastSerial
+            (node.first, node.second) = (value(), value())
+            ids[lastSerial] = node.objectID
+            held[place][lastSerial] = node
+            serials[node.objectID] = lastSerial
+            oracle.insert(lastSerial, [node.first, node.second, 0], in: place)
+            note(place, "insert", lastSerial)
+        case 1, 2:
+            guard let (serial, node) = node(place, context, &stream) else { return nil }
+            let slot = stream.below(2)
+            let new = value()
+            if slot == 0 { node.first = new } else { node.second = new }
+            oracle.entries[place][serial]?.changes[slot] = new
+            note(place, slot == 0 ? "set first" : "set second", serial)
+        case 3: if let (serial, _) = node(place, context, &stream) { note(place, "read", serial) }
+        case 4: return delete(place, context, &stream)
+        case 5: return refresh(place, context, &stream)
+        case 6: return fetch(place, context, &stream)
+        case 7, 8: return try save(place, context, &stream)
+        case 9: return merge(place, context, &stream)
+        case 10, 11: relate(place, context, &stream)
+        default:
+            if stream.chance(0.5) {
+                context.rollback()
+                oracle.rollback(place)
+                adoptFaults(place)
+                note(place, "rollback", 0)
+            } else {
+                context.reset()
+                oracle.reset(place)
+                note(place, "reset", 0)
+            }
+        }
+        return nil
+    }
+
+    /// What the framework has turned into faults will be read anew, which is its right for what is unchanged.
+    func adoptFaults(_ place: Int) {
+        for (serial, entry) in oracle.entries[place]
+        where entry.changes.isEmpty && !entry.isInserted && !entry.isDeleted {
+            if held[place][serial]?.isFault ?? true { oracle.entries[place][serial] = nil }
+        }
+    }
+
+    // MARK: - Checking
+
+    /// Compares all that a context shows with what the oracle says.
+    private func check(_ place: Int, _ context: NSManagedObjectContext) -> String? {
+        context.processPendingChanges()
+        let entries = oracle.entries[place]
+        for (serial, entry) in entries where !entry.isDeleted {
+            guard let node = held[place][serial] else { continue }
+            let shown = [node.first, node.second, serialNumber(node.parent?.objectID)]
+            if shown != entry.values { return "object \(serial) shows \(shown), expected \(entry.values)" }
+        }
+        func serials(_ objects: Set<NSManagedObject>) -> Set<Int64> { Set(objects.map { serialNumber($0.objectID) }) }
+        let inserted = Set(entries.filter(\.value.isInserted).keys)
+        let deleted = Set(entries.filter(\.value.isDeleted).keys)
+        let updated = Set(entries.filter { !$1.isInserted && !$1.isDeleted && !$1.changes.isEmpty }.keys)
+        // Owners of children that have come or gone may count as changed.
+        let owners = oracle.touched[place]
+        for (name, shown, wanted) in [
+            ("inserted", serials(context.insertedObjects), inserted),
+            ("deleted", serials(context.deletedObjects), deleted),
+            ("updated", serials(context.updatedObjects).subtracting(owners), updated.subtracting(owners)),
+        ] where shown != wanted {
+            return "\(name) objects are \(shown.sorted()), expected \(wanted.sorted())"
+        }
+        return nil
+    }
+}
