@@ -255,17 +255,23 @@ extension NSManagedObjectContext {
         settleStrangers()
         guard isOwn(store) else { return nil }
         let slot = Int32(store?.slot ?? 0)
-        if key > 0 { makeFaultIfForgotten(key: key, root: objectID.layout.rootNumber, storeSlot: slot) }
+        makeFaultIfForgotten(key: key, root: objectID.layout.rootNumber, storeSlot: slot)
         return registered(key: key, layout: objectID.layout, storeSlot: slot)
     }
 
     /// Turns an unchanged object that nobody holds into a fault.
     final func makeFaultIfForgotten(key: Int64, root: Int, storeSlot: Int32) {
-        let index = tableIndex(storeSlot: storeSlot, root: root)
-        guard !retainsRegisteredObjects, index < tables.count, let table = tables[index], !table.isHeldElsewhere(key),
-            let object = table[key], object.isDisposable
+        guard !retainsRegisteredObjects, let table = table(ofKey: key, root: root, storeSlot: storeSlot),
+            !table.isHeldElsewhere(key), let object = table[key], object.isDisposable
         else { return }
         object.turnIntoFault()
+    }
+
+    private func table(ofKey key: Int64, root: Int, storeSlot: Int32) -> ObjectTable<NSManagedObject>? {
+        // Without a permanent key only those of contexts above are disposable.
+        if key < 0 { return temporaryObjects }
+        let index = tableIndex(storeSlot: storeSlot, root: root)
+        return index < tables.count ? tables[index] : nil
     }
 
     /// The object of an ID, if the context has it.

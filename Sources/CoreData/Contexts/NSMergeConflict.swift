@@ -54,7 +54,7 @@ public final class NSMergeConflict: NSObject {
     init(inTree source: NSManagedObject, base: Row, newer: Row?) {
         sourceObject = source
         oldVersionNumber = Int(base.version)
-        newVersionNumber = newer.map { Int(max($0.version, base.version + 1)) } ?? 0
+        newVersionNumber = newer.map { Int(max($0.version, base.version &+ 1)) } ?? 0
         objectSnapshot = source.snapshot(of: base)
         newerRow = newer
         baseRow = base

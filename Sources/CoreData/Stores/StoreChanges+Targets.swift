@@ -20,10 +20,17 @@ extension StoreChanges {
         return targets.list
     }
 
-    /// The keys of the rows of one hierarchy that are written.
-    func writtenKeys(of root: Int, _ insertedKeys: [Int64]) -> Set<Int64> {
+    /// The keys of the rows of one hierarchy to which the save itself gives that to-one relationship.
+    ///
+    /// A row that is written for the sake of something else may have got it from somebody else.
+    func keys(relating relationship: String, of root: Int, _ insertedKeys: [Int64]) -> Set<Int64> {
         var keys: Set<Int64> = []
-        for update in updated where update.row.layout.rootNumber == root { keys.insert(update.row.key) }
+        for update in updated where update.row.layout.rootNumber == root {
+            guard let slot = update.row.layout.slot(named: relationship), update.changed.contains(slot.index) else {
+                continue
+            }
+            keys.insert(update.row.key)
+        }
         for (row, key) in zip(inserted, insertedKeys) where row.layout.rootNumber == root { keys.insert(key) }
         return keys
     }

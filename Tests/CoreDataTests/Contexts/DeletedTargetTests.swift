@@ -242,6 +242,35 @@ struct StragglerTests {
     }
 
     @Test(arguments: StoreKind.allCases)
+    func `sets those free that the save writes for the sake of something else`(_ kind: StoreKind) throws {
+        let stack = try Stack(kind)
+        let cityID = try stack.storeCity("doomed")
+        let venueID = try stack.store(Venue.self) { venue, _ in venue.name = "bar" }
+        let (deleting, adding) = (stack.context(), stack.context())
+        try deleting.performAndWait {
+            deleting.delete(try deleting.get(cityID, City.self))
+            deleting.processPendingChanges()
+        }
+        try adding.performAndWait {
+            try adding.get(venueID, Venue.self).city = try adding.get(cityID, City.self)
+            try adding.save()
+        }
+        try deleting.performAndWait {
+            let venue = try deleting.get(venueID, Venue.self)
+            venue.name = "renamed"
+            try deleting.save()
+            #expect(venue.city == nil && venue.name == "renamed" && !deleting.hasChanges)
+            // Its version is the stored one.
+            venue.name = "again"
+            try deleting.save()
+        }
+        #expect(try stack.read(venueID, Venue.self) { "\($0.name) \($0.city == nil)" } == "again true")
+        let fresh = stack.context()
+        fresh.stalenessInterval = 0
+        #expect(try fresh.performAndWait { try fresh.get(venueID, Venue.self).city == nil })
+    }
+
+    @Test(arguments: StoreKind.allCases)
     func `also at the other end of a one-to-one relationship`(_ kind: StoreKind) throws {
         let stack = try Stack(kind)
         let venueID = try stack.store(Venue.self) { venue, _ in venue.name = "doomed" }

@@ -68,6 +68,28 @@ struct HistoryVerificationTests {
     }
 
     @Test
+    func `a member that leaves a row which is gone is no change of that row`() throws {
+        let venueID = try stack.write { context in
+            let venue = Venue(context: context)
+            venue.name = "doomed"
+            venue.tags = [Tag(context: context)]
+            return venue
+        }
+        let stale = stack.context()
+        let venue = try stale.performAndWait {
+            let venue = try #require(try stale.existingObject(with: venueID) as? Venue)
+            #expect(venue.tags.count == 1)
+            return UncheckedSendable(venue)
+        }
+        try stack.change(venueID, Venue.self) { venue, context in context.delete(venue) }
+        try stale.performAndWait {
+            venue.value.tags = []
+            try stale.save()
+        }
+        #expect(try problems() == [])
+    }
+
+    @Test
     func `rows from before the history was begun are taken as they are`() throws {
         let older = try Stack(.sqlite, model: HistoryModels.guide())
         let id = try older.saveCity()

@@ -200,6 +200,29 @@ struct SQLiteFilesTests {
         #expect(try harness.store.count(for: harness.plan("Animal")) == 2)
     }
 
+    @Test(arguments: [
+        ("UPDATE Z_PRIMARYKEY SET Z_MAX = 9223372036854775807", true),
+        ("UPDATE Z_PRIMARYKEY SET Z_MAX = 9223372036854775806", true),
+        ("UPDATE ZCITY SET Z_OPT = 9223372036854775807", false),
+    ])
+    func `numbers that cannot be counted on are an error of the save`(_ damage: String, _ inserts: Bool) throws {
+        let stack = try Stack(.sqlite)
+        try stack.storeCity("Porto")
+        let store = try #require(stack.coordinator.persistentStores.first)
+        let url = try #require(store.url)
+        try stack.coordinator.remove(store)
+        try Connection(path: url.path, access: .readWrite).execute(damage)
+        try stack.coordinator.addPersistentStore(type: .sqlite, at: url)
+        let context = stack.context()
+        try context.performAndWait {
+            let city = try inserts ? City(context: context) : #require(try context.all(City.self).first)
+            city.name = "Braga"
+            let error = #expect(throws: CocoaError.self) { try context.save() }
+            #expect(error?.code == .fileReadCorruptFile, "\(String(describing: error))")
+            #expect(city.hasChanges)
+        }
+    }
+
     // MARK: - Verifying
 
     @Test(arguments: [

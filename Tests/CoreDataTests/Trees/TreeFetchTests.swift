@@ -35,6 +35,22 @@ struct TreeFetchTests {
         }
     }
 
+    @Test(arguments: StoreKind.allCases)
+    func `what nobody holds of a parent's unsaved object is asked for anew`(_ kind: StoreKind) throws {
+        let stack = try Stack(kind)
+        let (parent, child) = stack.pair()
+        let id = parent.insertCity("Porto", population: 1)
+        #expect(try child.look(id, City.self) { $0.population } == 1)
+        let sibling = parent.child("sibling")
+        try sibling.edit(id, City.self) { $0.population = 2 }
+        try sibling.saveAndWait()
+        #expect(try child.performAndWait { try child.all(City.self).map(\.population) } == [2])
+        try sibling.edit(id, City.self) { $0.population = 3 }
+        try sibling.saveAndWait()
+        let shown = child.performAndWait { (child.object(with: id) as? City)?.population }
+        #expect(shown == 3)
+    }
+
     @Test func `a grandchild sees the unsaved changes of every level`() throws {
         let stack = try Stack(.sqlite)
         let id = try stack.storeCity("Porto")

@@ -98,9 +98,7 @@ extension NSManagedObjectContext {
         result.reserveCapacity(snapshots.count)
         for snapshot in snapshots {
             let row = snapshot.row
-            if snapshot.key > 0 {
-                makeFaultIfForgotten(key: snapshot.key, root: row.layout.rootNumber, storeSlot: snapshot.storeSlot)
-            }
+            makeFaultIfForgotten(key: snapshot.key, root: row.layout.rootNumber, storeSlot: snapshot.storeSlot)
             // All scopes above are held, so nothing becomes permanent meanwhile.
             noteForeign(snapshot.temporaries)
             let object = object(of: snapshot)

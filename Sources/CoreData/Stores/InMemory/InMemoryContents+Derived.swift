@@ -153,7 +153,7 @@ extension Row {
     }
 
     /// Enters what the save will enter into the row that was handed over.
-    fileprivate func settle(_ key: Int64, version: Int64?, _ permanent: KeyMap<Int64>) {
+    func settle(_ key: Int64, version: Int64?, _ permanent: KeyMap<Int64>) {
         setKey(key)
         if let version { setVersion(version) }
         setStamp(CoarseClock.now)

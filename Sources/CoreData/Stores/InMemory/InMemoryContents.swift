@@ -265,7 +265,7 @@ struct InMemoryContents: Sendable {
         }
         for change in changes.toMany { apply(change, resolved(change.owner).key, resolved) }
         for deletion in changes.deleted {
-            result.reread += releaseStragglers(of: deletion, changes, result.insertedKeys)
+            result.replaceReread(releaseStragglers(of: deletion, changes, result, permanent))
         }
         if derived != nil, derives {
             result.replaceReread(updateDerived(permanent, versions: changes.versions(result)))
@@ -281,23 +281,27 @@ struct InMemoryContents: Sendable {
     private mutating func releaseStragglers(
         of deletion: RowDeletion,
         _ changes: StoreChanges,
-        _ insertedKeys: [Int64]
+        _ result: StoreSaveResult,
+        _ permanent: KeyMap<Int64>
     ) -> [Row] {
         var released: [Row] = []
+        var versions: [Int: [Int64: Int64]]?
         for backlink in deletion.layout.backlinks {
             let root = backlink.entity.rootEntity.entityNumber
             guard let keys = pointing[RelationshipKey(backlink)]?[deletion.key]?.sortedKeys, !keys.isEmpty else {
                 continue
             }
             // What the save itself has related to a row that it deletes is left as it is.
-            let own = changes.writtenKeys(of: root, insertedKeys)
+            let own = changes.keys(relating: backlink.name, of: root, result.insertedKeys)
             for key in keys where !own.contains(key) {
                 guard let old = rows[root]?[key], let slot = old.layout.slot(named: backlink.name) else { continue }
                 let row = old.copy()
                 row.setReference(nil, slot)
-                row.setVersion(old.version + 1)
-                row.setStamp(CoarseClock.now)
-                put(row, key, KeyMap())
+                // One that the save writes as well gets the version that it will have, which counts for both.
+                let known = versions ?? changes.versions(result)
+                versions = known
+                row.settle(key, version: known[root]?[key] ?? old.version + 1, permanent)
+                put(row, key, permanent)
                 released.append(row)
             }
         }

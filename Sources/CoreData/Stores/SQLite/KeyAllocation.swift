@@ -33,6 +33,11 @@ struct KeyAllocation {
             if try statement.step() {
                 let last = statement[0].int64
                 while try statement.step() {}
+                // A counter at the end of the numbers, in a file that was tampered with, is added to as a floating-point number.
+                guard last >= Int64(count), last < .max else {
+                    let name = root.layout.entity.name ?? ""
+                    throw SQLiteBoundary.damaged(nil, "Z_PRIMARYKEY leaves no keys for entity \(name).")
+                }
                 return (last - Int64(count) + 1)..<(last + 1)
             }
             try addCounter(root, connection)

@@ -36,7 +36,7 @@ extension SaveTransaction {
     ) throws {
         let row = update.row
         try bind(row, entity, row.key, shape, statement)
-        try statement.bind(update.baseVersion + 1, at: shape.versionParameter)
+        try statement.bind(try version(after: update.baseVersion, entity, row.key), at: shape.versionParameter)
         try statement.bind(row.key, at: shape.keyParameter)
         try statement.bind(update.baseVersion, at: shape.baseParameter)
         try statement.run()
@@ -45,6 +45,14 @@ extension SaveTransaction {
         } else if !shape.orderedColumns.isEmpty {
             noteUnplaced(row, entity, shape)
         }
+    }
+
+    /// - Throws: `fileReadCorruptFile` (259) for the last number there is, which only a file that was tampered with can have.
+    private func version(after version: Int64, _ entity: EntityMapping, _ key: Int64) throws -> Int64 {
+        guard version < .max else {
+            throw SQLiteBoundary.damaged(file.url, "row \(key) of \(entity.table) has version \(version), the last.")
+        }
+        return version + 1
     }
 
     // MARK: - Inserting
@@ -94,7 +102,7 @@ extension SaveTransaction {
     ) throws {
         try bind(row, entity, key, shape, statement)
         try statement.bind(key, at: shape.keyParameter)
-        try statement.bind(row.version + 1, at: shape.versionParameter)
+        try statement.bind(try version(after: row.version, entity, key), at: shape.versionParameter)
         try statement.run()
         if !shape.orderedColumns.isEmpty { noteUnplaced(row, entity, shape) }
     }

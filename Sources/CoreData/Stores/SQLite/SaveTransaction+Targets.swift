@@ -49,7 +49,8 @@ extension SaveTransaction {
                 let stragglers = try rows(run.map(\.key), backlink)
                 guard !stragglers.isEmpty else { continue }
                 // What the save itself has related to a row that it deletes is left as it is.
-                let own = changes.writtenKeys(of: backlink.member.layout.rootNumber, result.insertedKeys)
+                let root = backlink.member.layout.rootNumber
+                let own = changes.keys(relating: backlink.name, of: root, result.insertedKeys)
                 try release(stragglers.filter { !own.contains($0) }, backlink)
             }
         }

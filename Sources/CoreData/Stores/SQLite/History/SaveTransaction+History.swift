@@ -52,6 +52,8 @@ extension SaveTransaction {
         for owner in changes.touched {
             guard let key = storedKey(owner.owner.key), let entity = mapping.entity(modelNumber: owner.owner.entity)
             else { continue }
+            // Members that go from a row which somebody else has deleted are no conflict, and no change of it either.
+            guard try owner.owner.key < 0 || isStored(key, entity) else { continue }
             touched.touch(key, entity, history.places(entity).mask(toMany: owner.relationships))
         }
         // The row may be of a sub-entity, which the rows that are read again tell.
@@ -67,6 +69,14 @@ extension SaveTransaction {
             touched.touch(row.key, entity, history.places(entity).mask(names: names))
             touched.touch(row.key, entity, history.places(entity).derivedMask)
         }
+    }
+
+    private func isStored(_ key: Int64, _ entity: EntityMapping) throws -> Bool {
+        let statement = try connection.statement(SQL("SELECT 1 FROM \(entity.table) WHERE Z_PK = ?"))
+        try statement.bind(key, at: 1)
+        let isThere = try statement.step()
+        statement.reset()
+        return isThere
     }
 
     private func recordInserts(_ history: HistoryWriter) throws {
