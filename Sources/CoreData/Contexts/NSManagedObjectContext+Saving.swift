@@ -250,7 +250,12 @@ extension NSManagedObjectContext {
         }
         post(.didSaveIDs) { sets in
             sets.add(.insertedObjectIDs, idsOf: saved.inserted)
-            sets.add(.updatedObjectIDs, idsOf: saved.updated)
+            if saved.reread.isEmpty {
+                sets.add(.updatedObjectIDs, idsOf: saved.updated)
+            } else {
+                // With the rows that the store has changed of its own accord, of which there may be no objects here.
+                sets.add(.updatedObjectIDs, idsOf: ChangeMessage(saved, coordinator).updated)
+            }
             sets.add(.deletedObjectIDs, idsOf: saved.deleted)
             sets.add(queryGenerationToken)
         }

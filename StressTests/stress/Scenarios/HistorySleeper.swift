@@ -36,6 +36,7 @@ struct HistorySleeper {
     /// Reads what has come, or starts again if part of it has been purged.
     ///
     /// - Parameter purged: The number of the last transaction that somebody has purged.
+    /// - Throws: What reading the history throws, but for an expired token that should be.
     mutating func wake(_ purged: Int64) throws {
         let read = token.transactionNumbers.values.max() ?? 0
         // A token is good as long as the transaction that it names is there.

@@ -72,7 +72,7 @@ struct HistoryVerificationTests {
         let venueID = try stack.write { context in
             let venue = Venue(context: context)
             venue.name = "doomed"
-            venue.tags = [Tag(context: context)]
+            venue.tags = [TestSupport.Tag(context: context)]
             return venue
         }
         let stale = stack.context()

@@ -1,5 +1,6 @@
 import Foundation
 import StrataSQLite
+import TestSupport
 import Testing
 
 @testable import CoreData

@@ -25,12 +25,21 @@ final class Mail: Sendable {
 
     /// Runs a save, and takes what it announces.
     func collecting(_ writer: Int, _ context: NSManagedObjectContext, _ save: () throws -> Void) throws {
-        let name = NSManagedObjectContext.didSaveObjectsNotification
-        let token = NotificationCenter.default.addObserver(forName: name, object: context, queue: nil) { notification in
-            let letter = Letter(writer: writer, notification: notification)
-            self.waiting.withLock { boxes in for index in boxes.indices { boxes[index].append(letter) } }
+        let objects = NSManagedObjectContext.didSaveObjectsNotification
+        // What is passed on to others in the form of IDs names rows as well that only the store knows to have changed.
+        let ids = NSManagedObjectContext.didSaveObjectIDsNotification
+        let tokens = [objects, ids].map { name in
+            NotificationCenter.default.addObserver(forName: name, object: context, queue: nil) { notification in
+                let letter = Letter(writer: writer, notification: notification)
+                self.waiting.withLock { boxes in
+                    for (index, observer) in self.observers.enumerated()
+                    where (observer.feed == .remote) == (name == ids) {
+                        boxes[index].append(letter)
+                    }
+                }
+            }
         }
-        defer { NotificationCenter.default.removeObserver(token) }
+        defer { for token in tokens { NotificationCenter.default.removeObserver(token) } }
         try save()
     }
 
@@ -70,9 +79,13 @@ final class Mail: Sendable {
         }
         // As another process would tell it: URIs.
         var sets: [AnyHashable: Any] = [:]
-        for key in [NSInsertedObjectsKey, NSUpdatedObjectsKey, NSDeletedObjectsKey] {
-            guard let objects = letter.notification.userInfo?[key] as? Set<NSManagedObject> else { continue }
-            sets[key] = objects.map { $0.objectID.uriRepresentation() }
+        let keys: [(NSManagedObjectContext.NotificationKey, String)] = [
+            (.insertedObjectIDs, NSInsertedObjectsKey), (.updatedObjectIDs, NSUpdatedObjectsKey),
+            (.deletedObjectIDs, NSDeletedObjectsKey),
+        ]
+        for (key, name) in keys {
+            guard let ids = letter.notification.userInfo?[key.rawValue] as? Set<NSManagedObjectID> else { continue }
+            sets[name] = ids.map { $0.uriRepresentation() }
         }
         NSManagedObjectContext.mergeChanges(fromRemoteContextSave: sets, into: [observer.context])
         observer.context.performAndWait {}

@@ -108,6 +108,7 @@ struct HostileFiles {
     ///   - name: What is wrong with it.
     ///   - demanded: The one error with which it is to be refused; `nil` if it may be used, or refused with any.
     ///   - look: Looks at what is there.
+    /// - Throws: If the file cannot be made.
     private func open(
         _ bytes: Data,
         log: Data? = nil,

@@ -7,6 +7,8 @@ extension InterleaveProgram {
     /// less.
     ///
     /// - Parameter fetches: Whether to make the fetch.
+    /// - Returns: What is wrong.
+    /// - Throws: What reading throws.
     func checkStore(_ fetches: Bool) throws -> String? {
         if fetches, let trouble = compare(try fetchedRows(), "fetched") { return trouble }
         guard let rows = try file?.rows() else { return nil }
