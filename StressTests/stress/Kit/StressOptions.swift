@@ -59,7 +59,7 @@ struct StressOptions {
               --dir PATH         where stores are made (the temporary folder)
               --keep             leave the stores there
               --history FILE     write what transactions did, as lines of JSON (append)
-              --program N        run this one of the random programs only (batch, interleave)
+              --program N        run this one of the random programs only (batch, interleave, nested)
               --script A,B,…     of that program these calls only, as a failure that was cut down says
               --all-orders       the script in all orders that keep that of each context (batch, interleave)
               --case NAME        try this anomaly only, and show an order in which it happens (anomalies)

@@ -264,7 +264,7 @@ struct StragglerTests {
             venue.name = "again"
             try deleting.save()
         }
-        #expect(try stack.read(venueID, Venue.self) { "\($0.name) \($0.city == nil)" } == "again true")
+        #expect(try stack.read(venueID, Venue.self) { $0.name == "again" && $0.city == nil })
         let fresh = stack.context()
         fresh.stalenessInterval = 0
         #expect(try fresh.performAndWait { try fresh.get(venueID, Venue.self).city == nil })

@@ -148,7 +148,14 @@ struct ProcessLockingTests {
         let store = folder.store
         let pool = try ConnectionPool(.file(store.url.path))
         try pool.write { try $0.execute("CREATE TABLE turn (number INTEGER PRIMARY KEY, process INTEGER)") }
-        async let others: Void = withTaskGroup(of: Void.self) { group in
+        // The visitor has a thread of its own: each process that the test awaits may hold one of those that tasks have.
+        let seen = Shared<Result<(waits: [Int], turns: [Int]), any Error>?>(nil)
+        Thread.detachNewThread {
+            let result = Result { try Self.visit(store, pool) }
+            seen.update { $0 = result }
+            store.signal("stop")
+        }
+        await withTaskGroup(of: Void.self) { group in
             for process in 1...3 {
                 group.addTask {
                     await #expect(processExitsWith: .success) {
@@ -168,18 +175,7 @@ struct ProcessLockingTests {
                 }
             }
         }
-        for _ in 1...3 { await store.arrival(of: "busy") }
-
-        let first = try Self.lastTurn(pool)
-        var waits: [Int] = []
-        for _ in 1...20 {
-            await store.arrival(of: "come")
-            let before = try Self.lastTurn(pool)
-            waits.append(try Self.takeTurn(0, 1, pool) - before - 1)
-        }
-        let turns = try Self.turns(after: first, pool)
-        store.signal("stop")
-        await others
+        let (waits, turns) = try #require(seen.current).get()
 
         #expect(waits.allSatisfy { $0 <= Self.longestAbsence }, "turns of others before one now and then: \(waits)")
         for process in 1...3 {
@@ -188,6 +184,21 @@ struct ProcessLockingTests {
             let share = turns.count { $0 == process }
             #expect(share * 10 >= turns.count, "\(share) of \(turns.count) turns were of process \(process)")
         }
+    }
+
+    /// Comes now and then, when it is called, and writes a turn.
+    ///
+    /// - Returns: The turns of others that came before each of its own, and all turns since it first came.
+    private static func visit(_ store: SharedStore, _ pool: ConnectionPool) throws -> (waits: [Int], turns: [Int]) {
+        for _ in 1...3 { store.wait(for: "busy") }
+        let first = try lastTurn(pool)
+        var waits: [Int] = []
+        for _ in 1...20 {
+            store.wait(for: "come")
+            let before = try lastTurn(pool)
+            waits.append(try takeTurn(0, 1, pool) - before - 1)
+        }
+        return (waits, try turns(after: first, pool))
     }
 
     /// Writes which process has the lock, after counting up to `steps` with it.

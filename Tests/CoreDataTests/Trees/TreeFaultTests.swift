@@ -213,14 +213,17 @@ struct TreeFaultTests {
     @Test func `transient values stay in the context where they were set`() throws {
         let stack = try Stack(.memory, model: TreeModel.make())
         let (parent, child) = stack.pair()
-        let id = child.performAndWait {
+        // Held: an unchanged object that nobody holds is asked for anew.
+        let note = child.performAndWait {
             let note = Note(context: child)
             note.draft = "scribble"
-            return note.objectID
+            return UncheckedSendable(note)
         }
+        let id = note.value.objectID
         try child.saveAndWait()
         #expect(try child.look(id, Note.self) { $0.draft } == "scribble")
         #expect(try parent.look(id, Note.self) { $0.draft } == nil)
+        withExtendedLifetime(note) {}
     }
 
     @Test(arguments: StoreKind.allCases)
