@@ -19,7 +19,7 @@ enum SoakTimes {
             defer { all = [:] }
             return all
         }
-        for (name, thirds) in all.sorted(by: { $0.key < $1.key }) where thirds.allSatisfy({ $0.count > 100 }) {
+        for (name, thirds) in all.sorted(by: { $0.key < $1.key }) where thirds.allSatisfy({ $0.count > 20 }) {
             for (share, least) in [(0.5, 30.0), (0.99, 200.0)] {
                 let (before, after) = (thirds[1].milliseconds(share), thirds[2].milliseconds(share))
                 run.count("\(name)-p\(Int(share * 100))-third-percent", Int((after / before * 100).rounded()))
