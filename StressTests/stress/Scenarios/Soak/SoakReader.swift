@@ -27,14 +27,12 @@ enum SoakReader {
 
     private static func read(_ worker: Worker, _ context: NSManagedObjectContext) throws {
         let request = request(worker)
-        let start = ContinuousClock.now
-        try context.performAndWait {
-            for node in try context.fetch(request) { _ = node.label }
-            if let node = try context.fetch(request).first { SoakCensus.follow(node) }
+        try SoakTimes.measure("fetch", worker) {
+            try context.performAndWait {
+                for node in try context.fetch(request) { _ = node.label }
+                if let node = try context.fetch(request).first { SoakCensus.follow(node) }
+            }
         }
-        let took = ContinuousClock.now - start
-        worker.tally.time("fetch", took)
-        SoakTimes.note("fetch", took, worker.run)
     }
 
     private static func fetch(_ worker: Worker, _ stack: NSPersistentStoreCoordinator, _: CountedContext) throws {

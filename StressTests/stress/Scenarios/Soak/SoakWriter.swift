@@ -7,19 +7,17 @@ enum SoakWriter {
             worker.beat("a small save")
             let context = CountedContext(stack)
             let isThroughChild = worker.stream.chance(0.25)
-            let start = ContinuousClock.now
-            if isThroughChild {
-                let child = CountedContext(below: context)
-                try child.performAndWait { try change(worker, child) }
-                try context.performAndWait { try context.save() }
-                worker.tally.count("child-saves")
-            } else {
-                try context.performAndWait { try change(worker, context) }
+            try SoakTimes.measure("save", worker) {
+                if isThroughChild {
+                    let child = CountedContext(below: context)
+                    try child.performAndWait { try change(worker, child) }
+                    try context.performAndWait { try context.save() }
+                    worker.tally.count("child-saves")
+                } else {
+                    try context.performAndWait { try change(worker, context) }
+                }
+                slowDown(worker)
             }
-            slowDown(worker)
-            let took = ContinuousClock.now - start
-            worker.tally.time("save", took)
-            SoakTimes.note("save", took, worker.run)
             worker.tally.count("saves")
             if worker.run.isSabotaged("leak") { Leaks.keep(Array(repeating: UInt8(1), count: 200_000)) }
             if worker.run.isSabotaged("open-files") { _ = open("/dev/null", O_RDONLY) }
@@ -48,7 +46,9 @@ enum SoakWriter {
     private static func slowDown(_ worker: Worker) {
         guard worker.run.isSabotaged("slower") else { return }
         let share = (ContinuousClock.now - worker.run.start) / (worker.run.end - worker.run.start)
-        if share > 0.67 { usleep(50_000) }
+        guard share > 0.67 else { return }
+        var rest = 30_000_000
+        while rest > 0 { rest -= 1 + worker.stream.below(2) }
     }
 }
 
