@@ -100,6 +100,8 @@ struct InterleaveOracle {
 
     mutating func insert(_ serial: Int64, _ values: [Int64], in context: Int) {
         entries[context][serial] = Entry(base: Row(version: 0, values: values), isInserted: true)
+        // Who its children are the context knows from the beginning, and does not read.
+        known[context][serial] = lastVersion
     }
 
     mutating func delete(_ serial: Int64, in context: Int) {
@@ -173,6 +175,8 @@ struct InterleaveOracle {
     private mutating func resolve(_ conflicts: Set<Int64>, _ context: Int) {
         for serial in conflicts {
             let wasThere = entries[context][serial]?.isDeleted == false
+            // What the context takes for the object's children, of long ago perhaps, may win with it.
+            if policies[context] == .overwrite, !isClear(serial, in: context) { isUnclear = true }
             let parent = entries[context][serial]?.base.values[2] ?? 0
             resolve(serial, context)
             if stored[serial] == nil || !wasThere { disputed.insert(serial) }
