@@ -5,9 +5,13 @@ import Foundation
 extension NSManagedObjectContext {
     /// Lets the merge policy resolve what a store has refused.
     ///
-    /// Throws what the policy throws, and the last time what it has left unresolved; `before` has everything then that
-    /// it takes to put the context back.
-    final func resolve(_ conflicts: [SavePlan.Conflict], _ before: StateBeforeResolution, isLast: Bool) throws {
+    /// Throws what the policy throws, and what it has left unresolved in the end; `before` has everything then that it takes
+    /// to put the context back.
+    ///
+    /// That is after a hundred attempts for uniqueness constraints, which do not go away by themselves, and after a thousand
+    /// for versions: each of these was overtaken by somebody who was faster, as happens for long if several others
+    /// do nothing but save the same row.
+    final func resolve(_ conflicts: [SavePlan.Conflict], _ before: StateBeforeResolution, _ attempt: Int) throws {
         var versions: [NSMergeConflict] = []
         var constraints: [NSConstraintConflict] = []
         for conflict in conflicts {
@@ -28,7 +32,7 @@ extension NSManagedObjectContext {
                 )
             }
         }
-        if isLast {
+        if attempt >= (versions.isEmpty ? 100 : 1_000) {
             if !versions.isEmpty { throw NSMergePolicy.error(.managedObjectMerge, versions) }
             throw NSMergePolicy.error(.managedObjectConstraintMerge, constraints)
         }

@@ -118,8 +118,7 @@ extension NSManagedObjectContext {
         _ before: StateBeforeResolution,
         _ saved: SavedChanges
     ) throws {
-        // Each attempt after the first is owed to another writer that was faster; that cannot go on for ever unless a
-        // policy resolves nothing.
+        // Each attempt after the first is owed to another writer that was faster, or to a policy that resolves nothing.
         for attempt in 1... {
             try obtainPermanentIDsForStoresOfOnesOwn(coordinator)
             let plan = try SavePlan(self, coordinator)
@@ -138,7 +137,7 @@ extension NSManagedObjectContext {
             for conflict in conflicts {
                 if let read = reads.first(where: { $0.0 === conflict.store })?.1 { conflict.enterRow(read) }
             }
-            try seeingNewest { try resolve(conflicts, before, isLast: attempt == 100) }
+            try seeingNewest { try resolve(conflicts, before, attempt) }
         }
     }
 

@@ -241,6 +241,34 @@ struct ConflictTests {
     }
 
     @Test(arguments: StoreKind.allCases)
+    func `a policy that resolves is asked as often as others are faster`(_ kind: StoreKind) throws {
+        /// Lets somebody else save before it resolves, again and again.
+        final class Overtaken: NSMergePolicy, @unchecked Sendable {
+            // @unchecked Sendable: used by the one thread that saves.
+            var rivals = 150
+            var rival: () throws -> Void = {}
+            override func resolve(mergeConflicts list: [Any]) throws {
+                rivals -= 1
+                if rivals > 0 { try rival() }
+                try super.resolve(mergeConflicts: list)
+            }
+        }
+        let stack = try Stack(kind)
+        let id = try stack.storeCity("Porto", population: 1)
+        let policy = Overtaken(merge: .mergeByPropertyObjectTrumpMergePolicyType)
+        policy.rival = { try stack.change(id, City.self) { city, _ in city.population += 1 } }
+        let context = stack.context()
+        try context.performAndWait {
+            context.mergePolicy = policy
+            try context.get(id, City.self).name = "Braga"
+            try policy.rival()
+            try context.save()
+        }
+        #expect(policy.rivals == 0)
+        #expect(try stack.read(id, City.self) { "\($0.name) \($0.population)" } == "Braga 151")
+    }
+
+    @Test(arguments: StoreKind.allCases)
     func `CS-112 conflicts of versions are resolved before those of constraints`(_ kind: StoreKind) throws {
         /// Notes what it is asked.
         final class Noting: NSMergePolicy, @unchecked Sendable {
