@@ -46,7 +46,7 @@ let package = Package(
         .executableTarget(name: "strata", dependencies: ["CoreData", "StrataInspector"]),
         .target(
             name: "DebianIndex",
-            dependencies: ["CoreData"],
+            dependencies: ["CoreData", "StrataLocks"],
             path: "Sources/Examples/DebianIndex",
             exclude: ["Program"],
             resources: [.copy("DebianIndex.xcdatamodeld")]
@@ -58,7 +58,7 @@ let package = Package(
         ),
         .target(
             name: "JobQueue",
-            dependencies: ["CoreData"],
+            dependencies: ["CoreData", "StrataLocks"],
             path: "Sources/Examples/JobQueue",
             exclude: ["Program"],
             resources: [.copy("JobQueue.xcdatamodeld")]
