@@ -28,17 +28,23 @@ enum SoakTimes {
         return .seconds(time.tv_sec) + .nanoseconds(time.tv_nsec)
     }
 
-    /// In the last third nothing may take twice as much as in the second, but for next to nothing.
+    /// Keeps a processor busy for that long.
+    static func burn(_ time: Duration) {
+        let end = processorTime + time
+        while processorTime < end {}
+    }
+
+    /// In the last third nothing may take three times as much as in the second, but for next to nothing.
     static func judge(_ run: Run) {
         let all = thirds.withLock { all in
             defer { all = [:] }
             return all
         }
         for (name, thirds) in all.sorted(by: { $0.key < $1.key }) where thirds.allSatisfy({ $0.count > 20 }) {
-            for (share, least) in [(0.5, 1.0), (0.99, 10.0)] {
+            for (share, least) in [(0.5, 10.0), (0.99, 50.0)] {
                 let (before, after) = (thirds[1].milliseconds(share), thirds[2].milliseconds(share))
                 run.count("\(name)-cpu-p\(Int(share * 100))-percent", Int((after / before * 100).rounded()))
-                guard after > before * 2, after > least else { continue }
+                guard after > before * 3, after > least else { continue }
                 run.find(
                     String(
                         format: "a %@ takes %.1f ms of a processor in the last third (p%.0f), and %.1f before",
