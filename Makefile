@@ -93,7 +93,7 @@ stress-quick: system-packages
 	$(SWIFT) build --product stress
 	@! grep -q 11StrataLocks10FaultPoint .build/debug/stress || { echo "The library has fault points." >&2; exit 1; }
 	.build/debug/stress bank ring append anomalies interleave nested converge deadlock cancel batch crash powerloss processes \
-		hostile --seed random --seconds 2.5 --floor 1 $(STRESS_ARGS)
+		hostile --seed random --seconds 2 --floor 1 $(STRESS_ARGS)
 
 # Breaks something on purpose, again and again: each has to be caught.
 stress-red: system-packages
