@@ -8,11 +8,12 @@ enum Converge: Scenario {
     static let work = (figure: "agreements", floor: 3)
     static let nodes = Knob("nodes", 60, "the nodes of the graph, about")
     static let knobs = [nodes]
-    static let sabotages = [
-        Sabotage("drop-merge", "shows"), Sabotage("skip-transaction", "history shows"),
-        Sabotage("tell-twice", "as inserted twice"), Sabotage("keep-quiet", "was told of"),
-        Sabotage("wrong-row", "what it was told"),
-    ]
+    static let sabotages =
+        [
+            Sabotage("drop-merge", "shows"), Sabotage("skip-transaction", "history shows"),
+            Sabotage("tell-twice", "as inserted twice"), Sabotage("keep-quiet", "was told of"),
+            Sabotage("wrong-row", "what it was told"),
+        ] + Sabotage.ofGuard("no-merge", "shows")
 
     static func run(_ run: Run) throws {
         let stack = try run.open(options(run))
