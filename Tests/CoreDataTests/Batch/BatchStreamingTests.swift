@@ -111,6 +111,25 @@ struct BatchStreamingTests {
     }
 
     @Test(arguments: StoreKind.allCases)
+    func `who writes to a store amid an insert into it is refused, and does not wait for ever`(_ kind: StoreKind)
+        async throws
+    {
+        let stack = try Stack(kind, model: GuideModel.make(), options: [NSPersistentStoreTimeoutOption: 0.1])
+        let codes = Shared<[CocoaError.Code]>([])
+        let request = NSBatchInsertRequest(entityName: "City", objects: (0..<1000).map { ["name": "c\($0)"] })
+        _ = try await stack.context().execute(request) { progress in
+            guard progress.completedRows > 0, progress.completedRows < 1000, codes.current.isEmpty else { return }
+            do { _ = try stack.storeCity("meanwhile") } catch let error as CocoaError {
+                codes.update { $0.append(error.code) }
+            } catch {}
+        }
+        #expect(codes.current == [kind == .sqlite ? CocoaError.Code.sqlite : .persistentStoreTimeout])
+        #expect(try stack.count("City") == 1000)
+        _ = try stack.storeCity("afterwards")
+        #expect(try stack.problems() == [])
+    }
+
+    @Test(arguments: StoreKind.allCases)
     func `an insert of a cancelled task does not begin`(_ kind: StoreKind) async throws {
         let stack = try Stack(kind)
         let context = stack.context()

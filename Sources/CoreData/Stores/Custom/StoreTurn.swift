@@ -40,6 +40,22 @@ final class StoreTurn: Sendable {
         }
     }
 
+    /// As ``take(_:)``, for work that cannot take in what its own callers would write in its midst.
+    ///
+    /// - Throws: `persistentStoreTimeout` (134090) at once if the caller has the turn already, since waiting would not end.
+    func takeAlone<T>(_ body: () throws -> T) throws -> T {
+        guard !ConfinementScope.contains(self) else {
+            throw CocoaError(
+                .persistentStoreTimeout,
+                userInfo: [
+                    NSLocalizedDescriptionKey:
+                        "The store is being written to by the very call that this one is made in, such as a batch insert whose progress is told. Write when that has returned."
+                ]
+            )
+        }
+        return try take(body)
+    }
+
     /// Runs `body` if nobody else uses the store, without waiting.
     func takeIfFree(_ body: () -> Void) {
         if ConfinementScope.contains(self) { return body() }

@@ -10,14 +10,25 @@ import StrataLocks
 ///
 /// Gone when it is removed from its coordinator. Any thread may use it.
 final class InMemoryStore: NSPersistentStore, InMemoryRows, @unchecked Sendable {
-    // @unchecked Sendable: all state of its own is behind mutexes.
+    // @unchecked Sendable: all state of its own is constant, atomic or behind a mutex.
 
     private let contents = Mutex(InMemoryContents(model: nil))
-    /// Whether another store has taken this one's place.
+    /// Whose turn it is to write or to reserve keys.
     ///
-    /// Held by whoever writes or reserves keys, for as long as that takes; what a batch works on is a copy, so that others
-    /// can read meanwhile.
-    private let isRetired = Mutex(false)
+    /// No lock: who follows a batch is told amid it. What that works on is a copy, so that others can read meanwhile.
+    private let turn: StoreTurn
+    /// Whether another store has taken this one's place; set by whoever has the turn.
+    private let isRetired = Atomic(false)
+
+    required init(
+        persistentStoreCoordinator root: NSPersistentStoreCoordinator?,
+        configurationName name: String?,
+        at url: URL,
+        options: [AnyHashable: Any]? = nil
+    ) {
+        turn = StoreTurn(options)
+        super.init(persistentStoreCoordinator: root, configurationName: name, at: url, options: options)
+    }
 
     override var type: String { NSInMemoryStoreType }
 
@@ -45,7 +56,7 @@ final class InMemoryStore: NSPersistentStore, InMemoryRows, @unchecked Sendable 
 
     func reserveKeys(_ counts: [Int: Int]) throws -> [Int: Range<Int64>] {
         // Keys that were reserved beside a batch would be given once more when that replaces the contents.
-        isRetired.withLock { _ in
+        try turn.takeAlone {
             contents.withLock { contents in
                 var result: [Int: Range<Int64>] = [:]
                 for (root, count) in counts { result[root] = contents.reserve(count, root) }
@@ -78,9 +89,8 @@ final class InMemoryStore: NSPersistentStore, InMemoryRows, @unchecked Sendable 
         #endif
         // Handlers are called before the contents are locked.
         let given = try InMemoryBatch.givenRows(of: batch)
-        try isRetired.withLock { isRetired in
-            if isRetired { throw closedError }
-            // Who follows the batch is told amid it, and may read.
+        try turn.takeAlone {
+            if isRetired.load(ordering: .relaxed) { throw closedError }
             var work = InMemoryBatch(batch, snapshot)
             // As in a save: what is refused leaves nothing behind.
             try work.run(given)
@@ -95,16 +105,16 @@ final class InMemoryStore: NSPersistentStore, InMemoryRows, @unchecked Sendable 
     }
 
     func retire(_ body: () throws -> Void) throws {
-        try isRetired.withLock { isRetired in
+        try turn.takeAlone {
             // Readers, as `body` is one, do not wait for this.
             try body()
-            isRetired = true
+            isRetired.store(true, ordering: .relaxed)
         }
     }
 
-    private func writing<R>(_ body: (inout InMemoryContents) throws -> sending R) throws -> sending R {
-        try isRetired.withLock { isRetired in
-            if isRetired { throw closedError }
+    private func writing<R: Sendable>(_ body: (inout InMemoryContents) throws -> R) throws -> R {
+        try turn.takeAlone {
+            if isRetired.load(ordering: .relaxed) { throw closedError }
             return try contents.withLock { try body(&$0) }
         }
     }
