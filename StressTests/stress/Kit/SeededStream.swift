@@ -36,4 +36,14 @@ struct SeededStream: RandomNumberGenerator {
         let share = Double.random(in: 0..<1, using: &self)
         return min(Int(Double(limit) * share * share * share), limit - 1)
     }
+
+    /// A position, drawn as often as its weight among all says.
+    mutating func index(_ weights: [Int]) -> Int {
+        var choice = below(weights.reduce(0, +))
+        for (index, weight) in weights.enumerated() {
+            if choice < weight { return index }
+            choice -= weight
+        }
+        return weights.count - 1
+    }
 }

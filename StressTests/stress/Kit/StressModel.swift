@@ -65,4 +65,13 @@ extension NSPersistentStoreCoordinator {
         context.mergePolicy = policy
         return context
     }
+
+    /// Deletes all nodes, as those of a program that has ended.
+    func deleteNodes() throws {
+        let context = context()
+        try context.performAndWait {
+            for node in try context.fetch(NSFetchRequest<Node>(entityName: "Node")) { context.delete(node) }
+            try context.save()
+        }
+    }
 }

@@ -228,7 +228,16 @@ struct StragglerTests {
             #expect(venue.city != nil)
             return UncheckedSendable(venue)
         }
+        let told = Shared<Set<NSManagedObjectID>>([])
+        let name = NSManagedObjectContext.didSaveObjectIDsNotification
+        let token = NotificationCenter.default.addObserver(forName: name, object: deleting, queue: nil) { notification in
+            let ids = notification.userInfo?[NSManagedObjectContext.NotificationKey.updatedObjectIDs.rawValue]
+            told.update { $0 = ids as? Set<NSManagedObjectID> ?? [] }
+        }
+        defer { NotificationCenter.default.removeObserver(token) }
         try deleting.performAndWait { try deleting.save() }
+        // Who passes the IDs on has to know of the row, of which the context has no object.
+        #expect(told.current.contains(venueID))
         #expect(try stack.read(venueID, Venue.self) { $0.city == nil })
         try adding.performAndWait {
             let venue = added.value

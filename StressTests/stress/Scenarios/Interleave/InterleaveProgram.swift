@@ -44,26 +44,12 @@ final class InterleaveProgram: SteppedProgram {
         notifications = policies.map { _ in nil }
         // Some programs are all saves, others all merges; all need objects.
         weights = (0..<13).map { ($0 == 0 ? 6 : 1) + stream.below(6) }
-        try clear(stack)
-    }
-
-    /// Deletes what the program before has saved.
-    private func clear(_ stack: NSPersistentStoreCoordinator) throws {
-        let context = stack.context()
-        try context.performAndWait {
-            for node in try context.fetch(NSFetchRequest<Node>(entityName: "Node")) { context.delete(node) }
-            try context.save()
-        }
+        try stack.deleteNodes()
     }
 
     func call(_ stream: inout SeededStream) throws -> String? {
         let place = stream.below(contexts.count)
-        var choice = stream.below(weights.reduce(0, +))
-        var call = 0
-        while choice >= weights[call] {
-            choice -= weights[call]
-            call += 1
-        }
+        let call = stream.index(weights)
         places.append(place)
         script.append("context \(place), \(oracle.policies[place]): nothing")
         let context = contexts[place]

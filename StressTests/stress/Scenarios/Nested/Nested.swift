@@ -43,7 +43,7 @@ enum Nested: Scenario {
 
     /// Many threads at once, in a tree that lasts.
     private static func runFreely(_ run: Run, _ stack: NSPersistentStoreCoordinator) throws {
-        try TreeProgram.clear(stack)
+        try stack.deleteNodes()
         let middleCount = max(run.knob(width), 1)
         let each = max(run.knob(counters), 1)
         // The last ones are those that everybody outside of the tree changes.

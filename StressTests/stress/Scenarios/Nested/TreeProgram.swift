@@ -33,7 +33,7 @@ final class TreeProgram: SteppedProgram {
         }
         oracle = TreeOracle(parents)
         weights = (0..<7).map { _ in 1 + stream.below(6) }
-        try Self.clear(stack)
+        try stack.deleteNodes()
         contexts.append(stack.context())
         for place in parents.indices.dropFirst() { contexts.append(child(of: parents[place])) }
     }
@@ -44,25 +44,11 @@ final class TreeProgram: SteppedProgram {
         return child
     }
 
-    /// Deletes what was saved before.
-    static func clear(_ stack: NSPersistentStoreCoordinator) throws {
-        let context = stack.context()
-        try context.performAndWait {
-            for node in try context.fetch(NSFetchRequest<Node>(entityName: "Node")) { context.delete(node) }
-            try context.save()
-        }
-    }
-
     // MARK: - Calls
 
     func call(_ stream: inout SeededStream) throws -> String? {
         let place = stream.below(contexts.count)
-        var choice = stream.below(weights.reduce(0, +))
-        var call = 0
-        while choice >= weights[call] {
-            choice -= weights[call]
-            call += 1
-        }
+        let call = stream.index(weights)
         places.append(place)
         script.append("context \(place): nothing")
         let unclear = oracle.unclear(place)
