@@ -230,7 +230,8 @@ struct StragglerTests {
         }
         let told = Shared<Set<NSManagedObjectID>>([])
         let name = NSManagedObjectContext.didSaveObjectIDsNotification
-        let token = NotificationCenter.default.addObserver(forName: name, object: deleting, queue: nil) { notification in
+        let token = NotificationCenter.default.addObserver(forName: name, object: deleting, queue: nil) {
+            notification in
             let ids = notification.userInfo?[NSManagedObjectContext.NotificationKey.updatedObjectIDs.rawValue]
             told.update { $0 = ids as? Set<NSManagedObjectID> ?? [] }
         }
