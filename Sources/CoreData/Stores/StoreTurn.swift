@@ -1,7 +1,8 @@
 import Foundation
 import StrataSQLite
 
-/// The turn to use a store of one's own: such a store is asked by one thread at a time, as its author expects.
+/// The turn to use a store of one's own, or to write to one in memory: a store of one's own is asked by one thread at a time, as
+/// its author expects.
 ///
 /// Not a lock but a place in a queue: first come, first served, and nobody waits longer than the store's time-out.
 /// Whoever has the turn may ask the store again, also from a block of another context that it waits for, since the turn
@@ -28,7 +29,7 @@ final class StoreTurn: Sendable {
                 .persistentStoreTimeout,
                 userInfo: [
                     NSLocalizedDescriptionKey:
-                        "The store was in use by others for \(timeout) s. A store's methods may not wait for contexts that use the same store; NSPersistentStoreTimeoutOption sets the time."
+                        "The store was in use by others for \(timeout) s. Neither a store's methods nor who is told of a batch may wait for contexts that use the same store; NSPersistentStoreTimeoutOption sets the time."
                 ]
             )
         }
