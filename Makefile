@@ -27,6 +27,9 @@ REPEAT_FILTER ?= Tree|Merg|Conflict|LostUpdate|Staleness|Unreadable|SaveVariant|
 	ChangeTracking|\.RelationshipTests|Transformable|\.MisuseTests|Generation|PinnedReading|two processes
 REPEAT_SEED ?=
 
+# What reports of `stress` say was built.
+export STRATA_COMMIT := $(shell git describe --always --dirty 2>/dev/null || echo unknown)
+
 .DEFAULT_GOAL := help
 .PHONY: help demo demo-jobs test test-repeat bench stress stress-quick stress-red stress-tsan stress-asan soak tsan lint \
 	format docs system-packages

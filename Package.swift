@@ -77,7 +77,10 @@ let package = Package(
         .executableTarget(
             name: "stress",
             dependencies: ["CoreData", "CStrataSQLite", "StrataLocks", "LoadFigures"],
-            path: "StressTests/stress"
+            path: "StressTests/stress",
+            resources: ["predicates", "orders", "uris", "tokens", "models", "stores"].map {
+                .embedInCode("Corpus/\($0).txt")
+            }
         ),
 
         // MARK: - Tests

@@ -26,7 +26,11 @@ enum Stress {
     }
 
     private static func run(_ options: StressOptions) throws -> StressExit {
-        if !options.json { say("stress: seed \(options.seed), SQLite \(Report.sqliteVersion), \(Report.build) build") }
+        if !options.json {
+            say(
+                "stress: seed \(options.seed), SQLite \(Report.sqliteVersion), \(Report.build) build of \(Report.commit)"
+            )
+        }
         var worst = StressExit.clean
         for scenario in options.scenarios {
             for kind in scenario.stores where options.store == nil || options.store == kind {

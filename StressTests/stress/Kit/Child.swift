@@ -9,8 +9,13 @@ final class Child {
     /// - Parameters:
     ///   - arguments: What to tell it.
     ///   - output: Where its standard output and errors go; `nil` to drop them.
+    ///   - isToTrap: Whether it is to be stopped by a trap, of which nobody needs to see the stack.
     /// - Throws: If it cannot be started.
-    init(_ arguments: [String], output: Any? = nil) throws {
+    init(_ arguments: [String], output: Any? = nil, isToTrap: Bool = false) throws {
+        if isToTrap {
+            let environment = ProcessInfo.processInfo.environment
+            process.environment = environment.merging(["SWIFT_BACKTRACE": "enable=no"]) { $1 }
+        }
         process.executableURL = URL(fileURLWithPath: "/proc/self/exe").resolvingSymlinksInPath()
         process.arguments = arguments
         process.standardInput = FileHandle.nullDevice
@@ -21,12 +26,14 @@ final class Child {
 
     /// Runs one to its end.
     ///
-    /// - Parameter arguments: What to tell it.
+    /// - Parameters:
+    ///   - arguments: What to tell it.
+    ///   - isToTrap: Whether it is to be stopped by a trap, of which nobody needs to see the stack.
     /// - Returns: Its exit status, or the negative number of the signal that ended it, and all that it wrote.
     /// - Throws: If it cannot be started.
-    static func output(_ arguments: [String]) throws -> (status: Int32, text: String) {
+    static func output(_ arguments: [String], isToTrap: Bool = false) throws -> (status: Int32, text: String) {
         let pipe = Pipe()
-        let child = try Child(arguments, output: pipe)
+        let child = try Child(arguments, output: pipe, isToTrap: isToTrap)
         let data = pipe.fileHandleForReading.readDataToEndOfFile()
         return (child.wait(), String(decoding: data, as: UTF8.self))
     }
@@ -52,6 +59,7 @@ enum ChildRoles {
     static func run(_ arguments: [String]) throws -> Never {
         switch arguments.first {
         case "crash": try CrashChild.run(Array(arguments.dropFirst()))
+        case "ring": try IllegalRing.run(Array(arguments.dropFirst()))
         case "processes": try ProcessesChild.run(Array(arguments.dropFirst()))
         default: throw StressError("there is no role \(arguments.first ?? "without a name")")
         }

@@ -4,8 +4,8 @@ import Synchronization
 
 /// A file system for SQLite that passes everything on to the system's and fails, or dies, at a chosen operation.
 ///
-/// What counts as an operation is part of the plan: what changes or secures a file, reads, or locks. Opening a file never
-/// does, nor does giving up a lock. It is SQLite's default from the moment it is installed, so everything that is opened
+/// What counts as an operation is part of the plan: what changes or secures a file, reads, locks, opens, or maps the index
+/// of a log. Closing a file never does, nor does giving up a lock. It is SQLite's default from the moment it is installed, so everything that is opened
 /// afterwards goes through it.
 enum FaultFileSystem {
     /// What counts, and can fail.
@@ -19,6 +19,10 @@ enum FaultFileSystem {
         static let locks = Operations(rawValue: 4)
         /// Reads of the system, beneath those of SQLite: instead of failing they give half of what was asked for.
         static let pieces = Operations(rawValue: 8)
+        /// Opening or making a file.
+        static let opens = Operations(rawValue: 16)
+        /// Mapping a part of the index of a log.
+        static let maps = Operations(rawValue: 32)
     }
 
     /// What is to happen.
@@ -139,6 +143,8 @@ enum FaultFileSystem {
         system.xOpen = { _, name, file, flags, outFlags in
             guard let file, let base = FaultFileSystem.base else { return SQLITE_CANTOPEN }
             file.pointee.pMethods = nil
+            let failure = FaultFileSystem.next(.opens)
+            guard failure <= SQLITE_OK else { return failure }
             let code = base.pointee.xOpen(base, name, FaultFileSystem.real(file), flags, outFlags)
             if FaultFileSystem.real(file).pointee.pMethods != nil {
                 file.pointee.pMethods = UnsafePointer(FaultFileSystem.methods)
@@ -220,7 +226,14 @@ enum FaultFileSystem {
         methods.xDeviceCharacteristics = {
             FaultFileSystem.calls($0).xDeviceCharacteristics(FaultFileSystem.real($0))
         }
-        methods.xShmMap = { FaultFileSystem.calls($0).xShmMap(FaultFileSystem.real($0), $1, $2, $3, $4) }
+        methods.xShmMap = { file, region, size, extends, memory in
+            let code = FaultFileSystem.next(.maps)
+            guard code <= SQLITE_OK else {
+                memory?.pointee = nil
+                return FaultFileSystem.extended(code, 21)
+            }
+            return FaultFileSystem.calls(file).xShmMap(FaultFileSystem.real(file), region, size, extends, memory)
+        }
         methods.xShmLock = { file, first, count, flags in
             let code = flags & SQLITE_SHM_LOCK != 0 ? FaultFileSystem.next(.locks) : SQLITE_OK
             guard code <= SQLITE_OK else { return FaultFileSystem.extended(code, 20) }

@@ -1,3 +1,5 @@
+import CoreData
+
 /// What transactions on lists of unique numbers have done, and what the lists were in the end.
 struct History {
     enum Operation {
@@ -40,6 +42,41 @@ struct History {
     var transactions: [Transaction] = []
     var final: [Int: [Int]] = [:]
 
+    init() {}
+
+    /// Reads what `jsonLines` has written.
+    ///
+    /// - Parameter data: The lines.
+    /// - Throws: `StressError` that names the line which is none of these.
+    init(jsonLines data: Data) throws {
+        for (number, line) in data.split(separator: UInt8(ascii: "\n")).enumerated() {
+            guard let object = try? JSONSerialization.jsonObject(with: Data(line)) as? [String: Any],
+                let outcome = (object["type"] as? String).flatMap(Outcome.init),
+                let values = object["value"] as? [[Any]]
+            else { throw StressError("line \(number + 1) of the history is none") }
+            var transaction = Transaction(
+                outcome: outcome,
+                isChecked: object["checked"] as? Bool ?? false,
+                isPinned: object["pinned"] as? Bool ?? false
+            )
+            for value in values {
+                guard value.count == 3, let key = value[1] as? Int else {
+                    throw StressError("line \(number + 1) of the history has an operation that is none")
+                }
+                switch (value[0] as? String, value[2]) {
+                case ("append", let element as Int): transaction.operations.append(.append(key, element))
+                case ("r", let list as [Int]): transaction.operations.append(.read(key, list))
+                default: throw StressError("line \(number + 1) of the history has an operation that is none")
+                }
+            }
+            guard object["final"] == nil else {
+                for case .read(let key, let list) in transaction.operations { final[key] = list }
+                continue
+            }
+            transactions.append(transaction)
+        }
+    }
+
     /// The history in the shape that Elle reads, a transaction a line.
     var jsonLines: String {
         var lines = ""
@@ -51,8 +88,11 @@ struct History {
                 }
             }
             lines += #"{"index": \#(number), "type": "\#(transaction.outcome.rawValue)", "#
+            lines += #""checked": \#(transaction.isChecked), "pinned": \#(transaction.isPinned), "#
             lines += #""value": [\#(values.joined(separator: ", "))]}"# + "\n"
         }
-        return lines
+        let lists = final.sorted { $0.key < $1.key }.map { "[\"r\", \($0), \($1)]" }
+        lines += #"{"index": \#(transactions.count), "type": "ok", "final": true, "#
+        return lines + #""value": [\#(lists.joined(separator: ", "))]}"# + "\n"
     }
 }

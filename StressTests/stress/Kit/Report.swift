@@ -58,7 +58,7 @@ struct Report {
         var members = [
             #""scenario": "\#(scenario)""#, #""seed": \#(seed)"#, #""store": "\#(store)""#,
             #""contexts": \#(contexts)"#, #""options": \#(optionsInJSON)"#, #""sqlite": "\#(Self.sqliteVersion)""#,
-            #""build": "\#(Self.build)""#,
+            #""build": "\#(Self.build)""#, #""commit": "\#(Self.commit)""#,
             String(format: #""seconds": %.1f"#, seconds),
         ]
         members += figures.map { #""\#($0)": \#($1)"# }
@@ -76,6 +76,9 @@ struct Report {
     }
 
     static var sqliteVersion: String { String(cString: sqlite3_libversion()) }
+
+    /// What was built, as the makefile says.
+    static var commit: String { ProcessInfo.processInfo.environment["STRATA_COMMIT"] ?? "unknown" }
 
     static var build: String {
         #if DEBUG

@@ -12,6 +12,8 @@ final class Run: Sendable {
     let start = ContinuousClock.now
     let end: ContinuousClock.Instant
     private let sum = Mutex(Tally())
+    /// How much of the scenario's work is done, by workers that are still at it too.
+    private let done = Atomic(0)
 
     /// Makes a folder and starts the watchdog.
     ///
@@ -58,7 +60,10 @@ final class Run: Sendable {
         )
     }
 
-    var isOver: Bool { ContinuousClock.now >= end }
+    var isOver: Bool { ContinuousClock.now >= end || hasDoneEnough }
+
+    /// Whether as much is done as the command line asks for.
+    var hasDoneEnough: Bool { options.ops.map { done.load(ordering: .relaxed) >= $0 } ?? false }
 
     /// The stream of that number, the same in each run from this seed.
     func stream(_ number: Int) -> SeededStream {
@@ -73,7 +78,13 @@ final class Run: Sendable {
 
     func find(_ text: String) { sum.withLock { $0.find(text) } }
 
-    func count(_ name: String, _ number: Int = 1) { sum.withLock { $0.count(name, number) } }
+    func count(_ name: String, _ number: Int = 1) {
+        if name == scenario.work.figure { noteDone(number) }
+        sum.withLock { $0.count(name, number) }
+    }
+
+    /// Notes work that a worker has counted for itself.
+    func noteDone(_ number: Int) { done.add(number, ordering: .relaxed) }
 
     /// What a figure is so far.
     func figure(_ name: String) -> Int { sum.withLock { $0[name] } }
@@ -175,6 +186,8 @@ final class Worker {
     let number: Int
     var stream: SeededStream
     var tally = Tally()
+    /// How much of its work the run knows of.
+    private var told = 0
 
     init(_ run: Run, _ number: Int) {
         self.run = run
@@ -182,7 +195,12 @@ final class Worker {
         stream = run.stream(number)
     }
 
-    var isOver: Bool { run.isOver }
+    var isOver: Bool {
+        let done = tally[run.scenario.work.figure]
+        if done > told { run.noteDone(done - told) }
+        told = done
+        return run.isOver
+    }
 
     /// Tells the watchdog that the worker goes on, and what it is about to do.
     func beat(_ doing: StaticString) { run.watchdog.beat(number, doing) }

@@ -12,7 +12,7 @@ struct Shrinker {
     /// - Parameters:
     ///   - seconds: How long it may take; what has been reached then is the result.
     ///   - fails: Whether a script of some of the steps fails.
-    init(seconds: Double = 20, _ fails: @escaping ([Int]) throws -> Bool) {
+    init(seconds: Double, _ fails: @escaping ([Int]) throws -> Bool) {
         self.fails = fails
         end = .now + .seconds(seconds)
     }

@@ -42,7 +42,7 @@ struct SteppedPrograms {
             return try judge(number, kept, isReplay: run.options.script != nil)
         }
         var number = 0
-        while limit > 0 ? number < limit : .now < end {
+        while limit > 0 ? number < limit : .now < end && !run.hasDoneEnough {
             number += 1
             try judge(number, Array(0..<length), isReplay: false)
         }
@@ -57,9 +57,10 @@ struct SteppedPrograms {
         guard let trouble else { return }
         if isReplay { return run.find("program \(number): \(trouble)\n" + listing(calls, program)) }
         // Cutting down takes many runs; of many failures the first ones do.
-        guard run.figure("anomalies-cut-down") < 3 else { return run.find("program \(number): \(trouble)") }
+        let isCutDown = run.options.shrink > 0 && run.figure("anomalies-cut-down") < 3
+        guard isCutDown else { return run.find("program \(number): \(trouble)") }
         run.count("anomalies-cut-down")
-        var shrinker = Shrinker { kept in
+        var shrinker = Shrinker(seconds: run.options.shrink) { kept in
             run.watchdog.beat(0, "a program that is cut down")
             return try play(number, kept).trouble != nil
         }

@@ -10,6 +10,8 @@ extension StressOptions {
         for knob in run.scenario.knobs where self.knob(knob) != knob.standard {
             words += ["--\(knob.name)", "\(self.knob(knob))"]
         }
+        if let policy { words += ["--policy", policy.rawValue] }
+        if let batchSize { words += ["--batch-size", "\(batchSize)"] }
         if let sabotage { words += ["--sabotage", sabotage] }
         return (words + rest).joined(separator: " ")
     }

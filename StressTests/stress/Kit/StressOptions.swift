@@ -7,7 +7,15 @@ struct StressOptions {
     var seed: UInt64 = 1
     /// How long each scenario runs on each store; `nil` for what it thinks right.
     var seconds: Double?
+    /// The work after which a run ends even if there is time left.
+    var ops: Int?
     var contexts = 6
+    /// What the contexts of a program do about conflicts; drawn for each if `nil`.
+    var policy: InterleaveOracle.Policy?
+    /// Whether all that can be read of one version is.
+    var pinned = false
+    /// The batch size of fetches; drawn for each if `nil`.
+    var batchSize: Int?
     var store: StoreKind?
     var floor: Int?
     var stall = 30.0
@@ -17,6 +25,10 @@ struct StressOptions {
     var sabotage: String?
     /// Where to write what transactions have done, as lines of JSON.
     var history: String?
+    /// A history of that kind that is judged again, instead of a run.
+    var replay: String?
+    /// How long one failure may be cut down, in seconds.
+    var shrink = 20.0
     /// The one program of stepped scenarios to run, and the calls of it; `nil` for all.
     var program: Int?
     var script: [Int]?
@@ -51,7 +63,11 @@ struct StressOptions {
 
               --seed N|random    what the load is drawn from (1); the report prints it
               --seconds S        how long to run on each store
+              --ops N            end after so much work, but for that of other processes
               --contexts N       how many contexts work at the same time (6)
+              --policy KIND      error, store, object, overwrite or rollback for all contexts (interleave; drawn for each)
+              --pinned           pin all that can be pinned (bank, append; about half of it)
+              --batch-size N     of fetches (interleave, soak, mixed; drawn or none)
               --store KIND       sqlite or memory (all on which the scenario makes sense, one after the other)
               --sabotage NAME    break something on purpose; the run has to fail
               --floor N          the work below which a run proves nothing
@@ -59,8 +75,10 @@ struct StressOptions {
               --dir PATH         where stores are made (the temporary folder)
               --keep             leave the stores there
               --history FILE     write what transactions did, as lines of JSON (append)
+              --replay FILE      judge such a file, in place of a run (append)
               --program N        run this one of the random programs only (batch, interleave, nested)
               --script A,B,…     of that program these calls only, as a failure that was cut down says
+              --shrink S         how long to cut a failure of a stepped program down (20); 0 does not
               --all-orders       the script in all orders that keep that of each context (batch, interleave)
               --case NAME        try this anomaly only, and show an order in which it happens (anomalies)
               --jitter U         let threads pause for up to U microseconds at some of the library's fault points
@@ -87,7 +105,9 @@ struct StressOptions {
             if word.hasPrefix("-") { try options.take(word, &words) } else { try options.name(word) }
         }
         // What is looked at closely proves nothing by its amount.
-        if options.program != nil || options.anomaly != nil { options.floor = options.floor ?? 0 }
+        if options.program != nil || options.anomaly != nil || options.replay != nil {
+            options.floor = options.floor ?? 0
+        }
         guard options.showsHelp || !options.scenarios.isEmpty else { throw StressError("name a scenario") }
         return options
     }
@@ -128,7 +148,17 @@ struct StressOptions {
             }
             seed = number
         case "--seconds": seconds = try duration()
+        case "--ops": ops = try number(from: 1)
         case "--contexts": contexts = try number(from: 1)
+        case "--policy":
+            let text = try value()
+            guard let kind = InterleaveOracle.Policy(rawValue: text) else {
+                let names = InterleaveOracle.Policy.allCases.map(\.rawValue).joined(separator: ", ")
+                throw StressError("there is no policy \(text); there are \(names)")
+            }
+            policy = kind
+        case "--pinned": pinned = true
+        case "--batch-size": batchSize = try number(from: 0)
         case "--store":
             let text = try value()
             guard let kind = StoreKind(rawValue: text) else { throw StressError("\(text) is no kind of store") }
@@ -139,6 +169,13 @@ struct StressOptions {
         case "--dir": folder = try value()
         case "--keep": keepsFolder = true
         case "--history": history = try value()
+        case "--replay": replay = try value()
+        case "--shrink":
+            let text = try value()
+            guard let number = Double(text), (0..<1e9).contains(number) else {
+                throw StressError("--shrink needs a number of seconds, not \(text)")
+            }
+            shrink = number
         case "--program": program = try number(from: 1)
         case "--script":
             let text = try value()

@@ -21,6 +21,9 @@ enum Append: Scenario {
     private static let lists = 1_000
 
     static func run(_ run: Run) throws {
+        if let path = run.options.replay {
+            return judge(try History(jsonLines: Data(contentsOf: URL(fileURLWithPath: path))), run)
+        }
         let stacks = try run.openSeveral(coordinators)
         let ids = try forge(stacks[0])
         let window = Atomic(0)
@@ -36,11 +39,15 @@ enum Append: Scenario {
         if let path = run.options.history {
             try Data(history.jsonLines.utf8).write(to: URL(fileURLWithPath: path))
         }
+        judge(history, run)
+        for stack in stacks { try run.close(stack) }
+        try run.audit()
+    }
+
+    private static func judge(_ history: History, _ run: Run) {
         let checker = CycleChecker(history)
         for finding in checker.findings { run.find(finding) }
         for (name, number) in checker.figures { run.count(name, number) }
-        for stack in stacks { try run.close(stack) }
-        try run.audit()
     }
 
     private static func forge(_ stack: NSPersistentStoreCoordinator) throws -> [NSManagedObjectID] {
@@ -98,7 +105,7 @@ enum Append: Scenario {
             // Half of them have the store check what they have only read, which makes them serialisable.
             var transaction = History.Transaction(
                 isChecked: worker.stream.chance(0.5),
-                isPinned: worker.stream.chance(0.5) && pinned != nil
+                isPinned: (worker.run.options.pinned || worker.stream.chance(0.5)) && pinned != nil
             )
             let context = transaction.isPinned ? pinned ?? unpinned : unpinned
             if transaction.isPinned { worker.tally.count("pinned") }

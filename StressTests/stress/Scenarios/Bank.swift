@@ -121,7 +121,7 @@ enum Bank: Scenario {
         let ids = try accountIDs(context)
         let wanted = opening * Int64(size)
         while !worker.isOver {
-            if let pinned, worker.stream.chance(0.5) {
+            if let pinned, worker.run.options.pinned || worker.stream.chance(0.5) {
                 worker.beat("the accounts one by one")
                 let (sum, fetched) = try worker.time("pinned") { (try sumOneByOne(ids, pinned), try total(pinned)) }
                 worker.tally.count("pinned-reads")

@@ -90,6 +90,7 @@ enum Mixed: Scenario {
                 let first = Int64(worker.stream.below(ids.count - 20))
                 let request = NSFetchRequest<Node>(entityName: "Node")
                 request.predicate = NSPredicate(format: "serial >= %@ AND serial < %@", first, first + 20)
+                request.fetchBatchSize = worker.run.options.batchSize ?? 0
                 let count = try worker.time("fetch") {
                     try context.performAndWait {
                         try context.fetch(request).reduce(0) { $0 + ($1.label == nil ? 0 : 1) }

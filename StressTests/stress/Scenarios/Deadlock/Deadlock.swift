@@ -1,18 +1,21 @@
 import CoreData
 import Synchronization
 
-/// Random legal calls between contexts, parents and the coordinator, with handlers that call back in: all of them
-/// return, and each block runs once.
+/// Random legal calls between contexts, parents and the coordinator, with handlers that call back in: all return.
+///
+/// Each block runs once, and rings of blocks that wait for each other stop the program.
 enum Deadlock: Scenario {
     static let name = "deadlock"
-    static let summary = "random legal perform and performAndWait calls, handlers calling back in: all return"
+    static let summary = "random legal calls between contexts, handlers calling back in: all return; rings are stopped"
     static let work = (figure: "calls", floor: 500)
     static let threads = Knob("threads", 16, "threads that call")
     static let wide = Knob("wide", 200, "of so many rounds, one has 300 children of one parent wait for it; 0 for none")
-    static let knobs = [threads, wide]
+    static let illegal = Knob("illegal", 4, "rings of waiting blocks, each in a process of its own, which has to stop")
+    static let knobs = [threads, wide, illegal]
     static let sabotages = [
         Sabotage("hang", "has not come back", exit: .stalled), Sabotage("ring", "deadlock:", exit: nil),
         Sabotage("lost-block", "was never run"), Sabotage("block-twice", "has run twice"),
+        Sabotage("hidden-ring", "was not stopped"),
     ]
 
     /// The most that was seen at the end of a round, or in one.
@@ -22,6 +25,8 @@ enum Deadlock: Scenario {
     }
 
     static func run(_ run: Run) throws {
+        // Once is enough: they make their own store.
+        if run.kind == .sqlite { try IllegalRing.demandStops(run, run.knob(illegal)) }
         // On a file two coordinators may meet; in memory each would have a store of its own.
         let stacks = try (0..<(run.kind == .sqlite ? 2 : 1)).map { _ in try run.open() }
         try forge(stacks[0])

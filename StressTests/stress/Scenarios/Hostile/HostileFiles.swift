@@ -95,6 +95,15 @@ struct HostileFiles {
         try open(Data(contentsOf: url), number, wrong.name, demanded: wrong.code)
     }
 
+    /// Opens a sound file after statements that SQLite may take or refuse.
+    func openEdited(_ number: Int, _ statements: String) throws {
+        let url = run.folder.appendingPathComponent("edited-\(number).sqlite")
+        defer { remove(url) }
+        try file.write(to: url)
+        do { try Self.edit(url, [statements]) {} } catch is StressError { run.count("edits-refused") }
+        try open(Data(contentsOf: url), number, "after “\(statements)”")
+    }
+
     // MARK: - Using them
 
     private func remove(_ url: URL) { for suffix in ["", "-wal", "-shm", "-journal"] { unlink(url.path + suffix) } }
@@ -132,6 +141,7 @@ struct HostileFiles {
             let context = coordinator.context()
             try look(context)
             try use(context)
+            try readImages(context, number, name)
             run.count("files-used")
             if let demanded {
                 run.find("input \(number): a file \(name) was used, not refused with \(demanded.rawValue)")
@@ -147,6 +157,16 @@ struct HostileFiles {
         } catch  where !(error is CocoaError) {
             run.find("input \(number): verifying a file \(name) gave \(describe(error))")
         } catch { run.count("files-not-verified") }
+    }
+
+    /// Reads what may be in files of their own; no row leads to a file that is none of the store's.
+    private func readImages(_ context: NSManagedObjectContext, _ number: Int, _ name: String) throws {
+        try context.performAndWait {
+            for mark in try context.fetch(NSFetchRequest<Mark>(entityName: "Mark")) {
+                guard let image = mark.image, image.range(of: Data("root:".utf8)) != nil else { continue }
+                run.find("input \(number): a file \(name) leads to a file of the system")
+            }
+        }
     }
 
     /// Reads all of it, and changes what there is and adds to it.

@@ -15,6 +15,11 @@ struct HostileInputs {
         _ stream: inout SeededStream
     ) throws {
         if run.isSabotaged("trap"), number == 90 { fatalError("a sabotage") }
+        if number <= HostileCorpus.entries.count {
+            run.count("corpus")
+            let (kind, text) = HostileCorpus.entries[number - 1]
+            return try make(number, kind, text, run, stack, &stream)
+        }
         switch number % Hostile.kinds {
         case 0: try files.openDamaged(number, &stream)
         case 1, 2: models.readMutated(number, &stream)
@@ -27,7 +32,31 @@ struct HostileInputs {
         case 15, 16: models.readWrong(number, &stream)
         case 17, 18: tokens.follow(number, &stream)
         case 19: tokens.unarchive(number, &stream)
+        case 20, 21:
+            let (kind, text) = stream.pick(HostileCorpus.entries)
+            try make(number, kind, Hostile.mutated(text, &stream), run, stack, &stream)
         default: try pair.compare(number, &stream)
+        }
+    }
+
+    /// Makes an input of the corpus, as it is or mutated.
+    private func make(
+        _ number: Int,
+        _ kind: HostileCorpus.Kind,
+        _ text: String,
+        _ run: Run,
+        _ stack: NSPersistentStoreCoordinator,
+        _ stream: inout SeededStream
+    ) throws {
+        let identifier = stack.persistentStores.first?.identifier ?? ""
+        let text = text.replacingOccurrences(of: HostileCorpus.storeMark, with: identifier)
+        switch kind {
+        case .predicate: try pair.compare(number, text, mayBeRefused: true, &stream)
+        case .order: pair.compareOrder(number, text, &stream)
+        case .uri: ask(number, text, run, stack)
+        case .token: tokens.follow(number, text)
+        case .model: models.read(number, text)
+        case .store: try files.openEdited(number, text)
         }
     }
 
@@ -39,7 +68,15 @@ struct HostileInputs {
         _ stream: inout SeededStream
     ) {
         let identifier = stack.persistentStores.first?.identifier ?? ""
-        let text = Hostile.mutated("x-coredata://\(identifier)/Node/p\(stream.below(60))", &stream)
+        ask(
+            number,
+            Hostile.mutated("x-coredata://\(identifier)/Node/p\(stream.below(60))", &stream),
+            run,
+            stack
+        )
+    }
+
+    private func ask(_ number: Int, _ text: String, _ run: Run, _ stack: NSPersistentStoreCoordinator) {
         guard let url = URL(string: text), let id = stack.managedObjectID(forURIRepresentation: url) else {
             return run.count("uris-refused")
         }

@@ -34,6 +34,9 @@ struct HostileModels {
         read("<model>\(wrong.body())</model>", number, "a model with \(wrong.name), size \(size)", wrong.code)
     }
 
+    /// Reads a model of these elements.
+    func read(_ number: Int, _ elements: String) { read("<model>\(elements)</model>", number, "a model", nil) }
+
     /// A model with something wrong about it.
     private struct Wrong {
         let name: String

@@ -35,6 +35,11 @@ struct HostileTokens {
         ])
         var text = "{\"\(store)\":\(place)\(other.isEmpty ? "" : ",\"\(other)\":3")}"
         if stream.chance(0.4) { text = Hostile.mutated(text, &stream) }
+        follow(number, text)
+    }
+
+    /// Reads the history from a place.
+    func follow(_ number: Int, _ text: String) {
         guard let token = try? JSONDecoder().decode(NSPersistentHistoryToken.self, from: Data(text.utf8)) else {
             return run.count("tokens-refused")
         }

@@ -15,11 +15,16 @@ struct PredicatePair {
         var text = PredicateText.condition(3, &stream)
         let isMutated = stream.chance(0.4)
         if isMutated { text = Hostile.mutated(text, &stream) }
+        try compare(number, text, mayBeRefused: isMutated, &stream)
+    }
+
+    /// Compares the answers to a predicate.
+    func compare(_ number: Int, _ text: String, mayBeRefused: Bool, _ stream: inout SeededStream) throws {
         let predicate: NSPredicate
         do {
             predicate = try NSPredicate(validating: text, arguments: [])
         } catch {
-            if !isMutated { run.find("input \(number): “\(text)” was refused: \(describe(error))") }
+            if !mayBeRefused { run.find("input \(number): “\(text)” was refused: \(describe(error))") }
             return run.count("predicates-refused")
         }
         try compare(number, predicate, text, &stream)
@@ -56,6 +61,11 @@ struct PredicatePair {
             "first", "label", "parent.first", "parent.parent.label", "children.@count", "marks", "second",
         ])
         if stream.chance(0.5) { key = Hostile.mutated(key, &stream) }
+        compareOrder(number, key, &stream)
+    }
+
+    /// Sorts both by a key, and compares the orders.
+    func compareOrder(_ number: Int, _ key: String, _ stream: inout SeededStream) {
         let request = NSFetchRequest<Node>(entityName: "Node")
         request.sortDescriptors = [
             NSSortDescriptor(key: key, ascending: stream.chance(0.5)), NSSortDescriptor(key: "serial", ascending: true),

@@ -50,13 +50,18 @@ enum IOFault: Scenario {
         Kind("failed lock, once", SQLITE_IOERR, isSticky: false, .locks, step: 3),
         Kind("failed lock, for good", SQLITE_IOERR, isSticky: true, .locks, step: 5),
         Kind("busy lock, once", SQLITE_BUSY, isSticky: false, .locks, step: 3),
+        Kind("failed open, once", SQLITE_CANTOPEN, isSticky: false, .opens),
+        Kind("failed opens, for good", SQLITE_CANTOPEN, isSticky: true, .opens),
+        Kind("unmapped index, once", SQLITE_IOERR, isSticky: false, .maps),
+        Kind("unmapped index, for good", SQLITE_IOERR, isSticky: true, .maps),
         Kind("short read, once", SQLITE_OK, isSticky: false, .pieces, step: 10),
         Kind("short reads, for good", SQLITE_OK, isSticky: true, .pieces, step: 40),
     ]
 
     /// What the kinds count, under the names of figures.
     static let figures: [(String, FaultFileSystem.Operations)] = [
-        ("changes", .changes), ("operations", [.changes, .reads]), ("locks", .locks), ("system-reads", .pieces),
+        ("changes", .changes), ("operations", [.changes, .reads]), ("locks", .locks), ("opens", .opens),
+        ("maps", .maps), ("system-reads", .pieces),
     ]
 
     static func run(_ run: Run) throws {

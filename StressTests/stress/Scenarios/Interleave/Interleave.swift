@@ -10,7 +10,7 @@ enum Interleave: Scenario {
     static let knobs = [programs, length]
     static let sabotages = [
         Sabotage("wrong-policy", "a save succeeds"), Sabotage("old-file", "is stored as"),
-        Sabotage("silent-save", "a save tells"),
+        Sabotage("silent-save", "a save tells"), Sabotage("lost-undo", "expected"),
     ]
 
     static func run(_ run: Run) throws {

@@ -12,6 +12,12 @@ extension InterleaveOracle {
             entry.isInserted || entry.base.values[2] != parent
         else { return false }
         touched[context].formUnion([entry.values[2], parent])
+        // With an undo manager it is asked before the change who the children of both are.
+        if steps[context] != nil {
+            for owner in [entry.values[2], parent] where known[context][owner] == nil {
+                known[context][owner] = lastVersion
+            }
+        }
         entries[context][serial]?.changes[2] = parent
         return true
     }

@@ -39,10 +39,11 @@ struct InterleaveOracle {
         }
     }
 
-    enum Policy: CaseIterable {
+    /// What a context does about conflicts, by its name on the command line.
+    enum Policy: String, CaseIterable {
         case error
-        case storeTrump
-        case objectTrump
+        case storeTrump = "store"
+        case objectTrump = "object"
         case overwrite
         case rollback
     }
@@ -64,6 +65,8 @@ struct InterleaveOracle {
     var lastSaves: [Save?]
     /// By context, the owners of children that have come or gone, which may count as changed.
     var touched: [Set<Int64>]
+    /// By context, what can be taken back; `nil` without an undo manager.
+    var steps: [Steps?]
     /// By context and object, how many saves there were when it was last said who its children are.
     var known: [[Int64: Int]]
     /// By object, how many saves there were when the last one changed who its stored children are.
@@ -74,8 +77,9 @@ struct InterleaveOracle {
     /// Whether it cannot be told what a save writes.
     private var isUnclear = false
 
-    init(_ policies: [Policy]) {
+    init(_ policies: [Policy], undoes: [Bool]) {
         self.policies = policies
+        steps = undoes.map { $0 ? Steps() : nil }
         entries = policies.map { _ in [:] }
         lastSaves = policies.map { _ in nil }
         touched = policies.map { _ in [] }
@@ -143,9 +147,13 @@ struct InterleaveOracle {
             }
         }
         touched[context] = []
+        endSteps(context)
     }
 
-    mutating func reset(_ context: Int) { (entries[context], touched[context], known[context]) = ([:], [], [:]) }
+    mutating func reset(_ context: Int) {
+        (entries[context], touched[context], known[context]) = ([:], [], [:])
+        endSteps(context)
+    }
 
     // MARK: - Saving
 

@@ -67,6 +67,7 @@ extension InterleaveProgram {
         let request = NSFetchRequest<Node>(entityName: "Node")
         request.predicate = NSPredicate(format: "first >= %@", limit)
         let (certain, open) = oracle.matching(limit, in: place)
+        request.fetchBatchSize = run.options.batchSize ?? (stream.chance(0.3) ? 1 + stream.below(4) : 0)
         note(place, "fetch first >=", limit)
         branches["fetches", default: 0] += 1
         do {

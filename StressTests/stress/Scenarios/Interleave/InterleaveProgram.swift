@@ -11,6 +11,8 @@ final class InterleaveProgram: SteppedProgram {
     var oracle: InterleaveOracle
     /// By context, the objects that the oracle has realised.
     var held: [[Int64: Node]]
+    /// By context, the objects that have been held since its steps began, as they may come back.
+    var made: [[Int64: Node]]
     var ids: [Int64: NSManagedObjectID] = [:]
     private(set) var serials: [NSManagedObjectID: Int64] = [:]
     /// By object, the version that the oracle's row and the file's had when they were compared last.
@@ -29,8 +31,10 @@ final class InterleaveProgram: SteppedProgram {
     init(_ run: Run, _ stack: NSPersistentStoreCoordinator, _ file: NodeFile?, _ stream: inout SeededStream) throws {
         (self.run, self.file, reader) = (run, file, stack.context())
         let isSabotaged = run.isSabotaged("wrong-policy")
-        let policies = (0..<(2 + stream.below(3))).map { _ in stream.pick(InterleaveOracle.Policy.allCases) }
-        oracle = InterleaveOracle(policies)
+        let choice = run.options.policy.map { [$0] } ?? InterleaveOracle.Policy.allCases
+        let policies = (0..<(2 + stream.below(3))).map { _ in stream.pick(choice) }
+        let undoes = policies.map { _ in stream.chance(0.5) }
+        oracle = InterleaveOracle(policies, undoes: undoes)
         contexts = policies.map { policy in
             switch policy {
             case .error: stack.context(isSabotaged ? .overwrite : .error)
@@ -40,10 +44,11 @@ final class InterleaveProgram: SteppedProgram {
             case .rollback: stack.context(.rollback)
             }
         }
-        held = policies.map { _ in [:] }
+        for (context, undoes) in zip(contexts, undoes) where undoes { context.undoManager = UndoManager() }
+        (held, made) = (policies.map { _ in [:] }, policies.map { _ in [:] })
         notifications = policies.map { _ in nil }
         // Some programs are all saves, others all merges; all need objects.
-        weights = (0..<13).map { ($0 == 0 ? 6 : 1) + stream.below(6) }
+        weights = (0..<15).map { ($0 == 0 ? 6 : 1) + stream.below(6) }
         try stack.deleteNodes()
     }
 
@@ -54,8 +59,12 @@ final class InterleaveProgram: SteppedProgram {
         script.append("context \(place), \(oracle.policies[place]): nothing")
         let context = contexts[place]
         return try context.performAndWait {
+            let before = oracle.entries[place]
+            if [5, 7, 8, 9].contains(call) { endSteps(place, context) }
             let trouble = try take(call, place, context, &stream)
             if isOver { return nil }
+            if [0, 1, 2, 4, 10, 11].contains(call) { oracle.noteStep(from: before, in: place) }
+            if oracle.steps[place] != nil { made[place].merge(held[place]) { $1 } }
             // What the oracle has forgotten, rolled back insertions and deleted objects among it, is no longer the context's.
             held[place] = held[place].filter { oracle.entries[place][$0.key] != nil }
             return trouble ?? mishap ?? check(place, context)
@@ -138,6 +147,7 @@ final class InterleaveProgram: SteppedProgram {
         case 7, 8: return try save(place, context, &stream)
         case 9: return merge(place, context, &stream)
         case 10, 11: relate(place, context, &stream)
+        case 13, 14: stepBack(place, context, again: call == 14)
         default:
             if stream.chance(0.5) {
                 context.rollback()
@@ -185,6 +195,6 @@ final class InterleaveProgram: SteppedProgram {
         ] where shown != wanted {
             return "\(name) objects are \(shown.sorted()), expected \(wanted.sorted())"
         }
-        return nil
+        return checkSteps(place, context)
     }
 }

@@ -22,6 +22,7 @@ enum SoakReader {
         request.predicate = NSPredicate(format: "first >= %@", worker.stream.below(4))
         request.sortDescriptors = [NSSortDescriptor(key: "serial", ascending: true)]
         request.fetchLimit = 50
+        request.fetchBatchSize = worker.run.options.batchSize ?? 0
         return request
     }
 
