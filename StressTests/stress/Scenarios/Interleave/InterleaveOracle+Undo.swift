@@ -56,16 +56,21 @@ extension InterleaveOracle {
     mutating func endSteps(_ context: Int) { if steps[context] != nil { steps[context] = Steps() } }
 
     private mutating func restore(_ step: Step, _ context: Int) {
-        for serial in Set(step.keys).union(entries[context].keys) {
-            let now = entries[context][serial]
-            // Owners of children that come or go may count as changed, here as when it was done.
-            touched[context].formUnion([now, step[serial]].compactMap { $0?.values[2] })
+        let before = entries[context]
+        for serial in Set(step.keys).union(before.keys) {
             guard var entry = step[serial] else {
-                if now?.isInserted == true { entries[context][serial] = nil } else { clear(serial, context) }
+                if before[serial]?.isInserted == true { entries[context][serial] = nil } else { clear(serial, context) }
                 continue
             }
-            if let now, !entry.isInserted { entry.base = now.base }
+            if let now = before[serial], !entry.isInserted { entry.base = now.base }
             entries[context][serial] = entry
+        }
+        // Owners of children that come or go may count as changed, here as when it was done.
+        for serial in Set(before.keys).union(entries[context].keys) {
+            let owners = [before[serial], entries[context][serial]].map {
+                $0.map { $0.isDeleted ? 0 : $0.values[2] } ?? 0
+            }
+            if owners[0] != owners[1] { touched[context].formUnion(owners) }
         }
     }
 

@@ -147,7 +147,9 @@ final class InterleaveProgram: SteppedProgram {
         case 7, 8: return try save(place, context, &stream)
         case 9: return merge(place, context, &stream)
         case 10, 11: relate(place, context, &stream)
-        case 13, 14: stepBack(place, context, again: call == 14)
+        case 13, 14:
+            let canRedo = oracle.steps[place]?.toRedo.isEmpty == false
+            stepBack(place, context, again: canRedo && stream.chance(0.5))
         default:
             if stream.chance(0.5) {
                 context.rollback()
