@@ -64,8 +64,8 @@ struct ObjectComparison {
     // MARK: - Ranges and members
 
     private func isBetween(_ value: Any?, _ bounds: Any?) throws -> Bool {
-        guard let bounds = collectionMembers(of: bounds), bounds.count == 2 else {
-            throw PredicateEvaluationError("BETWEEN needs a collection of two values on its right side")
+        guard !isUnordered(bounds), let bounds = collectionMembers(of: bounds), bounds.count == 2 else {
+            throw PredicateEvaluationError("BETWEEN needs an array of two values on its right side")
         }
         let value = try scalar(value)
         return try ScalarComparison.holds(value, .greaterThanOrEqualTo, try scalar(bounds[0]), folding: folding)

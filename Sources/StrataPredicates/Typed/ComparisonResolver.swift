@@ -180,7 +180,15 @@ private struct OperandPair {
     private func between(_ value: ResolvedExpression) throws -> ResolvedCondition {
         let bounds: [ResolvedExpression]
         switch right {
-        case .constants(let members): bounds = members.values.map { .constant($0) }
+        case .constants(let members):
+            guard members.areOrdered else {
+                throw resolver.failure(
+                    .invalidConstant,
+                    "BETWEEN needs an array of two values; which of a set's is the lower bound nobody can tell.",
+                    keyPath: keyPath
+                )
+            }
+            bounds = members.values.map { .constant($0) }
         case .list(let values): bounds = values
         default: bounds = []
         }

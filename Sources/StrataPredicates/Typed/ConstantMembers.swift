@@ -2,6 +2,8 @@
 /// are looked for in it.
 final class ConstantMembers {
     let values: [PredicateValue]
+    /// Whether they have an order, and not only the one in which a set happens to give them.
+    let areOrdered: Bool
     private var sets: [StringFolding: PredicateValueSet] = [:]
 
     /// One member of each type.
@@ -10,8 +12,8 @@ final class ConstantMembers {
         return values.filter { known.insert(ResolvedType(of: $0)).inserted }
     }()
 
-    init(_ values: [PredicateValue]) {
-        self.values = values
+    init(_ values: [PredicateValue], areOrdered: Bool = true) {
+        (self.values, self.areOrdered) = (values, areOrdered)
     }
 
     func set(_ folding: StringFolding) -> PredicateValueSet {
@@ -23,14 +25,15 @@ final class ConstantMembers {
 
     /// The members of a set operation.
     func combined(_ operation: SetOperation, _ other: ConstantMembers) -> ConstantMembers {
+        let areOrdered = areOrdered && other.areOrdered
         switch operation {
-        case .union: return ConstantMembers(values + other.values)
+        case .union: return ConstantMembers(values + other.values, areOrdered: areOrdered)
         case .intersect:
             let kept = other.set([])
-            return ConstantMembers(values.filter(kept.contains))
+            return ConstantMembers(values.filter(kept.contains), areOrdered: areOrdered)
         case .minus:
             let removed = other.set([])
-            return ConstantMembers(values.filter { !removed.contains($0) })
+            return ConstantMembers(values.filter { !removed.contains($0) }, areOrdered: areOrdered)
         }
     }
 }

@@ -98,7 +98,7 @@ extension PredicateResolver {
                 "A store cannot compare with a member of type \(member.map { "\(type(of: $0))" } ?? "nil") of a collection."
             )
         }
-        return .constants(ConstantMembers(values))
+        return .constants(ConstantMembers(values, areOrdered: !isUnordered(any)))
     }
 
     /// An entity description as a value; `nil` for anything else.

@@ -136,8 +136,9 @@ package func nullToNil(_ any: Any?) -> Any? {
     return isNullObject(value) ? nil : value
 }
 
-/// Whether a collection is a set, whose members have no order.
+/// Whether a collection is a set or a dictionary, whose members have no order.
 package func isUnordered(_ any: Any?) -> Bool {
     guard let any else { return false }
-    return type(of: any) is AnyClass ? any is NSSet : any is any SetAlgebra
+    if type(of: any) is AnyClass { return any is NSSet || any is NSDictionary }
+    return any is any SetAlgebra || any is [AnyHashable: Any]
 }

@@ -30,6 +30,28 @@ struct RefusalTests {
         }
     }
 
+    @Test(arguments: StoreKind.allCases)
+    func `BETWEEN takes bounds that have an order, and no set, whose order changes`(_ kind: StoreKind) throws {
+        let context = try Stack(kind, model: EveryKindModel.make()).context()
+        let unordered: [Any] = [Set([1, 2]), NSSet(array: [1, 2]), ["a": 1, "b": 2]]
+        try context.performAndWait {
+            for bounds in unordered {
+                let request = NSFetchRequest<NSManagedObject>(entityName: "Person")
+                request.predicate = NSPredicate(format: "small BETWEEN %@", bounds)
+                let error = #expect(throws: CocoaError.self) { try context.fetch(request) }
+                #expect(error?.code == .persistentStoreOperation)
+                #expect(error?.localizedDescription.contains("BETWEEN needs an array") == true)
+                // What makes no sense is false, and so is its opposite.
+                #expect(!NSPredicate(format: "small BETWEEN %@", bounds).evaluate(with: ["small": 1]))
+                #expect(!NSPredicate(format: "NOT small BETWEEN %@", bounds).evaluate(with: ["small": 1]))
+            }
+            let request = NSFetchRequest<NSManagedObject>(entityName: "Person")
+            request.predicate = NSPredicate(format: "small BETWEEN %@", NSOrderedSet(array: [1, 2]))
+            let found = try context.fetch(request)
+            #expect(found.isEmpty)
+        }
+    }
+
     @Test func `two percent signs are one, and two between quotation marks`() throws {
         #expect(NSPredicate(format: "name CONTAINS %%").evaluate(with: ["name": "5 % of all"]))
         #expect(!NSPredicate(format: "name CONTAINS %%").evaluate(with: ["name": "all"]))
