@@ -2,7 +2,7 @@ import CoreData
 
 /// Inputs that are strange, each in a way of its own, and those that have found something: they only grow in number.
 ///
-/// They are in the folder Corpus, a line each. Each run tries all of them as they are, and then some of them mutated.
+/// They are in the folder Corpus, a line each. Each run begins with all of them, and goes on with some of them mutated.
 enum HostileCorpus {
     /// What an input is.
     enum Kind {

@@ -15,9 +15,10 @@ struct HostileInputs {
         _ stream: inout SeededStream
     ) throws {
         if run.isSabotaged("trap"), number == 90 { fatalError("a sabotage") }
-        if number <= HostileCorpus.entries.count {
+        // Every second one at first, so that short runs try others as well.
+        if number % 2 == 0, number / 2 <= HostileCorpus.entries.count {
             run.count("corpus")
-            let (kind, text) = HostileCorpus.entries[number - 1]
+            let (kind, text) = HostileCorpus.entries[number / 2 - 1]
             return try make(number, kind, text, run, stack, &stream)
         }
         switch number % Hostile.kinds {
