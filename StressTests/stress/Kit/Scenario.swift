@@ -14,6 +14,8 @@ protocol Scenario: SendableMetatype {
     static var work: (figure: String, floor: Int) { get }
     /// The options of its own.
     static var knobs: [Knob] { get }
+    /// The kinds of trouble that it makes, to one of which a run can be kept.
+    static var parts: [String] { get }
     /// What can be broken on purpose, to see that it is noticed.
     static var sabotages: [Sabotage] { get }
 
@@ -28,6 +30,7 @@ extension Scenario {
     static var stores: [StoreKind] { StoreKind.allCases }
     static var seconds: Double { 5 }
     static var knobs: [Knob] { [] }
+    static var parts: [String] { [] }
 }
 
 /// All scenarios, in the order in which `stress all` runs them.

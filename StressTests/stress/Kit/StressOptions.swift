@@ -38,6 +38,8 @@ struct StressOptions {
     var jitter = 0
     /// The one anomaly to try; `nil` for all.
     var anomaly: String?
+    /// The kind of trouble that scenarios are kept to; `nil` for all of their kinds.
+    var only: String?
     var showsHelp = false
     private var knobs: [String: Int] = [:]
 
@@ -48,6 +50,7 @@ struct StressOptions {
         let scenarios = allScenarios.map { scenario in
             var lines = ["  " + pad(scenario.name) + scenario.summary]
             lines += scenario.knobs.map { "    " + pad("--\($0.name) N") + $0.help + " (\($0.standard))" }
+            if !scenario.parts.isEmpty { lines += ["    " + pad("--only") + scenario.parts.joined(separator: ", ")] }
             if !scenario.sabotages.isEmpty {
                 lines += ["    " + pad("--sabotage") + scenario.sabotages.map(\.name).joined(separator: ", ")]
             }
@@ -69,6 +72,7 @@ struct StressOptions {
               --pinned           pin all that can be pinned (bank, append; about half of it)
               --batch-size N     of fetches (interleave, soak, mixed; drawn or none)
               --store KIND       sqlite or memory (all on which the scenario makes sense, one after the other)
+              --only KIND        make no other trouble (crash, hostile, iofault; the kinds are above)
               --sabotage NAME    break something on purpose; the run has to fail
               --floor N          the work below which a run proves nothing
               --stall S          how long a single operation may take (30)
@@ -109,6 +113,10 @@ struct StressOptions {
             options.floor = options.floor ?? 0
         }
         guard options.showsHelp || !options.scenarios.isEmpty else { throw StressError("name a scenario") }
+        if let only = options.only, let other = options.scenarios.first(where: { !$0.parts.contains(only) }) {
+            let kinds = other.parts.isEmpty ? "no kinds" : other.parts.joined(separator: ", ")
+            throw StressError("\(other.name) has no \(only), but \(kinds)")
+        }
         return options
     }
 
@@ -164,6 +172,7 @@ struct StressOptions {
             guard let kind = StoreKind(rawValue: text) else { throw StressError("\(text) is no kind of store") }
             store = kind
         case "--sabotage": sabotage = try value()
+        case "--only": only = try value()
         case "--floor": floor = try number(from: 0)
         case "--stall": stall = try duration()
         case "--dir": folder = try value()

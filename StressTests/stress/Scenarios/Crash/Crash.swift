@@ -13,6 +13,7 @@ enum Crash: Scenario {
     static let work = (figure: "saving-lives", floor: 4)
     static let lives = Knob("lives", 0, "lives to end after; 0 to go on until the time is over")
     static let knobs = [lives]
+    static let parts = CrashDeath.kinds
     static let sabotages = [
         Sabotage("early-acknowledgement", ", acknowledged, is missing"),
         Sabotage("forgotten-deletion", "deleted them"),
@@ -32,7 +33,7 @@ enum Crash: Scenario {
             run.watchdog.beat(0, "a life")
             if life > 0, life % livesOfFile == 0 { file = CrashedFile(run, life) }
             life += 1
-            let death = CrashDeath(isHot: file.isHot, &stream)
+            let death = CrashDeath(run.options.only, isHot: file.isHot, &stream)
             let child = try Child(
                 ["child", "crash", file.url.path, file.ledger, "\(stream.next() >> 1)", death.text]
                     + (run.options.sabotage.map { [$0] } ?? []),

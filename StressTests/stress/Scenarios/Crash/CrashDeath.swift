@@ -11,13 +11,33 @@ enum CrashDeath {
     /// When a point of the library is reached for the n-th time.
     case named(String, Int)
 
+    /// The points of the library at which a life can end.
+    private static var points: [String] { FaultPoints.names.filter { !$0.hasPrefix("fault.") } }
+
+    /// The kinds of deaths.
+    static var kinds: [String] { ["time", "operation", "read"] + points }
+
     /// Draws one.
     ///
     /// - Parameters:
+    ///   - kind: The kind that it has to be of; any if `nil`.
     ///   - isHot: Whether the file is as another life left it, so that the death may come while its log is recovered.
     ///   - stream: Where it is drawn from.
-    init(isHot: Bool, _ stream: inout SeededStream) {
-        let points = FaultPoints.names.filter { !$0.hasPrefix("fault.") }
+    init(_ kind: String?, isHot: Bool, _ stream: inout SeededStream) {
+        repeat { self.init(isHot: isHot || kind == "read", &stream) } while kind != nil && self.kind != kind
+    }
+
+    private var kind: String {
+        switch self {
+        case .time: "time"
+        case .operation: "operation"
+        case .read: "read"
+        case .named(let point, _): point
+        }
+    }
+
+    private init(isHot: Bool, _ stream: inout SeededStream) {
+        let points = Self.points
         if !points.isEmpty, stream.chance(1.0 / 3) {
             let point = stream.pick(points)
             self = .named(point, 1 + stream.below(point.hasPrefix("save") ? 12 : 4))
@@ -45,10 +65,7 @@ enum CrashDeath {
     /// The death in a word, for the command line of the process that is to die.
     var text: String {
         switch self {
-        case .time(let number): "time:\(number)"
-        case .operation(let number): "operation:\(number)"
-        case .read(let number): "read:\(number)"
-        case .named(let point, let number): "\(point):\(number)"
+        case .time(let number), .operation(let number), .read(let number), .named(_, let number): "\(kind):\(number)"
         }
     }
 

@@ -11,6 +11,7 @@ enum Hostile: Scenario {
     static let inputs = Knob("inputs", 0, "inputs to end after; 0 to go on until the time is over")
     static let input = Knob("input", 0, "make the input of this number only; 0 for all")
     static let knobs = [inputs, input]
+    static let parts = HostileInputs.Kind.allCases.map(\.rawValue)
     static let sabotages = [
         Sabotage("wrong-answer", "disagree"), Sabotage("trap", "ended in input 90: stress hostile", exit: nil),
         Sabotage("obedient", "not refused with"),
@@ -35,6 +36,7 @@ enum Hostile: Scenario {
         var number = max(only - 1, 0)
         while limit > 0 ? number < limit : !run.isOver {
             number += 1
+            if let kind = run.options.only, HostileInputs.kind(number).rawValue != kind { continue }
             // Each input is made from its own number, so that one alone can be made again.
             var stream = SeededStream(seed: run.options.seed, stream: UInt64(number))
             run.watchdog.beat(0, "hostile input")

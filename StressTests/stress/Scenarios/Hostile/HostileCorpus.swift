@@ -4,32 +4,23 @@ import CoreData
 ///
 /// They are in the folder Corpus, a line each. Each run begins with all of them, and goes on with some of them mutated.
 enum HostileCorpus {
-    /// What an input is.
-    enum Kind {
-        /// A predicate over nodes.
-        case predicate
-        /// A key to sort nodes by.
-        case order
-        /// The URI of an object.
-        case uri
-        /// A place in a history, as JSON.
-        case token
-        /// The elements of a model.
-        case model
-        /// Statements that make a bad file of a sound one.
-        case store
-    }
-
     /// Stands for the identifier of the store that is asked.
     static let storeMark = "%STORE%"
 
     /// All of them, always in this order.
-    static let entries: [(kind: Kind, text: String)] =
-        lines(.predicate, PackageResources.predicates_txt) + lines(.order, PackageResources.orders_txt)
-        + lines(.uri, PackageResources.uris_txt) + lines(.token, PackageResources.tokens_txt)
-        + lines(.model, PackageResources.models_txt) + lines(.store, PackageResources.stores_txt)
+    static let entries: [(kind: HostileInputs.Kind, text: String)] =
+        lines(.predicates, PackageResources.predicates_txt) + lines(.orders, PackageResources.orders_txt)
+        + lines(.uris, PackageResources.uris_txt) + lines(.tokens, PackageResources.tokens_txt)
+        + lines(.models, PackageResources.models_txt) + lines(.files, PackageResources.stores_txt)
 
-    private static func lines(_ kind: Kind, _ file: [UInt8]) -> [(kind: Kind, text: String)] {
+    /// The one that an input is, if it is one.
+    static func entry(_ number: Int) -> (kind: HostileInputs.Kind, text: String)? {
+        // Every second one at first, so that short runs try others as well.
+        number % 2 == 0 && number / 2 <= entries.count ? entries[number / 2 - 1] : nil
+    }
+
+    private static func lines(_ kind: HostileInputs.Kind, _ file: [UInt8]) -> [(kind: HostileInputs.Kind, text: String)]
+    {
         let lines = String(decoding: file, as: UTF8.self).split(separator: "\n", omittingEmptySubsequences: false)
         // The last line ends as well.
         return lines.dropLast().map { (kind, String($0)) }

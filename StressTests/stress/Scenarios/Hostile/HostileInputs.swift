@@ -2,10 +2,48 @@ import CoreData
 
 /// What makes inputs of all kinds.
 struct HostileInputs {
+    /// What an input is.
+    enum Kind: String, CaseIterable {
+        /// Predicates over nodes.
+        case predicates
+        /// Comparisons with arguments of any type.
+        case arguments
+        /// Keys to sort nodes by.
+        case orders
+        /// URIs of objects.
+        case uris
+        /// Places in a history, as JSON.
+        case tokens
+        /// Archived values.
+        case archives
+        /// Models.
+        case models
+        /// Store files and their logs; in the corpus the statements that make one of a sound one.
+        case files
+        /// Entries of the corpus, mutated.
+        case corpus
+    }
+
     let pair: PredicatePair
     let files: HostileFiles
     let models: HostileModels
     let tokens: HostileTokens
+
+    /// What the input of that number is.
+    static func kind(_ number: Int) -> Kind {
+        if let entry = HostileCorpus.entry(number) { return entry.kind }
+        switch number % Hostile.kinds {
+        case 0, 11...14: return .files
+        case 1, 2, 15, 16: return .models
+        case 3, 4: return .uris
+        case 5...8: return .arguments
+        case 9, 10: return .orders
+        case 17, 18: return .tokens
+        case 19: return .archives
+        case 20, 21: return .corpus
+        default: return .predicates
+        }
+    }
 
     /// Makes the input of that number, and looks at what comes of it.
     func make(
@@ -15,35 +53,34 @@ struct HostileInputs {
         _ stream: inout SeededStream
     ) throws {
         if run.isSabotaged("trap"), number == 90 { fatalError("a sabotage") }
-        // Every second one at first, so that short runs try others as well.
-        if number % 2 == 0, number / 2 <= HostileCorpus.entries.count {
+        if let (kind, text) = HostileCorpus.entry(number) {
             run.count("corpus")
-            let (kind, text) = HostileCorpus.entries[number / 2 - 1]
             return try make(number, kind, text, run, stack, &stream)
         }
-        switch number % Hostile.kinds {
-        case 0: try files.openDamaged(number, &stream)
-        case 1, 2: models.readMutated(number, &stream)
-        case 3, 4: ask(number, run, stack, &stream)
-        case 5, 6, 7, 8: try pair.compareArgument(number, &stream)
-        case 9, 10: pair.compareOrder(number, &stream)
-        case 11: try files.openCut(number)
-        case 12: try files.openHot(number, &stream)
-        case 13, 14: try files.openWrong(number, &stream)
-        case 15, 16: models.readWrong(number, &stream)
-        case 17, 18: tokens.follow(number, &stream)
-        case 19: tokens.unarchive(number, &stream)
-        case 20, 21:
+        let turn = number % Hostile.kinds
+        switch Self.kind(number) {
+        case .files where turn == 0: try files.openDamaged(number, &stream)
+        case .files where turn == 11: try files.openCut(number)
+        case .files where turn == 12: try files.openHot(number, &stream)
+        case .files: try files.openWrong(number, &stream)
+        case .models where turn < 3: models.readMutated(number, &stream)
+        case .models: models.readWrong(number, &stream)
+        case .uris: ask(number, run, stack, &stream)
+        case .arguments: try pair.compareArgument(number, &stream)
+        case .orders: pair.compareOrder(number, &stream)
+        case .tokens: tokens.follow(number, &stream)
+        case .archives: tokens.unarchive(number, &stream)
+        case .corpus:
             let (kind, text) = stream.pick(HostileCorpus.entries)
             try make(number, kind, Hostile.mutated(text, &stream), run, stack, &stream)
-        default: try pair.compare(number, &stream)
+        case .predicates: try pair.compare(number, &stream)
         }
     }
 
     /// Makes an input of the corpus, as it is or mutated.
     private func make(
         _ number: Int,
-        _ kind: HostileCorpus.Kind,
+        _ kind: Kind,
         _ text: String,
         _ run: Run,
         _ stack: NSPersistentStoreCoordinator,
@@ -52,12 +89,12 @@ struct HostileInputs {
         let identifier = stack.persistentStores.first?.identifier ?? ""
         let text = text.replacingOccurrences(of: HostileCorpus.storeMark, with: identifier)
         switch kind {
-        case .predicate: try pair.compare(number, text, mayBeRefused: true, &stream)
-        case .order: pair.compareOrder(number, text, &stream)
-        case .uri: ask(number, text, run, stack)
-        case .token: tokens.follow(number, text)
-        case .model: models.read(number, text)
-        case .store: try files.openEdited(number, text)
+        case .predicates, .arguments: try pair.compare(number, text, mayBeRefused: true, &stream)
+        case .orders: pair.compareOrder(number, text, &stream)
+        case .uris: ask(number, text, run, stack)
+        case .tokens, .archives: tokens.follow(number, text)
+        case .models: models.read(number, text)
+        case .files, .corpus: try files.openEdited(number, text)
         }
     }
 

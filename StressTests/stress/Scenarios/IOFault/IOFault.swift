@@ -12,6 +12,7 @@ enum IOFault: Scenario {
     static let stride = Knob("stride", 0, "operations from one failing point to the next; 0 to fit the time")
     static let point = Knob("point", 0, "the only operation to fail; 0 for all")
     static let knobs = [stride, point]
+    static let parts = kinds.map(\.name)
     static let sabotages = [
         Sabotage("lying-disk", "acknowledged were"), Sabotage("second-fault", "though the fault came once"),
     ]
@@ -78,7 +79,8 @@ enum IOFault: Scenario {
         let only = run.knob(point)
         // Every point if asked for; else as many as fit, in an order that the seed draws.
         let step = run.knob(stride)
-        var work = kinds.indices.flatMap { kind in
+        let chosen = kinds.indices.filter { [nil, kinds[$0].name].contains(run.options.only) }
+        var work = chosen.flatMap { kind in
             let length = dry.lengths[kinds[kind].plan.operations.rawValue] ?? 0
             let step = only > 0 ? 1 : max(step, 1) * kinds[kind].step
             return Swift.stride(from: 1, through: length, by: step).map { (kind: kind, point: $0) }

@@ -254,6 +254,9 @@ struct InterleaveOracle {
         guard let old = entries[context][serial] else { return }
         if old.base.values[2] != row.values[2] { touched[context].formUnion([old.base.values[2], row.values[2]]) }
         entries[context][serial]?.base = row
+        // What somebody else has made of it too is no change any more, beside others that are.
+        guard entries[context][serial]?.isIdle == false else { return }
+        entries[context][serial]?.changes = old.changes.filter { row.values[$0] != $1 }
     }
 
     /// Merges the last save of one context into another.
