@@ -130,6 +130,8 @@ struct InterleaveOracle {
             let isChanged = entry.map { !$0.changes.isEmpty } ?? false
             if (isChanged ? entry?.values[0] ?? 0 : row.values[0]) >= limit { certain.insert(serial) }
         }
+        // Nor is it promised that they are missed when their rows are gone.
+        open.formUnion(touched[context].filter { stored[$0] == nil })
         for (serial, entry) in entries[context] where stored[serial] == nil {
             if !entry.isInserted { open.insert(serial) } else if entry.values[0] >= limit { certain.insert(serial) }
         }
