@@ -100,6 +100,13 @@ final class InterleaveProgram: SteppedProgram {
 
     /// An object, realised, if the context can use it.
     func node(_ serial: Int64, _ place: Int, _ context: NSManagedObjectContext) -> Node? {
+        // What the framework has realised for itself, and a notification holds, is as old as that.
+        if oracle.entries[place][serial] == nil,
+            let object = ids[serial].flatMap({ context.registeredObject(for: $0) }),
+            !object.isFault, !object.hasChanges
+        {
+            context.refresh(object, mergeChanges: false)
+        }
         guard oracle.realise(serial, in: place) else { return nil }
         if let node = held[place][serial], !node.isFault {
             if node.managedObjectContext != nil { return node }
