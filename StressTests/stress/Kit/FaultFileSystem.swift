@@ -5,7 +5,9 @@ import Synchronization
 /// A file system for SQLite that passes everything on to the system's and fails, or dies, at a chosen operation.
 ///
 /// What counts as an operation is part of the plan: what changes or secures a file, reads, locks, opens, or maps the index
-/// of a log. Closing a file never does, nor does giving up a lock. It is SQLite's default from the moment it is installed, so everything that is opened
+/// of a log. Closing a file never does, nor does giving up a lock.
+///
+/// It is SQLite's default from the moment it is installed, so everything that is opened
 /// afterwards goes through it.
 enum FaultFileSystem {
     /// What counts, and can fail.

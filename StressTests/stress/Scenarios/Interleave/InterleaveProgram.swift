@@ -25,6 +25,10 @@ final class InterleaveProgram: SteppedProgram {
     private(set) var isOver = false
     var branches: [String: Int] = [:]
     private let weights: [Int]
+    /// The calls of `take` that change objects, each of which is a step to undo.
+    private static let edits: Set = [0, 1, 2, 4, 10, 11]
+    /// The calls that read or write the store's rows, before which steps end.
+    private static let exchanges: Set = [5, 7, 8, 9]
     /// What was wrong with an object that a call was to use.
     private var mishap: String?
 
@@ -60,10 +64,10 @@ final class InterleaveProgram: SteppedProgram {
         let context = contexts[place]
         return try context.performAndWait {
             let before = oracle.entries[place]
-            if [5, 7, 8, 9].contains(call) { endSteps(place, context) }
+            if Self.exchanges.contains(call) { endSteps(place, context) }
             let trouble = try take(call, place, context, &stream)
             if isOver { return nil }
-            if [0, 1, 2, 4, 10, 11].contains(call) { oracle.noteStep(from: before, in: place) }
+            if Self.edits.contains(call) { oracle.noteStep(from: before, in: place) }
             if oracle.steps[place] != nil { made[place].merge(held[place]) { $1 } }
             // What the oracle has forgotten, rolled back insertions and deleted objects among it, is no longer the context's.
             held[place] = held[place].filter { oracle.entries[place][$0.key] != nil }
