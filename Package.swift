@@ -3,8 +3,8 @@
 import CompilerPluginSupport
 import PackageDescription
 
-// The layers, from the bottom up: SQLite, predicates, the framework. The compiler holds the order between targets;
-// the folders inside `CoreData` hold it between the framework's own layers (see Docs/Architecture.md).
+// The layers, from the bottom up: predicates and SQLite; rows; SQL; engines; the framework. An import that goes up does not
+// compile (see Docs/Architecture.md).
 
 let package = Package(
     name: "Strata",
@@ -32,17 +32,40 @@ let package = Package(
         .target(name: "StrataLocks"),
         .target(name: "StrataSQLite", dependencies: ["CStrataSQLite", "StrataLocks"]),
         .target(name: "StrataPredicates", dependencies: ["StrataLocks"]),
+        // The error codes and keys of the public API, which engines throw too.
+        .target(name: "StrataKeys"),
+        // What contexts and stores speak: schema, rows, plans, change sets.
+        .target(name: "StrataRows", dependencies: ["StrataLocks", "StrataPredicates", "StrataKeys"]),
+        .target(name: "StrataSQL", dependencies: ["StrataRows", "StrataPredicates", "StrataKeys"]),
+        .target(
+            name: "StrataSQLiteStore",
+            dependencies: [
+                "StrataRows", "StrataSQL", "StrataSQLite", "StrataPredicates", "StrataKeys", "StrataLocks",
+            ]
+        ),
+        .target(
+            name: "StrataMemoryStore",
+            dependencies: ["StrataRows", "StrataPredicates", "StrataKeys", "StrataLocks"]
+        ),
         .target(name: "StrataMacroExpansion"),
         .macro(name: "StrataMacros", dependencies: ["StrataMacroExpansion"]),
         .target(
             name: "CoreData",
-            dependencies: ["StrataLocks", "StrataSQLite", "StrataPredicates", "StrataMacros"]
+            dependencies: [
+                "StrataLocks", "StrataPredicates", "StrataKeys", "StrataRows", "StrataSQLiteStore", "StrataMemoryStore",
+                "StrataMacros",
+            ]
         ),
 
         // MARK: - Executables
 
         // Each a library, which the tests import, and a few lines that run it.
-        .target(name: "StrataInspector", dependencies: ["CoreData"]),
+        // Checks of files against models, beside the framework.
+        .target(name: "StrataStoreChecks", dependencies: ["CoreData", "StrataRows", "StrataSQL", "StrataSQLiteStore"]),
+        .target(
+            name: "StrataInspector",
+            dependencies: ["CoreData", "StrataStoreChecks", "StrataSQL", "StrataSQLiteStore"]
+        ),
         .executableTarget(name: "strata", dependencies: ["CoreData", "StrataInspector"]),
         .target(
             name: "DebianIndex",
@@ -76,7 +99,10 @@ let package = Package(
         ),
         .executableTarget(
             name: "stress",
-            dependencies: ["CoreData", "CStrataSQLite", "StrataLocks", "LoadFigures"],
+            dependencies: [
+                "CoreData", "CStrataSQLite", "StrataLocks", "StrataRows", "StrataSQLiteStore", "StrataStoreChecks",
+                "LoadFigures",
+            ],
             path: "StressTests/stress",
             resources: ["predicates", "orders", "uris", "tokens", "models", "stores"].map {
                 .embedInCode("Corpus/\($0).txt")
@@ -93,7 +119,8 @@ let package = Package(
         .testTarget(
             name: "CoreDataTests",
             dependencies: [
-                "CoreData", "StrataSQLite", "StrataLocks", "TestSupport", "StrataInspector", "DebianIndex", "JobQueue",
+                "CoreData", "StrataRows", "StrataSQL", "StrataSQLiteStore", "StrataMemoryStore", "StrataStoreChecks",
+                "StrataSQLite", "StrataLocks", "TestSupport", "StrataInspector", "DebianIndex", "JobQueue",
             ]
         ),
     ],

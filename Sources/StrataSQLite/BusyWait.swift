@@ -1,5 +1,6 @@
 import CStrataSQLite
 import Foundation
+import StrataLocks
 import Synchronization
 
 /// Waits for locks on the file that a connection outside of this pool holds: jittered back-off up to a deadline.

@@ -1,5 +1,6 @@
 import CStrataSQLite
 import Foundation
+import StrataLocks
 
 /// One connection to a database, with its prepared statements.
 ///

@@ -1,3 +1,5 @@
+import StrataLocks
+
 /// A connection for reading, the caller's until the end of the scope.
 package struct ReadLease: ~Copyable {
     package let connection: Connection

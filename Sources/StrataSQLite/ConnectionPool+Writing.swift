@@ -1,3 +1,5 @@
+import StrataLocks
+
 /// The writer connection inside a write transaction, the caller's until the end of the scope.
 ///
 /// Rolls back at the end of the scope unless ``commit()`` has succeeded.

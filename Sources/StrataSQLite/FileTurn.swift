@@ -1,4 +1,5 @@
 import Foundation
+import StrataLocks
 import Synchronization
 
 /// The turn to write to one file, shared by every pool of this process that has the file open.

@@ -1,3 +1,4 @@
+import StrataLocks
 import Synchronization
 
 /// One version of the database, readable for as long as it is held, whatever others write, delete and checkpoint.

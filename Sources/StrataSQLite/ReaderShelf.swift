@@ -1,4 +1,5 @@
 import CStrataSQLite
+import StrataLocks
 import Synchronization
 
 /// The idle readers of a pool, and the queue of those who wait for one.

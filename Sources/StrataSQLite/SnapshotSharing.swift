@@ -1,3 +1,4 @@
+import StrataLocks
 import Synchronization
 
 /// Knows which snapshots of a pool hold the version that is the newest, so that they can be shared.

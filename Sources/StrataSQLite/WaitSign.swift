@@ -1,4 +1,5 @@
 import Foundation
+import StrataLocks
 
 /// A sign beside a database by which processes let one another go first.
 ///

@@ -1,4 +1,5 @@
 import CoreData
+import StrataRows
 
 /// The program: runs scenarios from a seed, judges what they recorded, and says so in lines and an exit code.
 @main

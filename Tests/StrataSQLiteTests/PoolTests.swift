@@ -1,4 +1,5 @@
 import Foundation
+import StrataLocks
 import Synchronization
 import Testing
 

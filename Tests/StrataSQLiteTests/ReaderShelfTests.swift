@@ -1,3 +1,4 @@
+import StrataLocks
 import Synchronization
 import Testing
 

@@ -1,4 +1,5 @@
 import CoreData
+import StrataRows
 
 /// The model that most tests use: a guide to venues, with a relationship of every kind.
 package enum GuideModel {

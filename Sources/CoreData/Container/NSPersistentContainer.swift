@@ -1,4 +1,5 @@
 import Foundation
+import StrataSQLiteStore
 import Synchronization
 
 /// A model, its coordinator, and contexts on it: what most programs need.

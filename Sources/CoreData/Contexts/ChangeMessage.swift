@@ -1,4 +1,5 @@
 import Foundation
+import StrataRows
 
 /// What a save, or anything else, has changed in the stores: keys and, where they are known, the new rows.
 ///

@@ -1,5 +1,6 @@
 import Foundation
 import StrataPredicates
+import StrataRows
 
 /// One fetch of dictionaries: asks the stores, brings their answers together, and makes dictionaries of them.
 ///
@@ -37,7 +38,7 @@ struct DictionaryFetch {
 
     func count() throws -> Int {
         if stores.count == 1 {
-            return try prepared?.count(stores[0], plan) ?? stores[0].reader.count(for: plan.asked(of: stores[0]))
+            return try prepared?.count(stores[0], plan) ?? stores[0].reader.count(for: plan.asked(ofStore: stores[0].number))
         }
         guard plan.grouping == nil else { return try values().count }
         let plan = plan.rows
@@ -45,7 +46,7 @@ struct DictionaryFetch {
             try stores.reduce(0) { sum, store in
                 let count =
                     try prepared?.count(store, plan.unordered)
-                    ?? store.reader.count(for: plan.unordered.asked(of: store))
+                    ?? store.reader.count(for: plan.unordered.asked(ofStore: store.number))
                 return sum + count
             }
         )
@@ -106,7 +107,7 @@ struct DictionaryFetch {
     }
 
     private func values(in store: OpenStore, _ plan: DictionaryPlan) throws -> FetchedValues {
-        try prepared?.values(store, plan) ?? store.reader.values(for: plan.asked(of: store))
+        try prepared?.values(store, plan) ?? store.reader.values(for: plan.asked(ofStore: store.number))
     }
 
     /// The results of several stores in one order, of which each store has told no more than can be needed.

@@ -1,4 +1,5 @@
 import Foundation
+import StrataRows
 
 // From what a store has refused to what a merge policy is asked, and back.
 

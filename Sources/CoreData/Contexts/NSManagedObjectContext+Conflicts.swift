@@ -1,4 +1,5 @@
 import Foundation
+import StrataRows
 
 // How the five policies resolve conflicts, on the rows themselves.
 
@@ -82,7 +83,7 @@ extension NSManagedObjectContext {
     private func settleInverses(of object: NSManagedObject, from old: Row?) {
         guard let old, let new = object.current else { return }
         for slot in object.layout.referenceSlots {
-            guard let inverse = slot.relationship?.inverseRelationship else { continue }
+            guard let inverse = slot.inverse else { continue }
             let (former, latter) = (old.reference(slot), new.reference(slot))
             guard former != latter else { continue }
             if let former, let end = registered(former, near: object) { end.dropInverse(inverse, object) }
@@ -120,7 +121,7 @@ extension NSManagedObjectContext {
         var kept: [(index: Int, state: ToManyState)] = []
         for slot in object.layout.toMany {
             guard var state = object.extras?.toMany[slot.index], state.hasChanges,
-                let inverse = slot.relationship.inverseRelationship
+                let inverse = slot.inverse
             else { continue }
             guard inverse.isToMany else {
                 state.forgetOrder()
@@ -247,7 +248,7 @@ extension NSManagedObjectContext {
                 }
             }
             guard !object.isFault else { continue }
-            for slot in object.layout.referenceSlots where slot.relationship?.inverseRelationship == nil {
+            for slot in object.layout.referenceSlots where slot.inverse == nil {
                 guard let lost = object.readableRow().reference(slot), let survivor = survivor(of: lost) else {
                     continue
                 }

@@ -1,4 +1,5 @@
 import Foundation
+import StrataRows
 
 extension NSManagedObjectContext {
     /// Ends the current event: applies delete rules, closes the undo step, and posts objects-did-change.
@@ -64,8 +65,8 @@ extension NSManagedObjectContext {
             let rule = slot.relationship.deleteRule
             // Without an inverse there is nothing to clear in the members; the store forgets the memberships.
             guard
-                rule == .cascadeDeleteRule
-                    || (rule == .nullifyDeleteRule && slot.relationship.inverseRelationship != nil)
+                rule == .cascade
+                    || (rule == .nullify && slot.relationship.inverse != nil)
             else { continue }
             for member in objects(for: try object.readMembers(slot), near: object) {
                 try apply(slot.relationship, of: object, to: member)
@@ -84,15 +85,15 @@ extension NSManagedObjectContext {
     }
 
     private func apply(
-        _ relationship: NSRelationshipDescription,
+        _ relationship: Relationship,
         of object: NSManagedObject,
         to destination: NSManagedObject
     ) throws {
         guard !destination.flags.contains(.deleted) else { return }
         switch relationship.deleteRule {
-        case .cascadeDeleteRule: delete(destination)
-        case .nullifyDeleteRule:
-            guard let inverse = relationship.inverseRelationship else { return }
+        case .cascade: delete(destination)
+        case .nullify:
+            guard let inverse = relationship.inverse else { return }
             // Whether its side shows the deleted object only its row can tell.
             if !inverse.isToMany { try readFault(destination) }
             destination.dropInverse(inverse, object)

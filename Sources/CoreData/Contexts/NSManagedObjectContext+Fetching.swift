@@ -1,5 +1,6 @@
 import Foundation
 import StrataPredicates
+import StrataRows
 
 extension NSManagedObjectContext {
     /// Fetches what a request asks for.
@@ -339,9 +340,9 @@ struct ContextFetch {
     /// results of several stores in order, or to fold unsaved changes in.
     private func partialObjects(_ slots: SlotSet?) throws -> [NSManagedObject]? {
         guard let slots, specification.includesPropertyValues, specification.returnsObjectsAsFaults, overlay == nil,
-            let store = onlyStore, store.store.fetchesRows
+            let store = onlyStore, store.fetchesRows
         else { return nil }
-        var partial = plan.asked(of: store)
+        var partial = plan.asked(ofStore: store.number)
         partial.wantedSlots = slots
         return context.partialObjects(from: try store.reader.rows(for: partial), slots, storeSlot: Int32(store.slot))
     }
@@ -351,7 +352,7 @@ struct ContextFetch {
         let wantsValues = !specification.returnsObjectsAsFaults || specification.shouldRefreshRefetchedObjects
         guard
             specification.shouldRefreshRefetchedObjects
-                || (specification.includesPropertyValues && (store.store.fetchesRows || wantsValues))
+                || (specification.includesPropertyValues && (store.fetchesRows || wantsValues))
         else {
             return try references(in: store, plan).map { reference in
                 let layout = context.layout(of: reference)
@@ -377,17 +378,17 @@ struct ContextFetch {
         let read = store.cache.beginRead()
         defer { store.cache.endRead(read) }
         let commits = store.cache.commits
-        var rows = try store.reader.rows(for: plan.asked(of: store))
+        var rows = try store.reader.rows(for: plan.asked(ofStore: store.number))
         store.cache.offer(&rows, root: plan.layout.rootNumber, read: read)
         return (rows, commits)
     }
 
     private func references(in store: OpenStore, _ plan: FetchPlan) throws -> [ObjectReference] {
-        try prepared?.references(store, plan) ?? store.reader.references(for: plan.asked(of: store))
+        try prepared?.references(store, plan) ?? store.reader.references(for: plan.asked(ofStore: store.number))
     }
 
     private func count(in store: OpenStore, _ plan: FetchPlan) throws -> Int {
-        try prepared?.count(store, plan) ?? store.reader.count(for: plan.asked(of: store))
+        try prepared?.count(store, plan) ?? store.reader.count(for: plan.asked(ofStore: store.number))
     }
 }
 

@@ -279,7 +279,7 @@ extension NSManagedObjectContext {
     private func leaveRelationships(of object: NSManagedObject) {
         guard !object.isFault else { return }
         for slot in object.layout.referenceSlots {
-            guard let inverse = slot.relationship?.inverseRelationship, inverse.isToMany,
+            guard let inverse = slot.inverse, inverse.isToMany,
                 let reference = object.readableRow().reference(slot),
                 let owner = registered(reference, near: object),
                 let index = owner.layout.toMany(named: inverse.name)?.index

@@ -1,3 +1,5 @@
+import StrataRows
+
 extension NSManagedObjectContext {
     /// The objects of rows of which only some slots were read: known ones stay as they are, new ones become faults that know
     /// these values.

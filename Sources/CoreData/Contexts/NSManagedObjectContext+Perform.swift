@@ -1,6 +1,7 @@
 import CDispatch
 import Foundation
 import StrataLocks
+import StrataRows
 
 extension NSManagedObjectContext {
     /// Runs `block` in turn, inside the context's scope, and returns at once.

@@ -1,4 +1,5 @@
 import Foundation
+import StrataRows
 
 extension NSManagedObjectContext {
     /// Brings an object up to date.

@@ -1,4 +1,5 @@
 import Foundation
+import StrataRows
 
 // The identity map: at most one object for each row, found by key. Confined to the context's queue.
 

@@ -1,4 +1,5 @@
 import Foundation
+import StrataRows
 
 #if FaultPoints
 import StrataLocks
@@ -291,7 +292,7 @@ extension NSManagedObjectContext {
 
     /// Gives the new objects of stores that are told of objects their IDs.
     private func obtainPermanentIDsForStoresOfOnesOwn(_ coordinator: NSPersistentStoreCoordinator) throws {
-        let slots = coordinator.openStores.filter { $0.store.isToldOfObjects && !$0.store.isReadOnly }.map {
+        let slots = coordinator.openStores.filter { $0.isToldOfObjects && !$0.store.isReadOnly }.map {
             Int32($0.slot)
         }
         guard !slots.isEmpty else { return }
@@ -322,7 +323,7 @@ extension NSManagedObjectContext {
                     ]
                 )
             }
-            reserved.append((store, objects, try store.store.keys(for: objects)))
+            reserved.append((store, objects, try store.keys(for: objects)))
         }
         var permanent = KeyMap<Int64>(minimumCapacity: unsaved.count)
         (upward?.root ?? self).downward.promotions.promote {

@@ -1,3 +1,5 @@
+import StrataRows
+
 extension NSManagedObjectContext {
     /// Takes a deletion back that lost a conflict, with what the delete rules have done because of it: the object and
     /// those that went with it are as stored again, and so are relationships to them that nobody has changed since.
@@ -20,7 +22,7 @@ extension NSManagedObjectContext {
     }
 
     private func takeBack(
-        _ relationship: NSRelationshipDescription,
+        _ relationship: Relationship,
         of object: NSManagedObject,
         to reference: ObjectReference
     ) {
@@ -29,16 +31,16 @@ extension NSManagedObjectContext {
             return
         }
         if destination.flags.contains(.deleted) {
-            guard relationship.deleteRule == .cascadeDeleteRule, let base = destination.baseRow else { return }
+            guard relationship.deleteRule == .cascade, let base = destination.baseRow else { return }
             takeBackDeletion(of: destination, base)
-        } else if relationship.deleteRule == .nullifyDeleteRule, let inverse = relationship.inverseRelationship {
+        } else if relationship.deleteRule == .nullify, let inverse = relationship.inverse {
             takeBackNullification(of: inverse, of: destination, object)
         }
     }
 
     /// Lets `destination` refer to `object` again, if that was stored and the relationship is empty now.
     private func takeBackNullification(
-        of inverse: NSRelationshipDescription,
+        of inverse: Relationship,
         of destination: NSManagedObject,
         _ object: NSManagedObject
     ) {

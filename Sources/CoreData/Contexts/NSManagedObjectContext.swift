@@ -1,5 +1,6 @@
 import Foundation
 import StrataPredicates
+import StrataRows
 import Synchronization
 
 /// A unit of work: a set of objects, and the changes made to them since they were fetched or saved.

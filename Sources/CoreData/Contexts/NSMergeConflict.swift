@@ -1,4 +1,5 @@
 import Foundation
+import StrataRows
 
 /// One object that a context wants to save although somebody else has saved or deleted it since the context read it.
 ///

@@ -1,5 +1,6 @@
 import Foundation
 import StrataPredicates
+import StrataRows
 
 /// The unsaved changes that matter to one fetch, and how they fold into what the store answers.
 ///

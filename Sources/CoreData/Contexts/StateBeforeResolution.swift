@@ -1,3 +1,5 @@
+import StrataRows
+
 /// The unsaved state of a context before a merge policy changes it, to put back if the save fails after all.
 ///
 /// Nothing is copied before there is a conflict. Confined to the context's queue.

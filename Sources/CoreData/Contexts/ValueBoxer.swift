@@ -1,5 +1,6 @@
 import Foundation
 import StrataPredicates
+import StrataRows
 
 /// Makes of fetched values what key-value coding gives for a property of their type: numbers as `NSNumber`, decimals as
 /// `NSDecimalNumber`, objects as their IDs.
@@ -19,7 +20,7 @@ struct ValueBoxer {
             guard let store = stores[number] else { return nil }
             return store.ids.id(key: reference.key, layout: context.layout(of: reference), store: store)
         case .decimal(let decimal):
-            guard column.type != .decimalAttributeType else { return NSDecimalNumber(decimal: decimal) }
+            guard column.type != .decimal else { return NSDecimalNumber(decimal: decimal) }
             return box(value.comparable, column)
         case .plain(let value): return box(value, column)
         }
@@ -28,23 +29,28 @@ struct ValueBoxer {
     private func box(_ value: PredicateValue, _ column: DictionaryColumn) -> Any? {
         guard !value.isNull else { return nil }
         switch column.type {
-        case .integer16AttributeType: return value.integer { Int16(exactly: $0).map { NSNumber(value: $0) } }
-        case .integer32AttributeType: return value.integer { Int32(exactly: $0).map { NSNumber(value: $0) } }
-        case .integer64AttributeType: return value.integer { NSNumber(value: $0) }
-        case .booleanAttributeType: return value.number.map { NSNumber(value: $0 != 0) }
-        case .floatAttributeType: return value.number.map { NSNumber(value: Float($0)) }
-        case .doubleAttributeType: return value.number.map { NSNumber(value: $0) }
-        case .decimalAttributeType: return value.decimal.map { NSDecimalNumber(decimal: $0) }
-        case .dateAttributeType: return value.number.map { Date(timeIntervalSinceReferenceDate: $0) }
-        case .stringAttributeType: return value.stringValue ?? value.anyValue.map { "\($0)" }
-        case .URIAttributeType: return value.stringValue.flatMap { URL(string: $0) }
-        case .transformableAttributeType:
+        case .integer16: return value.integer { Int16(exactly: $0).map { NSNumber(value: $0) } }
+        case .integer32: return value.integer { Int32(exactly: $0).map { NSNumber(value: $0) } }
+        case .integer64: return value.integer { NSNumber(value: $0) }
+        case .boolean: return value.number.map { NSNumber(value: $0 != 0) }
+        case .float: return value.number.map { NSNumber(value: Float($0)) }
+        case .double: return value.number.map { NSNumber(value: $0) }
+        case .decimal: return value.decimal.map { NSDecimalNumber(decimal: $0) }
+        case .date: return value.number.map { Date(timeIntervalSinceReferenceDate: $0) }
+        case .string: return value.stringValue ?? value.anyValue.map { "\($0)" }
+        case .uri: return value.stringValue.flatMap { URL(string: $0) }
+        case .transformable:
             guard case .data(let archive) = value else { return nil }
             guard let attribute = column.attribute else { return archive }
             return attribute.unarchived(archive)
         default: return value.anyValue
         }
     }
+}
+
+extension DictionaryColumn {
+    /// The attribute that decodes the value, if it is of one.
+    fileprivate var attribute: NSAttributeDescription? { description as? NSAttributeDescription }
 }
 
 extension PredicateValue {
@@ -69,7 +75,7 @@ extension PredicateValue {
         switch self {
         case .int(let value): Decimal(value)
         case .string(let text): Decimal(string: text, locale: Locale(identifier: "en_US_POSIX"))
-        default: number.flatMap(StoredDecimal.decimal)
+        default: number.flatMap { Decimal(shortest: $0) }
         }
     }
 }

@@ -37,16 +37,6 @@ public let NSPersistentStoreFileProtectionKey = "NSPersistentStoreFileProtection
 /// transactions.
 public let NSPersistentHistoryTokenKey = "historyToken"
 
-/// Metadata: the type of the store.
-public let NSStoreTypeKey = "NSStoreType"
-/// Metadata: the store's UUID text.
-public let NSStoreUUIDKey = "NSStoreUUID"
-/// Metadata: the 32-byte version hashes of the model's entities, by name.
-public let NSStoreModelVersionHashesKey = "NSStoreModelVersionHashes"
-/// Metadata: the version identifiers of the model.
-public let NSStoreModelVersionIdentifiersKey = "NSStoreModelVersionIdentifiers"
-/// Metadata: a checksum over the version hashes.
-public let NSPersistentStoreModelVersionChecksumKey = "NSStoreModelVersionChecksumKey"
 /// Metadata: the oldest system that can read the store, which stores of Apple's framework tell.
 ///
 /// It is kept where it is; stores made here do not have it.

@@ -1,3 +1,5 @@
+import StrataRows
+
 #if FaultPoints
 import StrataLocks
 #endif
@@ -9,7 +11,7 @@ extension NSPersistentStoreCoordinator {
     func execute(_ batch: Batch, in store: OpenStore) throws -> StoreBatch {
         var done = BatchChanges()
         var removals: UInt64 = 0
-        try store.store.execute(batch.asked(of: store)) { changes in
+        try store.execute(batch) { changes in
             #if FaultPoints
             FaultPoint.batchCommitted.pass()
             let isOff = FaultGuard.batchInvalidation.isOff

@@ -1,3 +1,5 @@
+import StrataRows
+
 extension NSPersistentStoreCoordinator {
     /// The stores that a fetch asks: those that hold one of its entities, of `affected` if that is not `nil`.
     ///

@@ -1,4 +1,6 @@
 import Foundation
+import StrataRows
+import StrataSQLiteStore
 
 extension NSPersistentStoreCoordinator {
     // MARK: - Adding
@@ -99,26 +101,21 @@ extension NSPersistentStoreCoordinator {
             at: url,
             options: options
         )
-        guard let rows = store as? any RowStore else {
-            throw CocoaError(
-                .persistentStoreInvalidType,
-                userInfo: [NSLocalizedDescriptionKey: "Stores of class \(storeClass) cannot be added."]
-            )
-        }
         var entry: OpenStore?
         do {
-            try rows.loadMetadata()
-            if let other = openStores.first(where: { $0.store.identifier == rows.identifier }), rows.identifier != nil {
+            try store.loadMetadata()
+            if let other = openStores.first(where: { $0.store.identifier == store.identifier }), store.identifier != nil {
                 throw alreadyOpen("The store \(url.path) is a copy of one that is open in this coordinator.", other)
             }
-            let made = makeEntry(rows, entityNumbers: Set(entities.map(\.entityNumber)))
+            let made = makeEntry(store, try store.rows, entityNumbers: Set(entities.map(\.entityNumber)))
             entry = made
-            try rows.open(as: made)
-            if (rows as? any HistoryStore)?.hasHistory == true { HistoryModel.noteUse() }
+            try made.custom?.open(as: made)
+            try (store as? any EngineStore)?.open()
+            if (made.rows as? any HistoryStore)?.hasHistory == true { HistoryModel.noteUse() }
             return made
         } catch {
             entry?.noteRemoval()
-            rows.close()
+            (try? store.rows)?.close()
             throw error
         }
     }
@@ -163,7 +160,7 @@ extension NSPersistentStoreCoordinator {
 
     private func close(_ entry: OpenStore) {
         take(entry)
-        entry.store.close()
+        entry.rows.close()
         entry.cache.removeAll()
         entry.store.persistentStoreCoordinator = nil
     }
@@ -208,14 +205,14 @@ extension NSPersistentStoreCoordinator {
             NotificationCenter.default.post(name: .NSPersistentStoreCoordinatorWillRemoveStore, object: self)
             post(.NSPersistentStoreCoordinatorStoresWillChange, change)
             // No save is between the copy and the exchange.
-            try source.store.retire {
+            try source.rows.retire {
                 try copier.copy()
                 try copier.copyMetadata()
                 replace(source, with: target)
             }
         } catch {
             close(target)
-            if isNew, storeType == .sqlite { SQLiteStore.removeAll(of: storeURL) }
+            if isNew, storeType == .sqlite { SQLiteEngine.removeAll(of: storeURL) }
             throw error
         }
         store.willRemove(from: self)
@@ -257,7 +254,12 @@ extension NSPersistentStoreCoordinator {
     ) throws {
         try requireClosed(destinationURL)
         guard sourceType == .sqlite else { throw unsupported("replaced", sourceType) }
-        try SQLiteStore.replace(at: destinationURL, destinationOptions, with: sourceURL, sourceOptions)
+        try SQLiteEngine.replace(
+            at: destinationURL,
+            SQLiteOptions(url: destinationURL, destinationOptions),
+            with: sourceURL,
+            SQLiteOptions(url: sourceURL, sourceOptions)
+        )
     }
 
     /// The older spelling of ``replacePersistentStore(at:destinationOptions:withPersistentStoreFrom:sourceOptions:type:)``.
@@ -296,7 +298,11 @@ extension NSPersistentStoreCoordinator {
         try requireClosed(url)
         if type == .inMemory { return }
         guard type == .sqlite else { throw unsupported("destroyed", type) }
-        try SQLiteStore.destroy(at: url, options: options)
+        try SQLiteEngine.destroy(
+            at: url,
+            options: SQLiteOptions(url: url, options),
+            removesFile: StoreOption.flag(options?[NSPersistentStoreForceDestroyOption])
+        )
     }
 
     /// The older spelling of ``destroyPersistentStore(at:type:options:)``.
@@ -392,7 +398,7 @@ extension NSPersistentStoreCoordinator {
         at url: URL,
         options: [AnyHashable: Any]? = nil
     ) throws -> NSManagedObjectModel {
-        if let model = try SQLiteStore.cachedModel(at: url) { return model }
+        if let data = try SQLiteEngine.cachedModel(at: url) { return try NSManagedObjectModel(cachedModelData: data) }
         throw CocoaError(
             .migrationMissingSourceModel,
             userInfo: [

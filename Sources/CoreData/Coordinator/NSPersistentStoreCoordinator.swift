@@ -1,6 +1,7 @@
 import Foundation
 import StrataLocks
 import StrataPredicates
+import StrataRows
 import Synchronization
 
 /// Stands between contexts and stores: it knows the model, opens stores, routes requests to them, and keeps the rows that
@@ -50,7 +51,7 @@ open class NSPersistentStoreCoordinator: NSObject, @unchecked Sendable {
         }
         for entry in open {
             entry.store.willRemove(from: nil)
-            entry.store.close()
+            entry.rows.close()
         }
     }
 
@@ -85,9 +86,9 @@ open class NSPersistentStoreCoordinator: NSObject, @unchecked Sendable {
     // MARK: - Adding and removing entries
 
     /// Gives a store its place, before anybody can use it.
-    func makeEntry(_ store: any RowStore, entityNumbers: Set<Int>) -> OpenStore {
+    func makeEntry(_ store: NSPersistentStore, _ rows: any RowStore, entityNumbers: Set<Int>) -> OpenStore {
         state.withLock { state in
-            let entry = OpenStore(store: store, owner: self, slot: state.slots.count, entityNumbers: entityNumbers)
+            let entry = OpenStore(store: store, rows, owner: self, slot: state.slots.count, entityNumbers: entityNumbers)
             state.slots.append(entry)
             return entry
         }
@@ -120,7 +121,7 @@ open class NSPersistentStoreCoordinator: NSObject, @unchecked Sendable {
     /// - Throws: The store's error.
     func save(_ plan: SavePlan) throws -> [SavePlan.Conflict] {
         for (store, changes) in plan.stores {
-            let conflicts = try store.store.save(changes, of: plan.context) { result in
+            let conflicts = try store.save(changes, of: plan.context) { result in
                 #if FaultPoints
                 FaultPoint.saveCommitted.pass()
                 #endif
@@ -280,7 +281,7 @@ open class NSPersistentStoreCoordinator: NSObject, @unchecked Sendable {
         }
         guard kind == "p", let store = openStores.first(where: { $0.store.identifier == parts[0] }),
             store.entityNumbers.contains(entity.entityNumber),
-            let key = store.store.key(fromURIText: parts[2].dropFirst(), of: entity.layout)
+            let key = store.key(fromURIText: parts[2].dropFirst(), of: entity.layout)
         else { return nil }
         return store.ids.id(key: key, layout: entity.layout, store: store)
     }

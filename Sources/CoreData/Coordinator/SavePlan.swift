@@ -1,4 +1,5 @@
 import Foundation
+import StrataRows
 
 /// What a save writes: the change set of each store, made of the context's changed objects.
 ///

@@ -1,4 +1,6 @@
 import Foundation
+import StrataRows
+import StrataSQLiteStore
 
 /// Copies all rows and relationships of one store into another, empty one.
 ///
@@ -18,7 +20,7 @@ struct StoreCopier {
     private func plan(_ root: EntityLayout) -> FetchPlan {
         FetchPlan(
             layout: root,
-            entityNumbers: Array(root.entity.frozen.subtree),
+            entityNumbers: Array(root.subtree),
             coversHierarchy: true,
             predicate: nil,
             sort: nil,
@@ -37,7 +39,7 @@ struct StoreCopier {
     ///
     /// - Throws: `persistentStoreOperation` (134070) if the target has any.
     func requireEmptyTarget() throws {
-        guard try roots.contains(where: { try target.store.count(for: plan($0)) > 0 }) else { return }
+        guard try roots.contains(where: { try target.rows.count(for: plan($0)) > 0 }) else { return }
         throw CocoaError(
             .persistentStoreOperation,
             userInfo: [
@@ -67,7 +69,7 @@ struct StoreCopier {
         var owners: [(old: ObjectReference, new: ObjectReference, layout: EntityLayout)] = []
         for root in roots {
             var keys = KeyMap<Int64>()
-            for row in try source.store.rows(for: plan(root)) {
+            for row in try source.rows.rows(for: plan(root)) {
                 let copy = row.copy()
                 copy.setKey(TemporaryIDs.nextKey())
                 copy.setVersion(0)
@@ -94,10 +96,10 @@ struct StoreCopier {
         }
         for owner in owners {
             for slot in owner.layout.toMany where !slot.isTransient {
-                let inverse = slot.relationship.inverseRelationship
+                let inverse = slot.inverse
                 let tellsMembership = inverse == nil || (inverse?.isToMany == true && slot.relationship.isCanonical)
                 guard tellsMembership || slot.isOrdered else { continue }
-                let members = try source.store.members(of: slot, ownedBy: owner.old).compactMap(mapped)
+                let members = try source.rows.members(of: slot, ownedBy: owner.old).compactMap(mapped)
                 guard !members.isEmpty else { continue }
                 changes.toMany.append(
                     ToManyChange(
@@ -110,7 +112,7 @@ struct StoreCopier {
                 )
             }
         }
-        let conflicts = try target.store.save(changes) { changes.settle($0) }
+        let conflicts = try target.rows.save(changes) { changes.settle($0) }
         guard conflicts.isEmpty else {
             throw CocoaError(
                 .persistentStoreOperation,

@@ -1,5 +1,6 @@
 import Foundation
 import StrataPredicates
+import StrataRows
 
 /// Answers a history request from the stores of a coordinator.
 struct HistoryFetch {
@@ -183,7 +184,7 @@ struct HistoryFetch {
             switch start {
             case .beginning: break
             case .date(let date): query.since = date.timeIntervalSinceReferenceDate
-            case .token(let token): query.after = token.transactionNumbers[source.store.identifier ?? ""]
+            case .token(let token): query.after = token.transactionNumbers[source.entry.store.identifier ?? ""]
             }
             return (source, query)
         }
@@ -200,7 +201,7 @@ enum HistoryStores {
         guard found.isEmpty else { return found }
         let reasons = stores.map { entry in
             let reason =
-                entry.store is any HistoryStore
+                entry.rows is any HistoryStore
                 ? "was added without NSPersistentHistoryTrackingKey"
                 : "is of type \(entry.store.type), and only SQLite stores keep one"
             return "\(entry.store.url?.path ?? entry.store.identifier ?? "") \(reason)"
@@ -217,7 +218,7 @@ enum HistoryStores {
 
     static func ofAll(_ stores: [OpenStore]) -> [(store: any HistoryStore, entry: OpenStore)] {
         stores.compactMap { entry in
-            guard let store = entry.store as? any HistoryStore, store.hasHistory else { return nil }
+            guard let store = entry.rows as? any HistoryStore, store.hasHistory else { return nil }
             return (store, entry)
         }
     }

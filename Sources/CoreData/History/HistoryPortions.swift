@@ -1,4 +1,5 @@
 import Foundation
+import StrataRows
 
 /// Reads the history of one store portion by portion, all of it as of the moment when the first one is read.
 ///

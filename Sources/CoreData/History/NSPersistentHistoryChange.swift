@@ -1,5 +1,6 @@
 import Foundation
 import StrataPredicates
+import StrataRows
 
 /// One object that a transaction inserted, changed or deleted.
 ///
@@ -26,13 +27,25 @@ public final class NSPersistentHistoryChange: NSObject, NSCopying, @unchecked Se
     }
 
     /// What was done.
-    public var changeType: NSPersistentHistoryChangeType { record.kind }
+    public var changeType: NSPersistentHistoryChangeType {
+        // The raw values are the same.
+        NSPersistentHistoryChangeType(rawValue: record.kind.rawValue) ?? .update
+    }
 
     /// What is left of a deleted object: the values of the attributes whose
     /// ``NSAttributeDescription/preservesValueInHistoryOnDeletion`` is set, by name, but for those that were nil.
     ///
     /// `nil` for other changes, and if the entity has no such attribute.
-    public var tombstone: [AnyHashable: Any]? { record.tombstone }
+    public var tombstone: [AnyHashable: Any]? {
+        record.tombstone.map { values in
+            var shown = values
+            for slot in record.layout.slots where slot.type == .transformable {
+                guard let archive = values[slot.name] as? Data else { continue }
+                shown[slot.name] = slot.attribute?.unarchived(archive)
+            }
+            return shown
+        }
+    }
 
     /// The transaction, without its changes.
     public var transaction: NSPersistentHistoryTransaction? { NSPersistentHistoryTransaction(owner, nil, in: store) }
@@ -40,7 +53,9 @@ public final class NSPersistentHistoryChange: NSObject, NSCopying, @unchecked Se
     /// The properties that an update has changed, to-many relationships included; `nil` for other changes.
     ///
     /// Properties that the store computes may be among them though they came out as before.
-    public var updatedProperties: Set<NSPropertyDescription>? { record.updated?.properties }
+    public var updatedProperties: Set<NSPropertyDescription>? {
+        record.updated.map { Set($0.descriptions.compactMap { $0 as? NSPropertyDescription }) }
+    }
 
     // MARK: - Asking for changes by a predicate
 

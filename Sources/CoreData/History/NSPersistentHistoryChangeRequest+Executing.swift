@@ -27,12 +27,12 @@ extension NSPersistentHistoryChangeRequest: ExecutableRequest {
     private func delete(before bound: Bound, from stores: [OpenStore]) throws -> Int {
         if case .token(let token) = bound { try HistoryStores.requireKnown(token, among: stores) }
         var count = 0
-        for (store, _) in try HistoryStores.keeping(stores) {
+        for (store, entry) in try HistoryStores.keeping(stores) {
             switch bound {
             case .beginning: break
             case .date(let date): count += try store.deleteHistory(.time(date.timeIntervalSinceReferenceDate))
             case .token(let token):
-                guard let number = token.transactionNumbers[store.identifier ?? ""] else { continue }
+                guard let number = token.transactionNumbers[entry.store.identifier ?? ""] else { continue }
                 count += try store.deleteHistory(.number(number))
             }
         }

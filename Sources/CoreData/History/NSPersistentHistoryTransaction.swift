@@ -1,5 +1,6 @@
 import Foundation
 import StrataPredicates
+import StrataRows
 
 /// One save or batch that changed a store, as the store's history tells it.
 ///

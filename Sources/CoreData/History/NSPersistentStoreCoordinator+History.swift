@@ -12,11 +12,11 @@ extension NSPersistentStoreCoordinator {
         let wanted = stores.map { $0.compactMap { $0 as? NSPersistentStore } }
         let asked = openStores.filter { entry in wanted?.contains { $0 === entry.store } ?? true }
         var numbers: [String: Int64] = [:]
-        for (store, _) in HistoryStores.ofAll(asked) {
+        for (store, entry) in HistoryStores.ofAll(asked) {
             do {
-                numbers[store.identifier ?? ""] = try store.lastHistoryNumber()
+                numbers[entry.store.identifier ?? ""] = try store.lastHistoryNumber()
             } catch {
-                report(error, "reading the last history number of the store \(store.url?.path ?? "")")
+                report(error, "reading the last history number of the store \(store.place)")
             }
         }
         return numbers.isEmpty ? nil : NSPersistentHistoryToken(transactionNumbers: numbers)

@@ -32,8 +32,8 @@ extension NSPersistentStoreCoordinator {
     public func setPersistentHistoryToken(_ token: NSPersistentHistoryToken, forConsumer name: String) throws {
         let stores = try HistoryStores.keeping(openStores)
         try HistoryStores.requireKnown(token, among: openStores)
-        for (store, _) in stores {
-            guard let number = token.transactionNumbers[store.identifier ?? ""] else { continue }
+        for (store, entry) in stores {
+            guard let number = token.transactionNumbers[entry.store.identifier ?? ""] else { continue }
             try store.setHistoryConsumer(name, to: number)
         }
     }
@@ -53,10 +53,10 @@ extension NSPersistentStoreCoordinator {
     /// - Throws: 134091 if no store keeps a history, and errors of reading.
     public func persistentHistoryConsumers() throws -> [PersistentHistoryConsumer] {
         var found: [String: (numbers: [String: Int64], lastSeen: Double)] = [:]
-        for (store, _) in try HistoryStores.keeping(openStores) {
+        for (store, entry) in try HistoryStores.keeping(openStores) {
             for consumer in try store.historyConsumers() {
                 var known = found[consumer.name] ?? ([:], consumer.lastSeen)
-                known.numbers[store.identifier ?? ""] = consumer.number
+                known.numbers[entry.store.identifier ?? ""] = consumer.number
                 known.lastSeen = max(known.lastSeen, consumer.lastSeen)
                 found[consumer.name] = known
             }

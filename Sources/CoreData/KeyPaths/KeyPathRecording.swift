@@ -1,4 +1,5 @@
 import StrataPredicates
+import StrataRows
 
 /// Finds out which properties a Swift key path reads, by applying it to objects that note what is read.
 ///
@@ -105,10 +106,10 @@ final class KeyPathRecording: @unchecked Sendable {
         }
         guard case .slot(let index)? = layout.places[name] else { return nil }
         let slot = layout.slots[index]
-        if let destination = slot.relationship?.destinationEntity {
-            return destination.layout.objectClass.type(of: destination)
+        if let destination = slot.relationship?.destination {
+            return destination.objectClass.type(of: destination.entity)
         }
-        return slot.type.swiftType
+        return NSAttributeType(slot.type).swiftType
     }
 
     /// A value of an enumeration, for a property that cannot be nil.

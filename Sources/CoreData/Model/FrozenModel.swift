@@ -1,4 +1,5 @@
 import StrataPredicates
+import StrataRows
 import Synchronization
 
 /// What freezing works out for a whole model.
@@ -14,11 +15,14 @@ package final class FrozenModel: Sendable {
     /// The 32-byte version hashes by entity name.
     package let versionHashes: [String: Data]
 
+    /// The model as rows and stores know it.
+    package let schema: Schema
+
     /// Where each entity keeps its properties; that of the entity with number n is at index n - 1.
-    let layouts: [EntityLayout]
+    var layouts: [EntityLayout] { schema.entities }
 
     /// The number of the root of each entity's hierarchy; that of the entity with number n is at index n - 1.
-    let rootNumbers: [Int]
+    var rootNumbers: [Int] { schema.rootNumbers }
 
     /// The entities of classes that were asked for, by the identity of the class.
     let entitiesByClass = Mutex<[ObjectIdentifier: NSEntityDescription]>([:])
@@ -29,10 +33,9 @@ package final class FrozenModel: Sendable {
     /// Whether some to-many relationship has no inverse, so that a deleted member cannot tell whose member it was.
     let hasOneWayToMany: Bool
 
-    init(entities: [NSEntityDescription]) {
+    init(entities: [NSEntityDescription], _ schema: Schema) {
         self.entities = entities
-        layouts = entities.map(\.layout)
-        rootNumbers = layouts.map(\.rootNumber)
+        self.schema = schema
         hasOneWayToMany = entities.contains { entity in
             entity.relationshipsByName.values.contains { $0.isToMany && $0.inverseRelationship == nil }
         }

@@ -1,4 +1,5 @@
 import StrataPredicates
+import StrataRows
 
 extension ModelValidation {
     /// Checks that a default value is of the attribute's type, and within the range of it.

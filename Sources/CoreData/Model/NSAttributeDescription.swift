@@ -1,4 +1,5 @@
 import StrataPredicates
+import StrataRows
 
 /// An attribute: one value of a basic type, or one object that a transformer turns into data.
 open class NSAttributeDescription: NSPropertyDescription, @unchecked Sendable {

@@ -1,4 +1,5 @@
 import StrataPredicates
+import StrataRows
 
 /// The kind of value an attribute holds.
 ///
@@ -140,24 +141,5 @@ extension NSAttributeDescription.AttributeType {
 
 extension NSAttributeType {
     /// What Xcode's model editor calls the type.
-    var described: String {
-        switch self {
-        case .undefinedAttributeType: "Undefined"
-        case .integer16AttributeType: "Integer 16"
-        case .integer32AttributeType: "Integer 32"
-        case .integer64AttributeType: "Integer 64"
-        case .decimalAttributeType: "Decimal"
-        case .doubleAttributeType: "Double"
-        case .floatAttributeType: "Float"
-        case .stringAttributeType: "String"
-        case .booleanAttributeType: "Boolean"
-        case .dateAttributeType: "Date"
-        case .binaryDataAttributeType: "Binary Data"
-        case .UUIDAttributeType: "UUID"
-        case .URIAttributeType: "URI"
-        case .transformableAttributeType: "Transformable"
-        case .objectIDAttributeType: "Object ID"
-        case .compositeAttributeType: "Composite"
-        }
-    }
+    var described: String { AttributeType(self).described }
 }

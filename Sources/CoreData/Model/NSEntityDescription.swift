@@ -1,4 +1,5 @@
 import StrataPredicates
+import StrataRows
 import Synchronization
 
 /// An entity: what a class is to an object, it is to a managed object.
@@ -299,6 +300,9 @@ open class NSEntityDescription: NSObject, NSCopying, ModelElement, LinkTarget, @
         guard let address = layoutAddress.load(ordering: .acquiring) else { return nil }
         return Unmanaged.fromOpaque(address)
     }
+
+    /// The class of the entity's objects.
+    final let objectClass = ObjectClassCache()
 
     /// Takes the layout, as the last step of freezing, and makes it immortal.
     func adopt(_ layout: EntityLayout) {

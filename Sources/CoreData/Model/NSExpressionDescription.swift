@@ -1,4 +1,5 @@
 import StrataPredicates
+import StrataRows
 
 /// A computed column of a dictionary fetch, or of a fetch index.
 open class NSExpressionDescription: NSPropertyDescription, @unchecked Sendable {

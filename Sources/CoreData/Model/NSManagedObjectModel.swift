@@ -1,4 +1,5 @@
 import StrataPredicates
+import StrataRows
 import Synchronization
 
 /// A description of all that a store can hold: entities, their properties, and named queries.
@@ -144,7 +145,7 @@ open class NSManagedObjectModel: NSObject, NSCopying, ModelElement, LinkTarget, 
     }
 
     /// One text for all version hashes: 32 bytes in Base64.
-    open var versionChecksum: String { VersionHash.checksum(of: entityVersionHashesByName) }
+    open var versionChecksum: String { SchemaHashes.checksum(of: entityVersionHashesByName) }
 
     /// Names for people, under keys such as `Entity/Venue` and `Property/name/Entity/Venue`.
     open var localizationDictionary: [String: String]? { willSet { assertMutable() } }
@@ -221,16 +222,12 @@ open class NSManagedObjectModel: NSObject, NSCopying, ModelElement, LinkTarget, 
         for (entity, facts) in zip(ordered, facts) {
             entity.freeze(facts)
         }
-        for root in ordered where root.superentity == nil {
-            let hierarchy = root.frozen.subtree.map { ordered[$0 - 1] }
-            for (entity, layout) in zip(hierarchy, EntityLayout.layouts(ofHierarchy: hierarchy)) {
-                entity.adopt(layout)
-            }
-        }
+        let schema = Schema(ordered, configurations: membersByConfiguration)
+        for (entity, layout) in zip(ordered, schema.entities) { entity.adopt(layout) }
         for template in templates.values {
             template.freeze()
         }
-        return FrozenModel(entities: ordered)
+        return FrozenModel(entities: ordered, schema)
     }
 
     // MARK: - Copying

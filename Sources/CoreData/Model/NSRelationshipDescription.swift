@@ -1,4 +1,5 @@
 import StrataPredicates
+import StrataRows
 
 /// What happens to the objects at the other end of a relationship when an object is deleted.
 public enum NSDeleteRule: UInt, Sendable, CaseIterable {
@@ -68,11 +69,6 @@ open class NSRelationshipDescription: NSPropertyDescription, LinkTarget, @unchec
 
     /// Whether there may be more than one object at the other end: ``maxCount`` is not 1.
     open var isToMany: Bool { maxCount != 1 }
-
-    /// Where objects keep the relationship, in all sub-entities too; `nil` if no layout has a place of its own for it.
-    ///
-    /// Written once, while the model is frozen.
-    final var place: PropertyPlace?
 
     override func adopt(_ other: NSPropertyDescription) {
         super.adopt(other)

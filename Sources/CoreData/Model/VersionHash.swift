@@ -1,6 +1,7 @@
 import StrataPredicates
+import StrataRows
 
-/// The version hashes of entities and properties, and the digest and checksum of a model.
+/// The version hashes of entities and properties.
 ///
 /// They decide whether a store can be opened with a model, here and on Apple's systems, so they are computed over the
 /// same bytes. Where no store was found to measure, the choice made here is marked "own choice"; such models open with
@@ -91,31 +92,10 @@ enum VersionHash {
         }
     }
 
-    // MARK: - Models
-
-    /// What a store's metadata has under `NSStoreModelVersionHashesDigest`.
-    package static func digest(of hashes: [String: Data]) -> String {
-        var message = Data()
-        for (name, hash) in sorted(hashes) {
-            message.append(contentsOf: name.utf8)
-            message.append(hash)
-        }
-        return SHA2.sha512(message).base64EncodedString()
-    }
-
-    /// What a store's metadata has under `NSStoreModelVersionChecksumKey`.
-    static func checksum(of hashes: [String: Data]) -> String {
-        SHA2.sha256(sorted(hashes).reduce(into: Data()) { $0.append($1.value) }).base64EncodedString()
-    }
-
     // MARK: - Pieces
 
     private static func sorted<Property: NSPropertyDescription>(_ properties: [Property]) -> [Property] {
         properties.sorted { precedes($0.name, $1.name) }
-    }
-
-    private static func sorted(_ hashes: [String: Data]) -> [(key: String, value: Data)] {
-        hashes.sorted { precedes($0.key, $1.key) }
     }
 
     /// Byte order, which for names beyond ASCII is not the order of `String`.

@@ -1,4 +1,5 @@
 import Foundation
+import StrataRows
 import Synchronization
 
 /// Finds the class of an entity's objects, and the entity of a class.

@@ -1,4 +1,5 @@
 import Foundation
+import StrataRows
 import Synchronization
 
 /// One property of a managed-object class, declared with `@Managed`: where a typed access finds its slot.
@@ -138,7 +139,7 @@ extension ManagedValueKind {
     /// Stops the program if a slot cannot hold values of `type`.
     func require(slot: Slot, layout: EntityLayout, as type: Any.Type) {
         switch self {
-        case .attribute(let types) where types.contains(slot.type): return
+        case .attribute(let types) where types.contains(NSAttributeType(slot.type)): return
         case .toOne where slot.kind == .reference: return
         case .object where slot.kind != .reference: return
         default: fail(slot.name, layout, type, found: slot.typeName)

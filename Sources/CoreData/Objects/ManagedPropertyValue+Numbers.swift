@@ -1,4 +1,5 @@
 import Foundation
+import StrataRows
 
 // The numbers. A type and its optional differ only in what null becomes. Other modules call these functions, which are
 // always inlined only where this one does: so the optimiser leaves them whole, and no call goes through a second one.
@@ -380,8 +381,8 @@ extension Slot {
     /// Stops the program if the attribute is too narrow for `value`.
     fileprivate func requireWidth(for value: Int) {
         switch type {
-        case .integer16AttributeType where Int16(exactly: value) == nil,
-            .integer32AttributeType where Int32(exactly: value) == nil:
+        case .integer16 where Int16(exactly: value) == nil,
+            .integer32 where Int32(exactly: value) == nil:
             fatalError(
                 "CoreData: \(value) does not fit into property \"\(name)\" of entity \(property.entity.name ?? ""), an attribute of type \(type.described). Give it a wider type in the model."
             )

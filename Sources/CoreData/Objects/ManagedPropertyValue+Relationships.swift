@@ -1,4 +1,5 @@
 import Foundation
+import StrataRows
 
 // MARK: - To-one
 

@@ -1,4 +1,5 @@
 import Foundation
+import StrataRows
 
 // The types that are not numbers, in the shape of ManagedPropertyValue+Numbers.swift.
 

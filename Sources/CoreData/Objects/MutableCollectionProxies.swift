@@ -1,4 +1,5 @@
 import Foundation
+import StrataRows
 
 extension NSManagedObject {
     /// A set that shows an unordered to-many relationship, and changes it when it is changed itself.

@@ -1,4 +1,5 @@
 import Foundation
+import StrataRows
 
 extension NSManagedObject {
     // MARK: - Writing
@@ -259,7 +260,7 @@ extension NSManagedObject {
         guard let context else { return }
         for slot in layout.referenceSlots {
             let (before, now, here) = (base.reference(slot), row.reference(slot), own.reference(slot))
-            guard before != now, here != before, let inverse = slot.relationship?.inverseRelationship, inverse.isToMany
+            guard before != now, here != before, let inverse = slot.inverse, inverse.isToMany
             else { continue }
             // It has left the one already, and is in the other, or else has to leave that too.
             if let before { context.registered(before, near: self)?.settleMember(self, inverse) }
@@ -269,13 +270,13 @@ extension NSManagedObject {
     }
 
     /// Forgets what was changed here about a member of a to-many relationship, which others have changed as well.
-    private func settleMember(_ member: NSManagedObject, _ relationship: NSRelationshipDescription) {
+    private func settleMember(_ member: NSManagedObject, _ relationship: Relationship) {
         guard let index = layout.toMany(named: relationship.name)?.index else { return }
         extras?.toMany[index]?.forgetChange(of: member.reference)
     }
 
     /// Notes that what others have made a member is none here.
-    private func noteAbsence(of member: NSManagedObject, _ relationship: NSRelationshipDescription) {
+    private func noteAbsence(of member: NSManagedObject, _ relationship: Relationship) {
         guard let slot = layout.toMany(named: relationship.name), let context else { return }
         let extras = writableExtras
         var state = extras.toMany[slot.index] ?? ToManyState(isOrdered: slot.isOrdered)

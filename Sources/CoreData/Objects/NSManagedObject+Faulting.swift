@@ -1,4 +1,5 @@
 import Foundation
+import StrataRows
 
 extension NSManagedObject {
     /// The values to read: loaded, and checked for confinement where that is asked for.

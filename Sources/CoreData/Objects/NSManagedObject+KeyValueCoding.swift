@@ -1,5 +1,6 @@
 import Foundation
 import StrataPredicates
+import StrataRows
 
 extension NSManagedObject {
     // MARK: - Any property by name
@@ -70,7 +71,7 @@ extension NSManagedObject {
 
     private func setAttribute(_ value: Any?, _ slot: Slot, quietly: Bool) {
         let row = quietly ? primitiveRow() : writableRow()
-        if slot.type == .transformableAttributeType {
+        if slot.type == .transformable {
             let extras = writableExtras
             extras.setDecoded(value, slot.index, in: row)
             extras.refused[slot.index] = nil
@@ -162,7 +163,7 @@ extension NSManagedObject {
 
     /// The value in a slot as callers of `value(forKey:)` see it; a to-one relationship as the destination's ID.
     final func publicValue(of slot: Slot, in row: Row) -> Any? {
-        guard slot.type != .transformableAttributeType else { return transformedValue(of: slot, in: row) }
+        guard slot.type != .transformable else { return transformedValue(of: slot, in: row) }
         guard !row.isNull(slot.index) else { return nil }
         guard slot.kind == .reference else { return row.anyValue(slot) }
         return row.reference(slot).flatMap { context?.id(of: $0, near: self) }

@@ -1,5 +1,6 @@
 import Foundation
 import StrataPredicates
+import StrataRows
 
 extension NSManagedObject: KeyValueCoding {}
 
@@ -127,7 +128,7 @@ final class ObjectReader: PredicateReader {
     // MARK: - Objects that have gone
 
     /// Whether the destination of a relationship is, and after the next save will be, in its store.
-    private func isThere(_ target: NSManagedObject, _ relationship: NSRelationshipDescription?) throws -> Bool {
+    private func isThere(_ target: NSManagedObject, _ relationship: Relationship?) throws -> Bool {
         if target.flags.contains(.fault), relationship?.mayDangle ?? true {
             if let quiet {
                 guard try quiet.row(of: target) != nil else { return false }

@@ -1,4 +1,5 @@
 import Foundation
+import StrataRows
 
 extension NSManagedObject {
     // MARK: - To-one
@@ -30,7 +31,7 @@ extension NSManagedObject {
     }
 
     /// Enters `object` into the inverse relationship, after the other side was set.
-    final func takeInverse(_ inverse: NSRelationshipDescription, _ object: NSManagedObject) {
+    final func takeInverse(_ inverse: Relationship, _ object: NSManagedObject) {
         switch place(of: inverse) {
         case .toMany(let index):
             changeToMany(layout.toMany[index]) { $0.add(object.reference) }
@@ -50,7 +51,7 @@ extension NSManagedObject {
     }
 
     /// Takes `object` out of the inverse relationship, after the other side was set to something else.
-    final func dropInverse(_ inverse: NSRelationshipDescription, _ object: NSManagedObject) {
+    final func dropInverse(_ inverse: Relationship, _ object: NSManagedObject) {
         switch place(of: inverse) {
         case .toMany(let index):
             changeToMany(layout.toMany[index]) { $0.remove(object.reference) }
@@ -63,7 +64,7 @@ extension NSManagedObject {
     }
 
     /// Where this object keeps a relationship of its entity.
-    private func place(of relationship: NSRelationshipDescription) -> PropertyPlace? {
+    private func place(of relationship: Relationship) -> PropertyPlace? {
         relationship.place ?? layout.places[relationship.name]
     }
 
@@ -244,8 +245,8 @@ extension NSManagedObject {
     /// Takes an object whose deletion is saved out of the loaded relationships that its delete rules left alone.
     final func leaveLooseRelationships() {
         guard let context, let current else { return }
-        func leave(_ owner: ObjectReference, _ relationship: NSRelationshipDescription?) {
-            guard relationship?.deleteRule == .noActionDeleteRule, let inverse = relationship?.inverseRelationship,
+        func leave(_ owner: ObjectReference, _ relationship: Relationship?) {
+            guard relationship?.deleteRule == .noAction, let inverse = relationship?.inverse,
                 let owner = context.registered(owner, near: self), let slot = owner.layout.toMany(named: inverse.name)
             else { return }
             owner.extras?.toMany[slot.index]?.forget { $0 == reference }

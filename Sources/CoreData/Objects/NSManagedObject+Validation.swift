@@ -1,5 +1,6 @@
 import Foundation
 import StrataPredicates
+import StrataRows
 
 /// A rule of an application's own for one property.
 ///
@@ -92,7 +93,7 @@ extension NSManagedObject {
     private func validate(_ slot: ToManySlot) throws {
         let relationship = slot.relationship
         guard flags.contains(.inserted) || extras?.toMany[slot.index]?.hasChanges == true else { return }
-        try validate(try readMembers(slot).count, of: relationship)
+        try validate(try readMembers(slot).count, of: relationship.property)
     }
 
     /// Checks the number of members of a to-many relationship.
@@ -140,7 +141,7 @@ extension NSManagedObject {
             }
             return
         }
-        if let slot = layout.slot(named: key), slot.type == .transformableAttributeType {
+        if let slot = layout.slot(named: key), slot.type == .transformable {
             guard let value, slot.attribute?.archived(value) == nil else {
                 return try validatePredicates(of: property, value)
             }

@@ -1,5 +1,6 @@
 import Foundation
 import StrataPredicates
+import StrataRows
 
 /// One object of an entity: an ID, a row (or none: a fault), and changes.
 ///
@@ -363,7 +364,7 @@ open class NSManagedObject: NSObject {
 }
 
 extension NSManagedObject: TableElement {
-    final var tableKey: Int64 { key }
+    package final var tableKey: Int64 { key }
 }
 
 extension NSManagedObject: NSFetchRequestResult {}

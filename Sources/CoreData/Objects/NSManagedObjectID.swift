@@ -1,5 +1,6 @@
 import Foundation
 import StrataPredicates
+import StrataRows
 import Synchronization
 
 /// Names one object, in every context on one coordinator and on every thread.
@@ -79,7 +80,7 @@ public final class NSManagedObjectID: NSObject, NSCopying, @unchecked Sendable {
         let (key, store) = current
         let name = entity.name ?? ""
         guard let store else { return "x-coredata:///\(name)/t\(TemporaryIDs.uuid(of: key).uuidString)" }
-        return "x-coredata://\(store.store.identifier ?? "")/\(name)/p\(store.store.uriText(ofKey: key, in: layout))"
+        return "x-coredata://\(store.store.identifier ?? "")/\(name)/p\(store.uriText(ofKey: key, in: layout))"
     }
 
     /// The ID of an object whose store was removed before anybody asked for it.
@@ -114,7 +115,7 @@ public final class NSManagedObjectID: NSObject, NSCopying, @unchecked Sendable {
 }
 
 extension NSManagedObjectID: TableElement {
-    var tableKey: Int64 { filedKey.load(ordering: .acquiring) }
+    package var tableKey: Int64 { filedKey.load(ordering: .acquiring) }
 }
 
 extension NSManagedObjectID: NSFetchRequestResult {}

@@ -1,3 +1,5 @@
+import StrataRows
+
 /// What only some managed objects need: an object that is merely read has none.
 ///
 /// Confined to the queue of the object's context.

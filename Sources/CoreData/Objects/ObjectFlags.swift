@@ -1,3 +1,5 @@
+import StrataRows
+
 /// The state of a managed object, in one word that every access tests at once.
 struct ObjectFlags: OptionSet {
     let rawValue: UInt32

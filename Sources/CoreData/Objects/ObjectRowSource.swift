@@ -1,4 +1,5 @@
 import Foundation
+import StrataRows
 
 /// Rows of the objects that a handler fills, for batch inserts.
 ///
@@ -18,7 +19,7 @@ final class ObjectRowSource: BatchRowSource {
         self.store = store
         self.handler = handler
         references = layout.referenceSlots.map { slot in
-            (slot, slot.relationship?.inverseRelationship.map { !$0.isToMany } ?? false)
+            (slot, slot.inverse.map { !$0.isToMany } ?? false)
         }
     }
 

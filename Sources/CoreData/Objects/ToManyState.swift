@@ -1,4 +1,5 @@
 import Foundation
+import StrataRows
 
 /// What one object knows of one of its to-many relationships.
 ///

@@ -1,4 +1,5 @@
 import Foundation
+import StrataRows
 
 /// A type whose values lie in a row's words: what its typed accessors are made of, without `Any`.
 protocol WordValue: ManagedScalar {

@@ -1,4 +1,5 @@
 import StrataPredicates
+import StrataRows
 
 extension FetchPlanner {
     /// What a store has to compute for a fetch of dictionaries.
@@ -64,7 +65,7 @@ private struct DictionaryPlanBuilder {
         if let predicate = rows.predicate { tables.add(predicate.condition) }
         if let having { tables.add(having) }
         for expression in columns.map(\.expression) + groups + order.map(\.expression) { tables.add(expression) }
-        try FetchPlanner.require(tables, for: layout)
+        try tables.requireFewEnough(for: layout)
         rows.hasCostlyValues =
             columns.contains { $0.expression.isCostly } || groups.contains(where: \.isCostly)
             || having?.isCostly ?? false
@@ -112,7 +113,7 @@ private struct DictionaryPlanBuilder {
     private func column(_ element: Element) throws -> DictionaryColumn {
         let expression = element.expression
         let name = element.keys.joined(separator: ".")
-        guard element.wanted.canHold(expression.type) else {
+        guard AttributeType(element.wanted).canHold(expression.type) else {
             throw refused(
                 "cannot give \"\(name)\": its values are of type \(expression.type), its resultType is \(element.wanted.described)."
             )
@@ -123,12 +124,13 @@ private struct DictionaryPlanBuilder {
                 throw refused("cannot give \"\(name)\": objects can be fetched by a key path only.")
             }
         }
-        let (type, attribute) = expression.attributeType(in: layout)
+        let value = expression.attributeType(in: layout)
+        let wanted = AttributeType(element.wanted)
         return DictionaryColumn(
             keys: element.keys,
             expression: expression,
-            type: element.wanted == .undefinedAttributeType || type == .objectIDAttributeType ? type : element.wanted,
-            attribute: type == .transformableAttributeType ? attribute : nil
+            type: wanted == .undefined || value.type == .objectID ? value.type : wanted,
+            description: value.type == .transformable ? value.description : nil
         )
     }
 

@@ -1,5 +1,6 @@
 import Foundation
 import StrataPredicates
+import StrataRows
 
 /// Resolves fetch requests against a context's model: names become entities and slots, and what cannot be answered is
 /// refused before anything runs.
@@ -31,7 +32,7 @@ struct FetchPlanner {
         var tables = JoinedTables()
         if let predicate { tables.add(predicate.condition) }
         for term in sort?.terms ?? [] { tables.add(term.expression) }
-        try Self.require(tables, for: layout)
+        try tables.requireFewEnough(for: layout)
         return FetchPlan(
             layout: layout,
             entityNumbers: numbers,
@@ -40,7 +41,8 @@ struct FetchPlanner {
             sort: sort,
             limit: specification.fetchLimit,
             offset: specification.fetchOffset,
-            specification: specification,
+            origin: specification,
+            evaluationTimeLimit: specification.evaluationTimeLimit,
             control: control
         )
     }
@@ -92,14 +94,5 @@ struct FetchPlanner {
     }
 
     /// The error of a fetch that makes no sense.
-    ///
-    /// Keeps the first and the last part of a long text, since it repeats what the request says.
-    static func refused(_ text: String, _ underlying: (any Error)? = nil) -> CocoaError {
-        let isLong = text.utf8.count > 1_500 && text.count > 1_500
-        var userInfo: [String: Any] = [
-            NSLocalizedDescriptionKey: isLong ? "\(text.prefix(1_000))…\(text.suffix(400))" : text
-        ]
-        userInfo[NSUnderlyingErrorKey] = underlying
-        return CocoaError(.persistentStoreOperation, userInfo: userInfo)
-    }
+    static func refused(_ text: String, _ underlying: (any Error)? = nil) -> CocoaError { .refused(text, underlying) }
 }

@@ -1,4 +1,5 @@
 import Foundation
+import StrataRows
 
 extension FetchPlanner {
     /// The slots of the properties that a fetch of objects names; `nil` if it wants whole objects.

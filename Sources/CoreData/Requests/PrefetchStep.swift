@@ -1,4 +1,5 @@
 import Foundation
+import StrataRows
 
 /// One relationship to prefetch, and what to prefetch from there on.
 struct PrefetchStep {
@@ -65,14 +66,14 @@ extension FetchPlanner {
         switch layout.places[key] {
         case .slot(let index):
             let slot = layout.slots[index]
-            guard let destination = slot.relationship?.destinationEntity else { break }
-            return PrefetchStep(place: .toOne(slot), destination: destination.layout)
+            guard let destination = slot.relationship?.destination else { break }
+            return PrefetchStep(place: .toOne(slot), destination: destination)
         case .toMany(let index):
             let slot = layout.toMany[index]
-            guard let destination = slot.relationship.destinationEntity, !slot.isTransient else {
+            guard let destination = slot.relationship.destination, !slot.isTransient else {
                 throw refusal("\"\(key)\" of \(name) is transient, so no store has it.")
             }
-            return PrefetchStep(place: .toMany(slot), destination: destination.layout)
+            return PrefetchStep(place: .toMany(slot), destination: destination)
         case nil:
             throw refusal("entity \(name) has no property \"\(key)\".")
         case .transient, .composite, .fetched:

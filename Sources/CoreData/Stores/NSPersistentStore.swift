@@ -106,6 +106,9 @@ open class NSPersistentStore: NSObject, @unchecked Sendable {
         }
     }
 
+    /// Writes the store's metadata when it has changed since it was read, without a save.
+    func saveMetadata() throws {}
+
     /// Called after the store was added to a coordinator.
     ///
     /// Does nothing.
@@ -171,12 +174,3 @@ extension NSPersistentStore {
         public static let xml = StoreType(rawValue: "XML")
     }
 }
-
-/// The text of ``NSPersistentStore/StoreType/sqlite``.
-public let NSSQLiteStoreType = "SQLite"
-/// The text of ``NSPersistentStore/StoreType/inMemory``.
-public let NSInMemoryStoreType = "InMemory"
-/// The text of ``NSPersistentStore/StoreType/binary``.
-public let NSBinaryStoreType = "Binary"
-/// The text of ``NSPersistentStore/StoreType/xml``.
-public let NSXMLStoreType = "XML"

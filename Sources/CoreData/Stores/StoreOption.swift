@@ -7,4 +7,15 @@ enum StoreOption {
         (value as? Bool) ?? (value as? NSNumber)?.boolValue
             ?? ((value as? String).map { ["YES", "true", "1"].contains($0) } ?? false)
     }
+
+    /// A number, or a text that is one; `nil` for anything else.
+    static func number(_ value: Any?) -> Double? {
+        (value as? Double) ?? (value as? Int).map(Double.init) ?? (value as? NSNumber)?.doubleValue
+            ?? (value as? String).flatMap(Double.init)
+    }
+
+    /// For how many seconds whoever uses a store waits for others; Apple's 240 unless the options say otherwise.
+    static func timeout(_ options: [AnyHashable: Any]?) -> Double {
+        number(options?[NSPersistentStoreTimeoutOption]).map { $0 >= 0 ? $0 : 240 } ?? 240
+    }
 }

@@ -1,4 +1,6 @@
 import CoreData
+import StrataSQL
+import StrataStoreChecks
 
 /// Prints the SQL with which the framework would create a store.
 enum SchemaCommand: Command {

@@ -1,4 +1,6 @@
 import CoreData
+import StrataSQLiteStore
+import StrataStoreChecks
 
 /// Checks a store.
 enum VerifyCommand: Command {

@@ -1,4 +1,6 @@
 import CoreData
+import StrataSQLiteStore
+import StrataStoreChecks
 import Synchronization
 
 /// A scenario at work on one store: its seed, its time, its folder, and what was found so far.

@@ -1,8 +1,12 @@
 import CStrataSQLite
+import StrataRows
+import StrataStoreChecks
 import TestSupport
 import Testing
 
 @testable import CoreData
+@testable import StrataSQL
+@testable import StrataSQLiteStore
 
 @Suite("Stores that Apple's framework made", .enabled(if: AppleStores.areAvailable))
 struct AppleStoreReadingTests {
@@ -39,7 +43,7 @@ struct AppleStoreReadingTests {
                 let unique = Set(entity.layout.entity.uniquenessConstraintNames.joined())
                 guard
                     let slot = entity.layout.slots.first(where: {
-                        $0.type == .stringAttributeType && !unique.contains($0.name)
+                        $0.type == .string && !unique.contains($0.name)
                     })
                 else { continue }
                 let request = NSFetchRequest<NSManagedObject>(entityName: entity.layout.entity.name ?? "")
@@ -102,7 +106,7 @@ private final class AppleStoreCopy {
             columns[name] = try AppleStores.rows("SELECT name FROM pragma_table_info('\(name)')", in: pair)
                 .compactMap { $0[0] as? String }
         }
-        mapping = try SQLMapping(model.frozen, catalog: SQLCatalog(columns))
+        mapping = try SQLMapping(model.frozen.schema, catalog: SQLCatalog(columns))
     }
 
     deinit {
@@ -155,25 +159,25 @@ private final class AppleStoreCopy {
                 continue
             }
             let value =
-                slot.type == .transformableAttributeType ? object.archive(slot) : object.value(forKey: slot.name)
+                slot.type == .transformable ? object.archive(slot) : object.value(forKey: slot.name)
             guard !(stored is NSNull) else {
                 #expect(value == nil, what)
                 continue
             }
             switch slot.type {
-            case .integer16AttributeType, .integer32AttributeType, .integer64AttributeType:
+            case .integer16, .integer32, .integer64:
                 #expect((value as? NSNumber)?.int64Value == stored as? Int64, what)
-            case .booleanAttributeType: #expect(value as? Bool == (stored as? Int64 != 0), what)
-            case .doubleAttributeType, .floatAttributeType:
+            case .boolean: #expect(value as? Bool == (stored as? Int64 != 0), what)
+            case .double, .float:
                 #expect((value as? NSNumber)?.doubleValue == number(stored), what)
-            case .dateAttributeType:
+            case .date:
                 #expect((value as? Date)?.timeIntervalSinceReferenceDate == number(stored), what)
-            case .decimalAttributeType:
+            case .decimal:
                 let decimal = (value as? NSDecimalNumber)?.doubleValue ?? .nan
                 #expect(abs(decimal - (number(stored) ?? 0)) < 1e-9, what)
-            case .stringAttributeType: #expect(value as? String == stored as? String, what)
-            case .URIAttributeType: #expect((value as? URL)?.absoluteString == stored as? String, what)
-            case .UUIDAttributeType:
+            case .string: #expect(value as? String == stored as? String, what)
+            case .uri: #expect((value as? URL)?.absoluteString == stored as? String, what)
+            case .uuid:
                 #expect((value as? UUID).map { withUnsafeBytes(of: $0.uuid) { Data($0) } } == stored as? Data, what)
             default:
                 guard let bytes = stored as? Data else { continue }

@@ -3,6 +3,7 @@ import Synchronization
 import TestSupport
 
 @testable import CoreData
+@testable import StrataSQLiteStore
 
 /// A place where a thread stops until the test lets it go on.
 final class Gate: Sendable {

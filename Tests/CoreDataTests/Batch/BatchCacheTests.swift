@@ -1,3 +1,4 @@
+import StrataRows
 import TestSupport
 import Testing
 

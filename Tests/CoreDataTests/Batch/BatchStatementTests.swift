@@ -2,6 +2,7 @@ import TestSupport
 import Testing
 
 @testable import CoreData
+@testable import StrataSQLiteStore
 
 @Suite("The SQL of batches")
 struct BatchStatementTests {

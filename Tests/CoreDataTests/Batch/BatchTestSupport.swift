@@ -1,6 +1,8 @@
+import StrataStoreChecks
 import TestSupport
 
 @testable import CoreData
+@testable import StrataSQLiteStore
 
 extension Stack {
     /// Saves venues named `v0`, `v1` … whose price is their number, and gives their IDs.
@@ -32,7 +34,7 @@ extension Stack {
     /// The version of a stored row.
     func version(of id: NSManagedObjectID) throws -> Int64 {
         let (key, store) = id.current
-        return try store?.store.row(forKey: key, in: id.layout)?.version ?? 0
+        return try store?.rows.row(forKey: key, in: id.layout)?.version ?? 0
     }
 
     /// Executes a request in a context of its own.

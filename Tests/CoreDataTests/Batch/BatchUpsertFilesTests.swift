@@ -2,6 +2,7 @@ import TestSupport
 import Testing
 
 @testable import CoreData
+@testable import StrataSQLiteStore
 
 @Suite("Batch inserts that clash, with external data")
 struct BatchUpsertFilesTests {

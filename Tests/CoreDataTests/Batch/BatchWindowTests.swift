@@ -2,6 +2,7 @@ import TestSupport
 import Testing
 
 @testable import CoreData
+@testable import StrataSQLiteStore
 
 @Suite("Limits and offsets of batch deletes over several stores")
 struct BatchWindowTests {

@@ -1,4 +1,5 @@
 import Foundation
+import StrataRows
 import TestSupport
 import Testing
 
@@ -33,7 +34,7 @@ struct RowSpoolTests {
         return BatchInsertion(
             layout: layout,
             rows: DictionaryRowSource(layout, store, objects: objects),
-            policy: .errorMergePolicyType
+            upsert: .fail
         )
     }
 

@@ -3,6 +3,7 @@ import TestSupport
 import Testing
 
 @testable import CoreData
+@testable import StrataSQLiteStore
 
 @Suite("Containers")
 struct ContainerTests {

@@ -1,3 +1,4 @@
+import StrataRows
 import TestSupport
 import Testing
 
@@ -296,7 +297,7 @@ struct StragglerTests {
         let venue = ObjectReference(key: venueID.current.key, entity: venueID.layout.number)
         licence.setReference(venue, try #require(licence.layout.slot(named: "venue")))
         let changes = StoreChanges(inserted: [licence])
-        #expect(try store.store.save(changes) { _ = changes.settle($0) }.isEmpty)
+        #expect(try store.rows.save(changes) { _ = changes.settle($0) }.isEmpty)
         try deleting.performAndWait { try deleting.save() }
         let reader = stack.context()
         try reader.performAndWait {

@@ -2,6 +2,8 @@ import CoreData
 import TestSupport
 import Testing
 
+@testable import StrataSQLiteStore
+
 @Suite("Copying, replacing, destroying and moving stores")
 struct MovingStoresTests {
     private static func fill(_ coordinator: NSPersistentStoreCoordinator) async throws {

@@ -3,6 +3,8 @@ import Synchronization
 import TestSupport
 import Testing
 
+@testable import StrataSQLiteStore
+
 @Suite("Adding and removing stores")
 struct StoreListTests {
     @Test(arguments: StoreKind.allCases)

@@ -2,6 +2,8 @@ import CoreData
 import TestSupport
 import Testing
 
+@testable import StrataSQLiteStore
+
 private typealias Tag = TestSupport.Tag
 
 @Suite("Stores of one's own")

@@ -1,4 +1,5 @@
 import CoreData
+import StrataRows
 import Testing
 
 /// Release builds check confinement by this switch only; the checks themselves are tested in debug builds.

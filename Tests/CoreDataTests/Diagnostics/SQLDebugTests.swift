@@ -5,6 +5,7 @@ import TestSupport
 import Testing
 
 @testable import CoreData
+@testable import StrataSQLiteStore
 
 @Suite("The log of SQL statements")
 struct SQLDebugTests {

@@ -1,9 +1,12 @@
 import CoreData
 import StrataPredicates
+import StrataRows
 import TestSupport
 import Testing
 
 @testable import CoreData
+@testable import StrataSQL
+@testable import StrataSQLiteStore
 
 /// A store with random contents, and its objects told by their serial numbers.
 private struct RandomStore {
@@ -63,11 +66,11 @@ struct DictionaryDifferentialTests {
             let specification = generator.specification()
             do {
                 let plan = try planner.dictionaryPlan(specification)
-                let inSQL = try file.store.store.values(for: plan.asked(of: file.store))
-                let inMemory = try memory.store.store.values(for: plan.asked(of: memory.store))
-                let rows = try file.store.store.rows(for: plan.rows.asked(of: file.store))
-                let reader = StoreRowReader(file.store.store, rows, storeNumber: file.store.number)
-                let byRows = try DictionaryEvaluation(plan.asked(of: file.store), reader).results(from: rows)
+                let inSQL = try file.store.rows.values(for: plan.asked(ofStore: file.store.number))
+                let inMemory = try memory.store.rows.values(for: plan.asked(ofStore: memory.store.number))
+                let rows = try file.store.rows.rows(for: plan.rows.asked(ofStore: file.store.number))
+                let reader = StoreRowReader(file.store.rows, rows, storeNumber: file.store.number)
+                let byRows = try DictionaryEvaluation(plan.asked(ofStore: file.store.number), reader).results(from: rows)
 
                 let isOrdered = plan.grouping != nil || plan.rows.sort != nil || plan.limit > 0 || plan.offset > 0
                 let answers = [memory.told(inMemory), file.told(byRows)]
@@ -75,8 +78,8 @@ struct DictionaryDifferentialTests {
                     run.fail("SQL \(file.told(inSQL)), not \(answer)", specification, Self.sql(plan, file))
                 }
                 let counts = [
-                    try file.store.store.count(for: plan.asked(of: file.store)),
-                    try memory.store.store.count(for: plan.asked(of: memory.store)),
+                    try file.store.rows.count(for: plan.asked(ofStore: file.store.number)),
+                    try memory.store.rows.count(for: plan.asked(ofStore: memory.store.number)),
                 ]
                 if counts != [inSQL.count, inSQL.count] {
                     run.fail("counts \(counts) of \(inSQL.count)", specification, Self.sql(plan, file))

@@ -1,4 +1,5 @@
 import CoreData
+import StrataRows
 import TestSupport
 
 /// A stored guide: three cities, six venues, one of which is a bar, has no city and no date.

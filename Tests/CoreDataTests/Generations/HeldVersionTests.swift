@@ -5,6 +5,7 @@ import Testing
 
 @testable import CoreData
 @testable import StrataSQLite
+@testable import StrataSQLiteStore
 
 /// What a held version costs, and when it is let go of.
 @Suite("Pinned contexts: held versions")

@@ -4,6 +4,7 @@ import Testing
 
 @testable import CoreData
 @testable import StrataSQLite
+@testable import StrataSQLiteStore
 
 /// What a pinned context reads while another process writes, and empties the log if it can.
 @Suite("Pinned contexts: other processes")

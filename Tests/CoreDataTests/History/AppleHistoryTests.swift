@@ -1,8 +1,12 @@
+import StrataRows
 import StrataSQLite
+import StrataStoreChecks
 import TestSupport
 import Testing
 
 @testable import CoreData
+@testable import StrataSQL
+@testable import StrataSQLiteStore
 
 @Suite("A history that Apple's framework wrote", .enabled(if: AppleStores.areAvailable))
 struct AppleHistoryTests {
@@ -98,10 +102,10 @@ struct HistoryMaskTests {
         throws
     {
         let harness = try StoreHarness(StoreModels.pets())
-        let mapping = try SQLMapping(harness.coordinator.frozenModel)
+        let mapping = try SQLMapping(harness.coordinator.frozenModel.schema)
         func mask(_ entity: String, _ names: String...) throws -> [UInt8] {
             let entity = try #require(mapping.entity(try harness.layout(entity)))
-            return HistoryPlaces(entity).mask(names: names).bytes
+            return HistoryPlaces(entity.layout) { entity.columns[$0.index].entity != nil }.mask(names: names).bytes
         }
         // favourite, its entity, born, id, clubs, pets
         #expect(try mask("Person", "favourite") == [0b1100_0000])
@@ -116,11 +120,12 @@ struct HistoryMaskTests {
     @Test
     func `masks of other lengths are read as far as they go`() throws {
         let harness = try StoreHarness(StoreModels.pets())
-        let mapping = try SQLMapping(harness.coordinator.frozenModel)
-        let places = HistoryPlaces(try #require(mapping.entity(try harness.layout("Person"))))
+        let mapping = try SQLMapping(harness.coordinator.frozenModel.schema)
+        let person = try #require(mapping.entity(try harness.layout("Person")))
+        let places = HistoryPlaces(person.layout) { person.columns[$0.index].entity != nil }
         for bytes: [UInt8] in [[], [0x20], [0x20, 0xFF, 0xFF]] {
             let mask = bytes.withUnsafeBytes { HistoryMask(places, $0) }
-            #expect(mask.properties.map(\.name) == (bytes.isEmpty ? [] : ["born"]))
+            #expect(mask.descriptions.compactMap { ($0 as? NSPropertyDescription)?.name } == (bytes.isEmpty ? [] : ["born"]))
         }
     }
 }

@@ -1,8 +1,11 @@
 import StrataSQLite
+import StrataStoreChecks
 import TestSupport
 import Testing
 
 @testable import CoreData
+@testable import StrataSQL
+@testable import StrataSQLiteStore
 
 @Suite("Where a store's history begins")
 struct HistoryBaselineTests {

@@ -1,7 +1,10 @@
 import CoreData
 import StrataSQLite
+import StrataStoreChecks
 import TestSupport
 import Testing
+
+@testable import StrataSQLiteStore
 
 /// The guide model, of whose venues the history keeps some values.
 enum HistoryModels {

@@ -1,6 +1,7 @@
 import Testing
 
 @testable import CoreData
+@testable import StrataSQLiteStore
 
 @Suite("What writes a history, beside saves")
 struct HistoryWriterTests {
@@ -45,7 +46,7 @@ struct HistoryWriterTests {
             #expect(try writer.finish() == nil)
         }
         #expect(try harness.coordinator.transactions().isEmpty)
-        #expect(try harness.store.reserveKeys([:]).isEmpty)
+        #expect(try harness.rows.reserveKeys([:]).isEmpty)
     }
 
     @Test

@@ -1,7 +1,9 @@
+import StrataStoreChecks
 import TestSupport
 import Testing
 
 @testable import CoreData
+@testable import StrataSQL
 
 @Suite("Models that are large, as a hostile one would be")
 struct LargeModelTests {

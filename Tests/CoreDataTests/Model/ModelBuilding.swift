@@ -1,4 +1,5 @@
 import CoreData
+import StrataRows
 import Testing
 
 // Short ways to write models in tests.

@@ -1,3 +1,4 @@
+import StrataRows
 import Testing
 
 @testable import CoreData
@@ -29,7 +30,7 @@ struct VersionHashTests {
         #expect(model.entityVersionHashesByName == stored)
         #expect(model.isConfiguration(withName: nil, compatibleWithStoreMetadata: metadata))
         if let digest = metadata["NSStoreModelVersionHashesDigest"] as? String {
-            #expect(VersionHash.digest(of: model.entityVersionHashesByName) == digest)
+            #expect(SchemaHashes.digest(of: model.entityVersionHashesByName) == digest)
         }
         if let checksum = metadata["NSStoreModelVersionChecksumKey"] as? String {
             #expect(model.versionChecksum == checksum)

@@ -1,4 +1,5 @@
 import CoreData
+import StrataRows
 import TestSupport
 import Testing
 

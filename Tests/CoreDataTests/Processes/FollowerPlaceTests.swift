@@ -2,6 +2,7 @@ import TestSupport
 import Testing
 
 @testable import CoreData
+@testable import StrataSQLiteStore
 
 @Suite("What a follower takes for known")
 struct FollowerPlaceTests {

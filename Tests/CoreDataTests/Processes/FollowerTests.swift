@@ -4,6 +4,7 @@ import TestSupport
 import Testing
 
 @testable import CoreData
+@testable import StrataSQLiteStore
 
 @Suite("Following what other processes write")
 struct FollowerTests {

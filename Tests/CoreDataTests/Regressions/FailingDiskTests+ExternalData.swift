@@ -2,6 +2,7 @@ import TestSupport
 import Testing
 
 @testable import CoreData
+@testable import StrataSQLiteStore
 
 extension FailingDiskTests {
     private func model() throws -> NSManagedObjectModel {

@@ -4,6 +4,7 @@ import TestSupport
 import Testing
 
 @testable import CoreData
+@testable import StrataSQLiteStore
 
 /// The queries that a stack's SQLite store answers; none for a store in memory.
 final class QueryLog: Sendable {

@@ -3,6 +3,8 @@ import Synchronization
 import TestSupport
 import Testing
 
+@testable import StrataSQLiteStore
+
 @Suite("Statements about containers")
 struct ContainerStatementTests {
     private func container(_ kind: StoreKind, in scratch: ScratchFolder) -> NSPersistentContainer {

@@ -4,6 +4,7 @@ import TestSupport
 import Testing
 
 @testable import CoreData
+@testable import StrataSQLiteStore
 
 @Suite("Statements about coordinators, stores and containers")
 struct StoreStatementTests {

@@ -1,7 +1,11 @@
+import StrataRows
 import StrataSQLite
+import StrataStoreChecks
 import Testing
 
 @testable import CoreData
+@testable import StrataSQL
+@testable import StrataSQLiteStore
 
 @Suite("Stores that Apple's framework made", .enabled(if: AppleStores.areAvailable))
 struct AppleStoreTests {
@@ -26,9 +30,9 @@ struct AppleStoreTests {
         for entity in harness.coordinator.frozenModel.entities where !entity.isAbstract {
             let name = try #require(entity.name)
             let plan = try harness.plan(name, withSubentities: false)
-            let rows = try harness.store.rows(for: plan)
-            #expect(try harness.store.count(for: plan) == rows.count)
-            #expect(try harness.store.references(for: plan).map(\.key) == rows.map(\.key))
+            let rows = try harness.rows.rows(for: plan)
+            #expect(try harness.rows.count(for: plan) == rows.count)
+            #expect(try harness.rows.references(for: plan).map(\.key) == rows.map(\.key))
             let mapping = try #require(try harness.sqlite.openFile().mapping.entity(entity.layout))
 
             for row in rows {
@@ -41,7 +45,7 @@ struct AppleStoreTests {
                 let again = try harness.stored(name, row.key)
                 #expect(row.layout.slots.allSatisfy { row.hasSameValue(as: again, in: $0) })
             }
-            #expect(try harness.store.rows(forKeys: rows.map(\.key), in: entity.layout).count == rows.count)
+            #expect(try harness.rows.rows(forKeys: rows.map(\.key), in: entity.layout).count == rows.count)
         }
     }
 
@@ -50,15 +54,15 @@ struct AppleStoreTests {
         let harness = try harness(pair)
         for entity in harness.coordinator.frozenModel.entities where !entity.isAbstract {
             let plan = try harness.plan(try #require(entity.name), withSubentities: false)
-            for owner in try harness.store.references(for: plan) {
+            for owner in try harness.rows.references(for: plan) {
                 for slot in entity.layout.toMany where !slot.isTransient {
-                    for member in try harness.store.members(of: slot, ownedBy: owner) {
-                        let inverse = try #require(slot.relationship.inverseRelationship)
+                    for member in try harness.rows.members(of: slot, ownedBy: owner) {
+                        let inverse = try #require(slot.inverse)
                         let layout = harness.coordinator.frozenModel.layouts[member.entity - 1]
                         if let back = layout.toMany(named: inverse.name) {
-                            #expect(try harness.store.members(of: back, ownedBy: member).contains(owner))
+                            #expect(try harness.rows.members(of: back, ownedBy: member).contains(owner))
                         } else {
-                            let row = try #require(try harness.store.row(forKey: member.key, in: layout))
+                            let row = try #require(try harness.rows.row(forKey: member.key, in: layout))
                             #expect(row.reference(try #require(layout.slot(named: inverse.name))) == owner)
                         }
                     }
@@ -73,7 +77,7 @@ struct AppleStoreTests {
         let before = try harness.sql("SELECT Z_PLIST FROM Z_METADATA")
         var changes = StoreChanges()
         for entity in harness.coordinator.frozenModel.entities where !entity.isAbstract {
-            let rows = try harness.store.rows(for: harness.plan(try #require(entity.name), withSubentities: false))
+            let rows = try harness.rows.rows(for: harness.plan(try #require(entity.name), withSubentities: false))
             for row in rows.prefix(200) {
                 let row = row.copy()
                 var changed = SlotSet()
@@ -90,7 +94,7 @@ struct AppleStoreTests {
 
         #expect(try harness.sql("SELECT Z_PLIST FROM Z_METADATA") == before)
         for update in changes.updated {
-            let stored = try #require(try harness.store.row(forKey: update.row.key, in: update.row.layout))
+            let stored = try #require(try harness.rows.row(forKey: update.row.key, in: update.row.layout))
             #expect(stored.version == update.baseVersion + 1)
             for slot in stored.layout.slots where !(slot.property is NSDerivedAttributeDescription) {
                 #expect(stored.hasSameValue(as: update.row, in: slot), "\(slot.name)")

@@ -1,6 +1,7 @@
 import Testing
 
 @testable import CoreData
+@testable import StrataSQLiteStore
 
 @Suite("Positions in ordered relationships")
 struct OrderKeysTests {

@@ -1,9 +1,12 @@
 import Foundation
+import StrataRows
 import StrataSQLite
+import StrataStoreChecks
 import TestSupport
 import Testing
 
 @testable import CoreData
+@testable import StrataSQLiteStore
 
 @Suite("Files and metadata of SQLite stores")
 struct SQLiteFilesTests {
@@ -95,11 +98,11 @@ struct SQLiteFilesTests {
             type: .sqlite
         )
 
-        #expect(try target.store.rows(for: target.plan("Photo")).count == 2)
+        #expect(try target.rows.rows(for: target.plan("Photo")).count == 2)
         #expect(
             try target.stored("Photo", 1).data(#require(target.layout("Photo").slot(named: "pixels")).word) == large
         )
-        #expect(try source.store.count(for: source.plan("Photo")) == 2)
+        #expect(try source.rows.count(for: source.plan("Photo")) == 2)
         #expect(try StoreVerifier(storeURL: target.url, model: model).problems() == [])
     }
 
@@ -126,10 +129,10 @@ struct SQLiteFilesTests {
         let timedOut = #expect(throws: CocoaError.self) { try replace([NSPersistentStoreTimeoutOption: 0.01]) }
         #expect(timedOut?.code == .persistentStoreTimeout)
         try other.execute("ROLLBACK")
-        #expect(try target.store.count(for: target.plan("Animal")) == 0)
+        #expect(try target.rows.count(for: target.plan("Animal")) == 0)
 
         try replace([NSPersistentStoreTimeoutOption: 5])
-        #expect(try target.store.count(for: target.plan("Animal")) == 1)
+        #expect(try target.rows.count(for: target.plan("Animal")) == 1)
     }
 
     @Test func `a store replaces nothing, or what is no database`() throws {
@@ -139,15 +142,19 @@ struct SQLiteFilesTests {
         try Data(repeating: 65, count: 5000).write(to: folder.file("letter.sqlite"))
 
         for name in ["new.sqlite", "letter.sqlite"] {
-            try SQLiteStore.replace(at: folder.file(name), nil, with: source.url, nil)
+            try replace(at: folder.file(name), with: source.url)
             let copy = try StoreHarness(StoreModels.pets(), at: folder.file(name), in: folder)
-            #expect(try copy.store.count(for: copy.plan("Animal")) == 1)
+            #expect(try copy.rows.count(for: copy.plan("Animal")) == 1)
         }
         let error = #expect(throws: CocoaError.self) {
-            try SQLiteStore.replace(at: source.url, nil, with: folder.file("missing.sqlite"), nil)
+            try replace(at: source.url, with: folder.file("missing.sqlite"))
         }
         #expect(error?.code == .fileReadNoSuchFile)
-        #expect(try source.store.count(for: source.plan("Animal")) == 1)
+        #expect(try source.rows.count(for: source.plan("Animal")) == 1)
+    }
+
+    private func replace(at destination: URL, with source: URL) throws {
+        try SQLiteEngine.replace(at: destination, SQLiteOptions(url: destination), with: source, SQLiteOptions(url: source))
     }
 
     @Test func `a destroyed store is empty for those who have it open, and is made anew`() throws {
@@ -161,7 +168,7 @@ struct SQLiteFilesTests {
             type: .sqlite
         )
 
-        let error = #expect(throws: CocoaError.self) { try harness.store.rows(for: harness.plan("Photo")) }
+        let error = #expect(throws: CocoaError.self) { try harness.rows.rows(for: harness.plan("Photo")) }
         #expect(error?.code == .sqlite)
         #expect(
             try FileManager.default.contentsOfDirectory(atPath: folder.url.path).allSatisfy {
@@ -169,7 +176,7 @@ struct SQLiteFilesTests {
             }
         )
         let again = try StoreHarness(model, in: folder)
-        #expect(try again.store.count(for: again.plan("Photo")) == 0)
+        #expect(try again.rows.count(for: again.plan("Photo")) == 0)
         #expect(again.store.identifier != harness.store.identifier)
     }
 
@@ -177,11 +184,11 @@ struct SQLiteFilesTests {
         let folder = try StoreFolder()
         try Data(repeating: 65, count: 5000).write(to: folder.file())
 
-        #expect(throws: CocoaError.self) { try SQLiteStore.destroy(at: folder.file(), options: nil) }
+        #expect(throws: CocoaError.self) { try SQLiteEngine.destroy(at: folder.file(), options: SQLiteOptions(url: folder.file()), removesFile: false) }
         #expect(FileManager.default.fileExists(atPath: folder.file().path))
-        try SQLiteStore.destroy(at: folder.file(), options: [NSPersistentStoreForceDestroyOption: true])
+        try SQLiteEngine.destroy(at: folder.file(), options: SQLiteOptions(url: folder.file()), removesFile: true)
         #expect(!FileManager.default.fileExists(atPath: folder.file().path))
-        try SQLiteStore.destroy(at: folder.file(), options: nil)
+        try SQLiteEngine.destroy(at: folder.file(), options: SQLiteOptions(url: folder.file()), removesFile: false)
     }
 
     @Test func `a store follows its file, but no other`() throws {
@@ -189,7 +196,7 @@ struct SQLiteFilesTests {
         let harness = try StoreHarness(StoreModels.pets(), in: folder)
         try harness.insert(harness.row("Cat", -1))
         let copy = folder.file("copy.sqlite")
-        try SQLiteStore.replace(at: copy, nil, with: harness.url, nil)
+        try replace(at: copy, with: harness.url)
         let other = try StoreHarness(StoreModels.pets(), at: folder.file("other.sqlite"), in: folder)
 
         #expect(!harness.coordinator.setURL(other.url, for: harness.store))
@@ -198,7 +205,7 @@ struct SQLiteFilesTests {
 
         try harness.insert(harness.row("Cat", -1))
         #expect(harness.store.url == copy)
-        #expect(try harness.store.count(for: harness.plan("Animal")) == 2)
+        #expect(try harness.rows.count(for: harness.plan("Animal")) == 2)
     }
 
     @Test(arguments: [

@@ -2,6 +2,7 @@ import StrataSQLite
 import Testing
 
 @testable import CoreData
+@testable import StrataSQLiteStore
 
 @Suite("Opening a SQLite store")
 struct SQLiteOpeningTests {
@@ -39,7 +40,7 @@ struct SQLiteOpeningTests {
 
         let harness = try StoreHarness(StoreModels.pets(), in: folder)
 
-        #expect(try harness.store.rows(for: harness.plan("Animal")).count == 1)
+        #expect(try harness.rows.rows(for: harness.plan("Animal")).count == 1)
         #expect(harness.url == url)
     }
 
@@ -136,7 +137,7 @@ struct SQLiteOpeningTests {
             options: [NSIgnorePersistentStoreVersioningOption: true]
         )
 
-        #expect(try harness.store.count(for: harness.plan("Animal")) == 1)
+        #expect(try harness.rows.count(for: harness.plan("Animal")) == 1)
     }
 
     @Test func `places without access`() throws {
@@ -177,7 +178,7 @@ struct SQLiteOpeningTests {
             in: folder,
             options: [NSReadOnlyPersistentStoreOption: true]
         )
-        #expect(try harness.store.count(for: harness.plan("Animal")) == 1)
+        #expect(try harness.rows.count(for: harness.plan("Animal")) == 1)
     }
 
     @Test func `a read-only store is read, and refuses saves`() throws {
@@ -191,7 +192,7 @@ struct SQLiteOpeningTests {
             options: [NSReadOnlyPersistentStoreOption: true]
         )
 
-        #expect(try harness.store.rows(for: harness.plan("Animal")).count == 1)
+        #expect(try harness.rows.rows(for: harness.plan("Animal")).count == 1)
         let error = #expect(throws: CocoaError.self) { try harness.insert(harness.row("Cat", -1)) }
 
         #expect(error?.code == .persistentStoreSave)
@@ -238,16 +239,16 @@ struct SQLiteOpeningTests {
         let alone = try StoreHarness(model, at: URL(fileURLWithPath: "/dev/null"))
         try alone.insert(alone.row("Cat", -1))
         let other = try StoreHarness(model, at: URL(fileURLWithPath: "/dev/null"))
-        #expect(try other.store.rows(for: other.plan("Animal")).isEmpty)
+        #expect(try other.rows.rows(for: other.plan("Animal")).isEmpty)
 
         let url = URL(fileURLWithPath: "/dev/null/\(UUID().uuidString)")
         let first = try StoreHarness(model, at: url)
         try first.insert(first.row("Cat", -1))
         let second = try StoreHarness(model, at: url)
-        #expect(try second.store.rows(for: second.plan("Animal")).map(\.key) == [1])
+        #expect(try second.rows.rows(for: second.plan("Animal")).map(\.key) == [1])
         #expect(second.store.identifier == first.store.identifier)
         try first.coordinator.remove(first.store)
-        #expect(try second.store.count(for: second.plan("Animal")) == 1)
+        #expect(try second.rows.count(for: second.plan("Animal")) == 1)
     }
 
     @Test func `two that make one store at once agree on it`() async throws {
@@ -269,7 +270,7 @@ struct SQLiteOpeningTests {
         let harness = try StoreHarness(StoreModels.pets())
         try harness.coordinator.remove(harness.store)
 
-        let error = #expect(throws: CocoaError.self) { try harness.store.count(for: harness.plan("Animal")) }
+        let error = #expect(throws: CocoaError.self) { try harness.rows.count(for: harness.plan("Animal")) }
 
         #expect(error?.code == .persistentStoreOperation)
     }
@@ -280,8 +281,8 @@ struct SQLiteOpeningTests {
         try harness.execute("UPDATE ZANIMAL SET Z_ENT = 99")
 
         for body in [
-            { _ = try harness.store.rows(for: harness.plan("Animal")) }, { _ = try harness.stored("Cat", 1) },
-            { _ = try harness.store.references(for: harness.plan("Animal")) },
+            { _ = try harness.rows.rows(for: harness.plan("Animal")) }, { _ = try harness.stored("Cat", 1) },
+            { _ = try harness.rows.references(for: harness.plan("Animal")) },
         ] as [() throws -> Void] {
             let error = #expect(throws: CocoaError.self) { try body() }
             #expect(error?.code == .fileReadCorruptFile)

@@ -1,7 +1,10 @@
+import StrataRows
 import StrataSQLite
+import StrataStoreChecks
 import Testing
 
 @testable import CoreData
+@testable import StrataSQLiteStore
 
 @Suite("Reading from a SQLite store")
 struct SQLiteReadingTests {
@@ -17,27 +20,27 @@ struct SQLiteReadingTests {
     @Test func `a fetch covers sub-entities or not, within its window`() throws {
         let harness = try animals(10)
 
-        let all = try harness.store.rows(for: harness.plan("Animal"))
+        let all = try harness.rows.rows(for: harness.plan("Animal"))
         #expect(all.map(\.key) == Array(1...10))
         #expect(all.map { $0.layout.entity.name } == (1...10).map { $0 % 2 == 0 ? "Cat" : "Dog" })
-        #expect(try harness.store.rows(for: harness.plan("Animal", withSubentities: false)).isEmpty)
-        #expect(try harness.store.rows(for: harness.plan("Cat")).map(\.key) == [2, 4, 6, 8, 10])
-        #expect(try harness.store.rows(for: harness.plan("Animal", limit: 3, offset: 2)).map(\.key) == [3, 4, 5])
-        #expect(try harness.store.references(for: harness.plan("Dog", offset: 3)).map(\.key) == [7, 9])
-        #expect(try harness.store.count(for: harness.plan("Dog")) == 5)
-        #expect(try harness.store.count(for: harness.plan("Animal", limit: 4, offset: 8)) == 2)
+        #expect(try harness.rows.rows(for: harness.plan("Animal", withSubentities: false)).isEmpty)
+        #expect(try harness.rows.rows(for: harness.plan("Cat")).map(\.key) == [2, 4, 6, 8, 10])
+        #expect(try harness.rows.rows(for: harness.plan("Animal", limit: 3, offset: 2)).map(\.key) == [3, 4, 5])
+        #expect(try harness.rows.references(for: harness.plan("Dog", offset: 3)).map(\.key) == [7, 9])
+        #expect(try harness.rows.count(for: harness.plan("Dog")) == 5)
+        #expect(try harness.rows.count(for: harness.plan("Animal", limit: 4, offset: 8)) == 2)
     }
 
     @Test func `one row is found by the key of its hierarchy`() throws {
         let harness = try animals(2)
 
         // Asked for as a dog, but a cat.
-        let row = try harness.store.row(forKey: 2, in: harness.layout("Dog"))
+        let row = try harness.rows.row(forKey: 2, in: harness.layout("Dog"))
 
         #expect(row?.layout.entity.name == "Cat")
         #expect(row?.version == 1)
         #expect(row?.stamp != 0)
-        #expect(try harness.store.row(forKey: 3, in: harness.layout("Animal")) == nil)
+        #expect(try harness.rows.row(forKey: 3, in: harness.layout("Animal")) == nil)
     }
 
     @Test(arguments: [1, 30, 500])
@@ -45,7 +48,7 @@ struct SQLiteReadingTests {
         let harness = try animals(2000)
         let wanted = Swift.stride(from: 1, through: 2000, by: stride).map(Int64.init).shuffled()
 
-        let rows = try harness.store.rows(forKeys: wanted + [5000, -3, 0], in: harness.layout("Cat"))
+        let rows = try harness.rows.rows(forKeys: wanted + [5000, -3, 0], in: harness.layout("Cat"))
 
         #expect(rows.map(\.key).sorted() == wanted.sorted())
         #expect(rows.allSatisfy { ($0.layout.entity.name == "Cat") == ($0.key % 2 == 0) })
@@ -55,7 +58,7 @@ struct SQLiteReadingTests {
         let harness = try animals(40_000)
         let keys = (1...40_000).filter { $0 % 3 != 0 || $0 % 7 == 0 }.map(Int64.init)
 
-        #expect(try harness.store.rows(forKeys: keys, in: harness.layout("Animal")).count == keys.count)
+        #expect(try harness.rows.rows(forKeys: keys, in: harness.layout("Animal")).count == keys.count)
     }
 
     @Test func `readers see the last commit while a save is under way`() throws {
@@ -65,10 +68,10 @@ struct SQLiteReadingTests {
 
         try pool.write { connection in
             try connection.execute("DELETE FROM ZANIMAL")
-            #expect(try harness.store.count(for: harness.plan("Animal")) == 3)
+            #expect(try harness.rows.count(for: harness.plan("Animal")) == 3)
         }
 
-        #expect(try harness.store.count(for: harness.plan("Animal")) == 0)
+        #expect(try harness.rows.count(for: harness.plan("Animal")) == 0)
     }
 
     // MARK: - Every type
@@ -170,7 +173,7 @@ struct SQLiteReadingTests {
         )
         changes.deleted = [try harness.deletion("Photo", 2)]
         try harness.execute("UPDATE ZPHOTO SET Z_OPT = 9 WHERE Z_PK = 2")
-        #expect(try harness.store.save(changes) { _ in }.count == 1)
+        #expect(try harness.rows.save(changes) { _ in }.count == 1)
         #expect(try Set(files(harness)) == Set(first))
 
         try harness.execute("UPDATE ZPHOTO SET Z_OPT = 1 WHERE Z_PK = 2")
@@ -192,7 +195,7 @@ struct SQLiteReadingTests {
         let path = "../../../../../../../../../../etc/pass".utf8.map { String(format: "%02X", $0) }.joined()
         try harness.execute("UPDATE ZPHOTO SET ZPIXELS = x'02\(path)00' WHERE Z_PK = 2")
 
-        let rows = try harness.store.rows(for: harness.plan("Photo"))
+        let rows = try harness.rows.rows(for: harness.plan("Photo"))
 
         #expect(rows.map { $0.isNull(0) } == [true, true])
     }
@@ -207,8 +210,8 @@ struct SQLiteReadingTests {
         try FileManager.default.createDirectory(at: url, withIntermediateDirectories: false)
 
         let reads: [() throws -> Void] = [
-            { _ = try harness.store.rows(for: harness.plan("Photo")) },
-            { _ = try harness.store.row(forKey: 1, in: harness.layout("Photo")) },
+            { _ = try harness.rows.rows(for: harness.plan("Photo")) },
+            { _ = try harness.rows.row(forKey: 1, in: harness.layout("Photo")) },
             {
                 try harness.coordinator.migratePersistentStore(
                     harness.store,

@@ -1,7 +1,9 @@
+import StrataRows
 import StrataSQLite
 import Testing
 
 @testable import CoreData
+@testable import StrataSQLiteStore
 
 @Suite("Saving into a SQLite store")
 struct SQLiteSavingTests {
@@ -78,10 +80,10 @@ struct SQLiteSavingTests {
         let keys = try harness.insert(harness.row("Cat", -1), harness.row("Dog", -2))
         try harness.save(StoreChanges(deleted: [harness.deletion("Dog", keys[1])]))
 
-        let reserved = try harness.store.reserveKeys([harness.layout("Animal").number: 3])
+        let reserved = try harness.rows.reserveKeys([harness.layout("Animal").number: 3])
         let next = try harness.insert(harness.row("Cat", -3))
 
-        #expect(reserved == [try harness.layout("Animal").number: 3..<6])
+        #expect(reserved == [try harness.layout("Animal").number: [3..<6]])
         #expect(next == [6])
         #expect(try harness.insert(harness.row("Dog", 4)) == [4])
     }
@@ -118,7 +120,7 @@ struct SQLiteSavingTests {
         )
 
         var committed = false
-        let conflicts = try harness.store.save(changes) { _ in committed = true }
+        let conflicts = try harness.rows.save(changes) { _ in committed = true }
 
         #expect(!committed)
         var found: [Int64: Row?] = [:]
@@ -187,7 +189,7 @@ struct SQLiteSavingTests {
         ]
         try harness.execute("UPDATE ZANIMAL SET Z_OPT = 9")
 
-        let conflicts = try harness.store.save(changes) { _ in }
+        let conflicts = try harness.rows.save(changes) { _ in }
 
         var groups: [[Int64]: Int64?] = [:]
         var versions: [Int64] = []
@@ -410,7 +412,7 @@ struct SQLiteSavingTests {
 
     @Test func `the next writer begins only after the commit was told`() throws {
         let harness = try StoreHarness(StoreModels.pets())
-        let store = try harness.sqlite
+        let store = harness.rows
         let row = try harness.row("Cat", -2)
         let done = DispatchSemaphore(value: 0)
         var secondHasSaved = false

@@ -1,6 +1,8 @@
+import StrataStoreChecks
 import Testing
 
 @testable import CoreData
+@testable import StrataSQL
 
 @Suite("The schema of a SQLite store")
 struct SchemaTests {

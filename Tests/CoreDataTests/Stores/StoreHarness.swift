@@ -1,7 +1,9 @@
+import StrataRows
 import StrataSQLite
 import Testing
 
 @testable import CoreData
+@testable import StrataSQLiteStore
 
 /// A folder of its own for one test, removed with it.
 final class StoreFolder: Sendable {
@@ -35,7 +37,9 @@ final class StoreFolder: Sendable {
 struct StoreHarness {
     let folder: StoreFolder
     let coordinator: NSPersistentStoreCoordinator
-    let store: any RowStore
+    let store: NSPersistentStore
+    /// What answers for the store.
+    let rows: any RowStore
     let url: URL
 
     init(
@@ -50,7 +54,8 @@ struct StoreHarness {
         self.url = url ?? folder.file()
         coordinator = NSPersistentStoreCoordinator(managedObjectModel: model)
         let added = try coordinator.addPersistentStore(type: type, at: self.url, options: options)
-        store = try #require(added as? any RowStore)
+        store = added
+        rows = try added.rows
     }
 
     var sqlite: SQLiteStore { get throws { try #require(store as? SQLiteStore) } }
@@ -77,7 +82,7 @@ struct StoreHarness {
     @discardableResult
     func save(_ changes: StoreChanges, sourceLocation: SourceLocation = #_sourceLocation) throws -> StoreSaveResult {
         var result: StoreSaveResult?
-        let conflicts = try store.save(changes) {
+        let conflicts = try rows.save(changes) {
             // A store in memory holds the very rows that it was given.
             if store is InMemoryStore { changes.settle($0) }
             result = $0
@@ -90,7 +95,7 @@ struct StoreHarness {
     func insert(_ rows: Row...) throws -> [Int64] { try save(StoreChanges(inserted: rows)).insertedKeys }
 
     func stored(_ entity: String, _ key: Int64) throws -> Row {
-        try #require(try store.row(forKey: key, in: layout(entity)))
+        try #require(try rows.row(forKey: key, in: layout(entity)))
     }
 
     /// An update of a stored row.
@@ -118,7 +123,7 @@ struct StoreHarness {
     }
 
     func members(_ entity: String, _ key: Int64, _ name: String) throws -> [Int64] {
-        try store.members(of: toMany(entity, name), ownedBy: reference(entity, key)).map(\.key)
+        try rows.members(of: toMany(entity, name), ownedBy: reference(entity, key)).map(\.key)
     }
 
     func plan(
@@ -158,6 +163,11 @@ struct StoreHarness {
     func execute(_ script: String) throws {
         try Connection(path: url.path, access: .readWrite).execute(script)
     }
+}
+
+extension SQLiteStore {
+    /// The file that the store's engine has open.
+    func openFile() throws -> OpenSQLiteFile { try #require(sqlite).openFile() }
 }
 
 extension StoreHarness {

@@ -1,4 +1,5 @@
 import CoreData
+import StrataRows
 
 /// Models for tests of stores, each a fresh one.
 enum StoreModels {

@@ -1,8 +1,12 @@
+import StrataRows
 import StrataSQLite
+import StrataStoreChecks
 import TestSupport
 import Testing
 
 @testable import CoreData
+@testable import StrataSQL
+@testable import StrataSQLiteStore
 
 @Suite("What verify finds in a damaged store")
 struct StoreVerifierTests {

@@ -1,7 +1,9 @@
+import StrataStoreChecks
 import TestSupport
 import Testing
 
 @testable import CoreData
+@testable import StrataSQL
 
 @Suite("Uniqueness constraints whose indexes would have one name")
 struct UniqueIndexTests {

@@ -1,3 +1,4 @@
+import StrataRows
 import Testing
 
 @testable import CoreData

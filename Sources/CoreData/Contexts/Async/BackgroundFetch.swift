@@ -1,4 +1,5 @@
 import Foundation
+import StrataRows
 import Synchronization
 
 /// A fetch whose rows are read beside the context's queue, which is taken only to find out what to read and to make

@@ -1,4 +1,5 @@
 import Foundation
+import StrataRows
 import Synchronization
 
 /// How far a fetch is.

@@ -1,4 +1,5 @@
 import Foundation
+import StrataRows
 
 /// The stored values of one object, without the object: a constant that any thread may read.
 ///
@@ -41,7 +42,7 @@ public struct FetchedRow: Sendable {
 
     private func value(of slot: Slot) -> Any? {
         guard !row.isNull(slot.index) else { return nil }
-        if slot.type == .transformableAttributeType { return slot.attribute?.unarchived(row.data(slot.word)) }
+        if slot.type == .transformable { return slot.attribute?.unarchived(row.data(slot.word)) }
         guard slot.kind == .reference else { return row.anyValue(slot) }
         // The store checks the entity numbers that it reads; they are places in the model that the layout is of.
         guard let reference = row.reference(slot),

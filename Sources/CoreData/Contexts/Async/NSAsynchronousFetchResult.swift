@@ -1,4 +1,5 @@
 import Foundation
+import StrataRows
 import Synchronization
 
 /// The result of a request that goes on after `execute(_:)` has returned.

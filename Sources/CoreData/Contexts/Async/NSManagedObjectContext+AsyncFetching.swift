@@ -1,5 +1,6 @@
 import Foundation
 import StrataLocks
+import StrataRows
 import Synchronization
 
 extension NSManagedObjectContext {

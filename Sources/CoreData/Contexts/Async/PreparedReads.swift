@@ -1,3 +1,5 @@
+import StrataRows
+
 /// What stores have answered, off the context's queue, to a fetch that is put together inside its scope.
 ///
 /// The fetch is simply made again each time an answer has come: it throws ``Unanswered`` for the next read that it
@@ -72,7 +74,7 @@ final class PreparedReads {
 
         fileprivate init(_ kind: Question.Kind, _ store: OpenStore, _ plan: DictionaryPlan) {
             self.init(Question(kind, store, plan.rows), store) { control in
-                var plan = plan.asked(of: store)
+                var plan = plan.asked(ofStore: store.number)
                 plan.rows.control = control
                 return switch kind {
                 case .rows: .rows(try ReadRows(store, plan.rows))
@@ -87,7 +89,7 @@ final class PreparedReads {
         /// Asks the store; on any thread.
         func ask(_ control: FetchControl) throws -> Answer {
             // A store of one's own works on behalf of a context, and may look at it.
-            guard !store.store.isToldOfObjects else { return .askInScope }
+            guard !store.isToldOfObjects else { return .askInScope }
             return try read(control)
         }
     }

@@ -1,5 +1,6 @@
 import Foundation
 import StrataLocks
+import StrataRows
 import Synchronization
 
 extension NSManagedObjectContext {
@@ -148,6 +149,6 @@ private final class RowBatchReader: Sendable {
             )
         }
         plan.control = control
-        return try stores.reversed().map { try Part(store: $0, cursor: $0.reader.cursor(for: plan.asked(of: $0))) }
+        return try stores.reversed().map { try Part(store: $0, cursor: $0.reader.cursor(for: plan.asked(ofStore: $0.number))) }
     }
 }

@@ -1,4 +1,5 @@
 import Foundation
+import StrataRows
 
 extension NSBatchUpdateRequest: ExecutableRequest {
     func execute(in context: NSManagedObjectContext) throws -> NSPersistentStoreResult {
@@ -78,7 +79,7 @@ extension NSBatchInsertRequest: ExecutableRequest {
                 BatchInsertion(
                     layout: layout,
                     rows: try source(layout, store),
-                    policy: context.policy.mergeType,
+                    upsert: BatchInsertion.Upsert(context.policy.mergeType),
                     control: control,
                     making: making
                 )
@@ -112,5 +113,17 @@ extension NSPersistentStoreCoordinator {
         throw FetchPlanner.refused(
             "No store of the coordinator that the request may use holds entity \(layout.entity.name ?? "")."
         )
+    }
+}
+
+extension BatchInsertion.Upsert {
+    /// What a merge policy makes of a row whose unique values another row has already.
+    init(_ policy: NSMergePolicyType) {
+        switch policy {
+        case .errorMergePolicyType: self = .fail
+        case .mergeByPropertyStoreTrumpMergePolicyType, .rollbackMergePolicyType: self = .skip
+        case .mergeByPropertyObjectTrumpMergePolicyType: self = .update
+        case .overwriteMergePolicyType: self = .replace
+        }
     }
 }

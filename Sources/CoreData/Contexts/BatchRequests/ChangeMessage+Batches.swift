@@ -1,3 +1,5 @@
+import StrataRows
+
 extension ChangeMessage {
     /// What batches have changed.
     init(_ batches: [StoreBatch]) {

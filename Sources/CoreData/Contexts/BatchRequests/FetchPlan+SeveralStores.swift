@@ -1,4 +1,5 @@
 import StrataPredicates
+import StrataRows
 
 extension FetchPlan {
     /// The IDs of what is in the plan's window over several stores, by store: no store can tell by itself which of its rows
@@ -13,7 +14,7 @@ extension FetchPlan {
         var ids: [[NSManagedObjectID]] = stores.map { _ in [] }
         for candidate in window(candidates) {
             let (store, reference) = (stores[candidate.store], candidate.reference)
-            let layout = layout.modelLayouts[reference.entity - 1]
+            let layout = layout.schema.entities[reference.entity - 1]
             ids[candidate.store].append(store.ids.id(key: reference.key, layout: layout, store: store))
         }
         return ids
@@ -28,14 +29,14 @@ extension FetchPlan {
     }
 
     private func candidates(in store: OpenStore, _ position: Int) throws -> [Candidate] {
-        let part = firstPart.asked(of: store)
+        let part = firstPart.asked(ofStore: store.number)
         guard let sort else {
             return try store.reader.references(for: part).map {
                 Candidate(store: position, reference: $0, sortKeys: [])
             }
         }
         let rows = try store.reader.rows(for: part)
-        let reader = StoreRowReader(store.store, rows, storeNumber: store.number)
+        let reader = StoreRowReader(store.rows, rows, storeNumber: store.number)
         return try rows.map { row in
             Candidate(
                 store: position,

@@ -1,4 +1,5 @@
 import Foundation
+import StrataRows
 
 /// How far a batch insert is.
 public struct BatchInsertProgress: Sendable, Hashable {

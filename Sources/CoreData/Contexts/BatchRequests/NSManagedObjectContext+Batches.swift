@@ -1,4 +1,5 @@
 import Foundation
+import StrataRows
 
 #if FaultPoints
 import StrataLocks
@@ -15,7 +16,7 @@ extension NSManagedObjectContext {
     ///
     /// What has succeeded stays so when a later store fails, and the error tells of it.
     final func execute(_ batch: Batch, in stores: [OpenStore]) throws -> [StoreBatch] {
-        try requireWritable(stores, batch.request)
+        if let request = batch.request as? NSPersistentStoreRequest { try requireWritable(stores, request) }
         return try execute(stores.map { ($0, batch) })
     }
 
@@ -49,7 +50,7 @@ extension NSManagedObjectContext {
                 ]
             )
         }
-        if let store = stores.first(where: { !$0.store.takesBatches })?.store { throw store.refusal(of: request) }
+        if let store = stores.first(where: { !$0.rows.takesBatches }) { throw store.refusal(of: request) }
     }
 
     final func noCoordinator(_ request: NSPersistentStoreRequest) -> CocoaError {

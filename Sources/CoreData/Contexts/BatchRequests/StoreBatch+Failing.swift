@@ -1,4 +1,5 @@
 import Foundation
+import StrataRows
 
 extension [StoreBatch] {
     /// The error of a store, with what the batch had changed in others by then.

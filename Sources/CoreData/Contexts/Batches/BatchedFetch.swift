@@ -1,4 +1,5 @@
 import Foundation
+import StrataRows
 
 /// What a batched fetch has found: the identities of the matching objects, in order, whose rows are read batch by batch.
 ///

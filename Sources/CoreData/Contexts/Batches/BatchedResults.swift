@@ -1,4 +1,5 @@
 import StrataPredicates
+import StrataRows
 
 /// The objects that a fetch has found, in order, read batch by batch as they are used.
 ///

@@ -1,4 +1,5 @@
 import Foundation
+import StrataRows
 
 // How many faults get their rows at once. Confined to the context's queue.
 

@@ -1,4 +1,5 @@
 import Foundation
+import StrataRows
 
 // How a child fills many faults: the context at the top of the tree, which alone asks stores, reads with one query what is
 // going to be asked for; then the child asks its parent as it does for a single fault. So what contexts in between have
@@ -6,7 +7,7 @@ import Foundation
 
 /// What the root of a tree has just read of a to-many relationship, for children who are about to ask for it.
 struct ForeseenMembers {
-    let relationship: NSRelationshipDescription
+    let relationship: Relationship
     let store: OpenStore
     let members: [Int64: [ObjectReference]]
 }

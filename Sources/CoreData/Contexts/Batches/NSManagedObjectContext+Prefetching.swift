@@ -1,4 +1,5 @@
 import Foundation
+import StrataRows
 
 // Reading related objects before they are asked for: one query for each relationship, whatever the number of owners.
 // Confined to the context's queue.

@@ -1,5 +1,6 @@
 import Foundation
 import StrataPredicates
+import StrataRows
 
 /// What a controller's request means in its context: which objects belong to the results, in what order, in which section.
 ///
@@ -66,7 +67,7 @@ struct ResultSource {
     ) {
         var layout = layout
         for key in keys {
-            let relationship: NSRelationshipDescription?
+            let relationship: Relationship?
             switch layout.places[key] {
             case .slot(let index): relationship = layout.slots[index].relationship
             case .toMany(let index):
@@ -74,8 +75,8 @@ struct ResultSource {
                 collections = true
             default: relationship = nil
             }
-            guard let destination = relationship?.destinationEntity else { return }
-            layout = destination.layout
+            guard let destination = relationship?.destination else { return }
+            layout = destination
             roots.insert(layout.rootNumber)
         }
     }

@@ -1,3 +1,5 @@
+import StrataRows
+
 extension NSManagedObjectContext {
     /// Brings all objects of a store up to date, when nobody can tell what was changed in it.
     ///
@@ -15,7 +17,7 @@ extension NSManagedObjectContext {
                 // Of a layout of the hierarchy the store makes rows of their own entities.
                 let root = model.layouts[layout.rootNumber - 1]
                 let found = Dictionary(
-                    try entry.store.rows(forKeys: keys, in: root).map { ($0.key, $0.layout) },
+                    try entry.rows.rows(forKeys: keys, in: root).map { ($0.key, $0.layout) },
                     uniquingKeysWith: { first, _ in first }
                 )
                 for key in keys {

@@ -1,4 +1,5 @@
 import Foundation
+import StrataRows
 import Synchronization
 
 /// Keeps contexts fresh with what other processes write into the stores of a coordinator.
@@ -142,7 +143,7 @@ public final class RemoteChangeFollower: @unchecked Sendable {
     private func follow() throws {
         guard let coordinator, !state.withLock({ $0.isStopped }) else { return }
         for (store, entry) in HistoryStores.ofAll(coordinator.openStores) {
-            let name = store.identifier ?? ""
+            let name = entry.store.identifier ?? ""
             do {
                 while try followPortion(of: store, entry, name, coordinator) {}
             } catch let error as CocoaError where error.code.rawValue == NSPersistentHistoryTokenExpiredError {

@@ -73,7 +73,7 @@ extension NSManagedObjectContext {
         case nil: move(to: nil)
         case .current:
             let stores = coordinator.openStores
-            let canPin = stores.isEmpty || stores.contains { $0.store.keepsVersions }
+            let canPin = stores.isEmpty || stores.contains { $0.rows.keepsVersions }
             move(to: canPin ? QueryGeneration(coordinator) : nil)
         case .generation(let wanted):
             guard wanted.coordinator === coordinator else {

@@ -1,3 +1,4 @@
+import StrataRows
 import Synchronization
 
 /// One version of a coordinator's stores, for as long as somebody holds it: a context, or a token.
@@ -19,7 +20,7 @@ final class QueryGeneration: Sendable {
     /// The stores that are read as they are; before the first read, those that will be if none is added meanwhile.
     var unpinnedStores: [NSPersistentStore] {
         if let known = pinned.withLock({ $0 }) { return known.unpinned }
-        return coordinator.openStores.filter { !$0.store.keepsVersions }.map { $0.store as NSPersistentStore }
+        return coordinator.openStores.filter { !$0.rows.keepsVersions }.map { $0.store as NSPersistentStore }
     }
 
     /// The stores of the generation; made by the first call.
@@ -57,7 +58,7 @@ final class PinnedStores: Sendable {
         var versions: [OpenStore?] = []
         for store in coordinator.openStores {
             while versions.count <= store.slot { versions.append(nil) }
-            versions[store.slot] = try store.store.pinnedVersion().map { OpenStore(store, readBy: $0) } ?? store
+            versions[store.slot] = try store.rows.pinnedVersion().map { OpenStore(store, readBy: $0) } ?? store
         }
         self.versions = versions
         isPinned = versions.contains { $0 !== $0?.base }

@@ -1,3 +1,5 @@
+import StrataRows
+
 // What a message says of a row need not be the last word: somebody may have deleted the row since, and that message may come
 // first. So a merge looks whether the rows are there.
 

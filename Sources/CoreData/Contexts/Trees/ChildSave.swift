@@ -1,3 +1,5 @@
+import StrataRows
+
 /// One save of a child into its parent: the child's changes, and the parent's objects that they are made to.
 ///
 /// Lives for one attempt, inside both scopes. Nothing in the parent changes before `apply()`, which cannot fail.
@@ -267,7 +269,7 @@ struct ChildSave {
         _ moved: Set<ObjectIdentifier>,
         isAddition: Bool
     ) -> Bool {
-        guard let inverse = slot.relationship.inverseRelationship, !inverse.isToMany,
+        guard let inverse = slot.inverse, !inverse.isToMany,
             let object = parent.registered(member, near: owner), !object.isFault,
             let back = object.layout.slot(named: inverse.name), back.kind == .reference,
             !deletedTargets.contains(ObjectIdentifier(object))

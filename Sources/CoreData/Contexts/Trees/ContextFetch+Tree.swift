@@ -1,4 +1,5 @@
 import Foundation
+import StrataRows
 
 // How a fetch goes up a tree. Each context folds its own unsaved changes into what the one above answers; only the root asks
 // the stores. All scopes from the child to the root are held (`inChain`).

@@ -1,3 +1,5 @@
+import StrataRows
+
 // What a save of a child does to single objects of the parent. Called inside the parent's scope.
 
 extension NSManagedObjectContext {

@@ -1,4 +1,5 @@
 import Foundation
+import StrataRows
 
 // What a child asks its parent for. Called inside the child's scope; enters the parent's.
 

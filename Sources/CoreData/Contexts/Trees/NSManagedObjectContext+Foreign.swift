@@ -1,3 +1,5 @@
+import StrataRows
+
 // Objects that the parent has and no store: "foreign" ones. In a child they are like stored objects, under their temporary
 // keys, until a save of the root makes their IDs permanent, wherever they are held.
 

@@ -1,3 +1,5 @@
+import StrataRows
+
 // Rows that somebody outside of a tree has changed since a child read them. The child saves into its parent all the
 // same, but the parent's object counts as made upon what the child has read: so the root's save finds the conflict, and
 // its policy decides.

@@ -1,4 +1,5 @@
 import Foundation
+import StrataRows
 
 // The save of a child: instead of being written, changes go one level up.
 

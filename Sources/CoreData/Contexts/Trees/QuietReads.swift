@@ -1,3 +1,5 @@
+import StrataRows
+
 /// What a context looks at to answer a child: its faults stay faults, no hook of theirs is called, and what had to be
 /// registered for it is let go of afterwards.
 ///

@@ -1,3 +1,5 @@
+import StrataRows
+
 /// One object as a parent shows it to a child.
 ///
 /// The row is not written to as long as anybody shares it.

@@ -1,4 +1,5 @@
 import Foundation
+import StrataRows
 
 extension NSManagedObjectContext {
     /// Takes the last event's changes back, if there is an undo manager.

@@ -1,3 +1,5 @@
+import StrataRows
+
 /// What one event has done to one object: how it was before, and how it was after.
 ///
 /// Taking it back changes only what the event changed, so what was saved or merged meanwhile stays.

@@ -1,4 +1,5 @@
 import Foundation
+import StrataRows
 import Synchronization
 
 /// What the slow-operation log tells of one block that ran in a context.

@@ -1,4 +1,5 @@
 import Foundation
+import StrataRows
 
 /// What a block that nobody has submitted does inside the scope of a context above, and waits for.
 ///

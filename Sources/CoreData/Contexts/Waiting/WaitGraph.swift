@@ -1,4 +1,5 @@
 import Foundation
+import StrataRows
 import Synchronization
 
 /// Who waits for whom: contexts and coordinators whose running block waits for another one's queue.

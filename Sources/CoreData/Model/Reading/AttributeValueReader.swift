@@ -1,4 +1,5 @@
 import StrataPredicates
+import StrataRows
 
 /// Reads an attribute's default value and limits, which the XML has as text.
 struct AttributeValueReader {

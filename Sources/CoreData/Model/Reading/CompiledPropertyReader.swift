@@ -1,4 +1,5 @@
 import StrataPredicates
+import StrataRows
 
 /// Turns archived properties, requests and indexes into descriptions, as far as that needs no other entity.
 struct CompiledPropertyReader {

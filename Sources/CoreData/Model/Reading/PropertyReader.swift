@@ -1,4 +1,5 @@
 import StrataPredicates
+import StrataRows
 
 /// Turns the XML of properties into descriptions, as far as that needs no other entity.
 struct PropertyReader {

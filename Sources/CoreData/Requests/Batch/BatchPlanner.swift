@@ -1,4 +1,5 @@
 import StrataPredicates
+import StrataRows
 
 /// Resolves batch requests against a context's model: names become entities and slots, and what cannot be done is refused
 /// before anything runs.
@@ -63,7 +64,7 @@ struct BatchPlanner {
     /// Refuses to clear a relationship whose other side may not be without it.
     private func requireReleasable(_ slot: Slot, _ constants: Row, _ values: BatchValues) throws {
         guard slot.kind == .reference, constants.isNull(slot.index) else { return }
-        guard let inverse = slot.relationship?.inverseRelationship, !inverse.isToMany, !inverse.isOptional else {
+        guard let inverse = slot.inverse, !inverse.isToMany, !inverse.isOptional else {
             return
         }
         throw values.refused(
@@ -85,7 +86,7 @@ struct BatchPlanner {
             let type = resolved.expression.type
             // What is archived or kept in a file is no value that could be worked out.
             let isOpaque = slot.kind == .data && type != .null
-            guard !isOpaque, slot.type.canHold(type), !(slot.type == .stringAttributeType && type.isNumeric) else {
+            guard !isOpaque, slot.type.canHold(type), !(slot.type == .string && type.isNumeric) else {
                 throw values.refused(
                     "cannot set \"\(slot.name)\" to a value of type \(type): it takes \(slot.type.described)."
                 )

@@ -1,4 +1,5 @@
 import Foundation
+import StrataRows
 
 /// Puts values from outside into a row, by property, for batches.
 struct BatchValues {
@@ -37,7 +38,7 @@ struct BatchValues {
 
     private func setAttribute(_ value: Any?, _ slot: Slot, in row: Row) throws {
         try requireStored(slot)
-        if slot.type == .transformableAttributeType {
+        if slot.type == .transformable {
             guard let value else { return row.setNull(slot) }
             guard let data = slot.attribute?.archived(value) else {
                 throw refused("cannot set \"\(slot.name)\": its transformer does not take a \(type(of: value)).")
@@ -80,7 +81,7 @@ struct BatchValues {
 
     private mutating func destination(_ value: Any?, _ slot: Slot) throws -> ObjectReference? {
         guard let value else { return nil }
-        guard let relationship = slot.relationship, let entity = relationship.destinationEntity else { return nil }
+        guard let relationship = slot.relationship, let entity = relationship.destination?.entity else { return nil }
         let id: NSManagedObjectID
         switch value {
         case let known as NSManagedObjectID: id = known
@@ -112,7 +113,7 @@ struct BatchValues {
 
     /// Refuses a one-to-one relationship, of which each side has a column of its own that others would have to keep in step.
     func requireNoSecondColumn(_ slot: Slot) throws {
-        guard let inverse = slot.relationship?.inverseRelationship, !inverse.isToMany else { return }
+        guard let inverse = slot.inverse, !inverse.isToMany else { return }
         throw refused(
             "cannot set \"\(slot.name)\", which is one-to-one with \"\(inverse.name)\" of \(inverse.entity.name ?? ""): set it on objects, and save them."
         )

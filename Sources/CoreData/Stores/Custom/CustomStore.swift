@@ -1,10 +1,24 @@
 import Foundation
 import StrataPredicates
+import StrataRows
 import Synchronization
 
 /// A store whose class is not ours: it names objects by references of its own, is asked by one thread at a time, and is
 /// told of objects rather than of rows.
-protocol CustomStore: RowStore {
+protocol CustomStore: NSPersistentStore, RowStore {
+    /// Whether a fetch brings rows; otherwise each is asked for when its object's fault fires.
+    var fetchesRows: Bool { get }
+
+    /// Gets ready for requests, after the metadata was loaded and before anybody else knows the store.
+    func open(as entry: OpenStore) throws
+
+    /// Reserves keys for new objects, in their order.
+    func keys(for objects: [NSManagedObject]) throws -> [Int64]
+
+    /// As ``RowStore/save(_:didCommit:)``, on behalf of a context.
+    func save(_ changes: StoreChanges, of context: NSManagedObjectContext, didCommit: (StoreSaveResult) -> Void) throws
+        -> [StoreConflict]
+
     var names: StoreNames { get }
     var turn: StoreTurn { get }
     /// Whether no object that was read or saved has a key.
@@ -12,7 +26,13 @@ protocol CustomStore: RowStore {
 }
 
 extension CustomStore {
-    var isToldOfObjects: Bool { true }
+    package var place: String { url?.path ?? "" }
+
+    package var takesBatches: Bool { false }
+
+    package func execute(_ batch: Batch, didCommit: (BatchChanges) -> Void) throws {
+        throw refused("takes no batches.", .persistentStoreUnsupportedRequestType)
+    }
 
     /// Asks the store's own methods something, on behalf of the context whose scope the caller is in.
     ///
@@ -58,7 +78,7 @@ extension CustomStore {
         guard let entry = names.entry, let entity = names.table.entity(of: key, root: layout.rootNumber) else {
             throw refused("knows no object with the key \(key) of entity \(layout.entity.name ?? "").")
         }
-        let own = layout.modelLayouts[entity - 1]
+        let own = layout.schema.entities[entity - 1]
         return (entry.ids.id(key: key, layout: own, store: entry), own)
     }
 
@@ -105,11 +125,11 @@ extension CustomStore {
 
     // MARK: - What only contexts do
 
-    func reserveKeys(_ counts: [Int: Int]) throws -> [Int: Range<Int64>] {
+    package func reserveKeys(_ counts: [Int: Int]) throws -> [Int: [Range<Int64>]] {
         throw refused("names its objects itself, and cannot set keys aside.")
     }
 
-    func save(_ changes: StoreChanges, didCommit: (StoreSaveResult) -> Void) throws -> [StoreConflict] {
+    package func save(_ changes: StoreChanges, didCommit: (StoreSaveResult) -> Void) throws -> [StoreConflict] {
         throw refused(
             "is saved by contexts only. Insert the objects into a context instead of migrating a store to it."
         )

@@ -1,4 +1,6 @@
 import Foundation
+import StrataMemoryStore
+import StrataRows
 
 // What an atomic store tells contexts: its nodes, made into rows once, and fetched from as an in-memory store is.
 
@@ -14,16 +16,16 @@ extension NSAtomicStore: CustomStore, InMemoryRows {
         if known[NSStoreTypeKey] == nil { known[NSStoreTypeKey] = type }
         metadata = known
         try checkMetadata(model)
-        try readNodes(model.frozen)
+        try readNodes(model.frozen.schema)
     }
 
-    func close() {
+    package func close() {
         names.entry = nil
         nodes.removeAll()
-        contents.withLock { $0 = InMemoryContents(model: nil) }
+        contents.withLock { $0 = InMemoryContents(nil) }
     }
 
-    func withContents<T: Sendable>(_ body: (InMemoryContents) -> T) -> T { contents.withLock { body($0) } }
+    package func withContents<T: Sendable>(_ body: (InMemoryContents) -> T) -> T { contents.withLock { body($0) } }
 
     // MARK: - Nodes as rows
 
@@ -31,7 +33,7 @@ extension NSAtomicStore: CustomStore, InMemoryRows {
     ///
     /// - Throws: `persistentStoreOperation` (134070) for a node of another store, a value that does not fit its
     ///   property, or a relationship to a node that was not added.
-    private func readNodes(_ model: FrozenModel) throws {
+    private func readNodes(_ model: Schema) throws {
         var changes = StoreChanges()
         let loaded = try nodes.all.map { (node: $0, place: try place(of: $0)) }.sorted { $0.place.key < $1.place.key }
         var rows: [Int: [Int64: Row]] = [:]
@@ -49,7 +51,7 @@ extension NSAtomicStore: CustomStore, InMemoryRows {
             }
         }
         try requireDestinations(changes, rows, model)
-        var contents = InMemoryContents(model: model)
+        var contents = InMemoryContents(model)
         let result = contents.apply(changes, derives: false)
         changes.settle(result)
         let loadedContents = contents
@@ -58,7 +60,7 @@ extension NSAtomicStore: CustomStore, InMemoryRows {
 
     private func place(of node: NSAtomicStoreCacheNode) throws -> (layout: EntityLayout, key: Int64) {
         let reference = try reference(givenAs: node, of: node.objectID.layout, "a cache node")
-        return (node.objectID.layout.modelLayouts[reference.entity - 1], reference.key)
+        return (node.objectID.layout.schema.entities[reference.entity - 1], reference.key)
     }
 
     /// What a node says of its object.
@@ -66,13 +68,13 @@ extension NSAtomicStore: CustomStore, InMemoryRows {
         try row(layout, key: key, version: version) { node.value(forKey: $0.name) }
     }
 
-    private func requireDestinations(_ changes: StoreChanges, _ rows: [Int: [Int64: Row]], _ model: FrozenModel) throws
+    private func requireDestinations(_ changes: StoreChanges, _ rows: [Int: [Int64: Row]], _ model: Schema) throws
     {
         func require(_ reference: ObjectReference, _ name: String, _ layout: EntityLayout) throws {
-            let root = model.layouts[reference.entity - 1].rootNumber
+            let root = model.entities[reference.entity - 1].rootNumber
             guard rows[root]?[reference.key] == nil else { return }
             throw refused(
-                "has a node of \(layout.entity.name ?? "") whose relationship \"\(name)\" leads to \(try id(ofKey: reference.key, in: model.layouts[reference.entity - 1]).id), of which load() added no node."
+                "has a node of \(layout.entity.name ?? "") whose relationship \"\(name)\" leads to \(try id(ofKey: reference.key, in: model.entities[reference.entity - 1]).id), of which load() added no node."
             )
         }
         for row in changes.inserted {
@@ -81,7 +83,7 @@ extension NSAtomicStore: CustomStore, InMemoryRows {
             }
         }
         for change in changes.toMany {
-            let layout = change.relationship.relationship.entity.layout
+            let layout = change.relationship.relationship.entity
             for member in change.added + (change.order ?? []) { try require(member, change.relationship.name, layout) }
         }
     }
@@ -97,11 +99,11 @@ extension StoreChanges {
         ownedBy owner: ObjectReference,
         _ rows: inout [Int: [Int64: Row]]
     ) {
-        let inverse = slot.relationship.inverseRelationship
+        let inverse = slot.inverse
         let tellsMembership = inverse.map(\.isToMany) ?? true
         if !tellsMembership, let inverse {
             for member in members {
-                let root = inverse.entity.rootEntity.entityNumber
+                let root = inverse.entity.rootNumber
                 guard let row = rows[root]?[member.key], let back = row.layout.slot(named: inverse.name),
                     row.isNull(back.index)
                 else { continue }

@@ -1,4 +1,6 @@
 import Foundation
+import StrataMemoryStore
+import StrataRows
 
 // How a save reaches an atomic store: conflicts are found among the rows, the nodes are brought up to date, the
 // subclass writes them, and only then the rows change. When anything fails the nodes take their old values back.
@@ -50,7 +52,7 @@ extension NSAtomicStore {
         }
     }
 
-    func saveMetadata() throws { try ask { _ in try save() } }
+    func writeMetadata() throws { try ask { _ in try save() } }
 
     /// The rows of those nodes that say something else than the object that was saved, as a store may round or fill in
     /// values.

@@ -1,4 +1,6 @@
 import Foundation
+import StrataMemoryStore
+import StrataRows
 import Synchronization
 
 /// The base class for stores of your own that read a whole file at once and write it at once.
@@ -20,7 +22,7 @@ open class NSAtomicStore: NSPersistentStore, @unchecked Sendable {
     let names = StoreNames()
     let turn: StoreTurn
     /// What contexts read: the nodes as rows.
-    let contents = Mutex(InMemoryContents(model: nil))
+    let contents = Mutex(InMemoryContents(nil))
     let nodes = NodeTable()
 
     /// Makes a store, which the coordinator does.
@@ -36,7 +38,7 @@ open class NSAtomicStore: NSPersistentStore, @unchecked Sendable {
         at url: URL,
         options: [AnyHashable: Any]? = nil
     ) {
-        turn = StoreTurn(options)
+        turn = StoreTurn(timeout: StoreOption.timeout(options))
         super.init(persistentStoreCoordinator: root, configurationName: name, at: url, options: options)
     }
 
@@ -44,6 +46,8 @@ open class NSAtomicStore: NSPersistentStore, @unchecked Sendable {
     ///
     /// - Throws: Any error, which keeps the store from being added.
     open override func loadMetadata() throws {}
+
+    override func saveMetadata() throws { try writeMetadata() }
 
     // MARK: - To be overridden
 

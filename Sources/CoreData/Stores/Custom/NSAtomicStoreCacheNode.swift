@@ -1,4 +1,5 @@
 import Foundation
+import StrataMemoryStore
 
 /// One object of an atomic store, in memory: its attributes by name, and its relationships as other nodes.
 ///

@@ -1,33 +1,36 @@
 import Foundation
+import StrataRows
 
 extension NSIncrementalStore {
-    var takesBatches: Bool { true }
+    package var takesBatches: Bool { true }
 
     /// Hands a batch request to the subclass, and takes its answer for what has changed.
     ///
     /// Without IDs in the answer nobody can be told which rows they are: the cached rows of the whole hierarchy are forgotten.
-    func execute(_ batch: Batch, didCommit: (BatchChanges) -> Void) throws {
-        let answer = try ask { try execute(batch.request, with: $0) }
+    package func execute(_ batch: Batch, didCommit: (BatchChanges) -> Void) throws {
+        // Batches are made of requests alone.
+        guard let request = batch.request as? NSPersistentStoreRequest else { return }
+        let answer = try ask { try execute(request, with: $0) }
         var changes = BatchChanges()
         switch Self.content(of: answer) {
         case let ids as [NSManagedObjectID]:
             for id in ids {
-                let reference = try reference(givenAs: id, of: batch.layout, "a \(Swift.type(of: batch.request))")
-                let layout = batch.layout.modelLayouts[reference.entity - 1]
+                let reference = try reference(givenAs: id, of: batch.layout, "a \(Swift.type(of: request))")
+                let layout = batch.layout.schema.entities[reference.entity - 1]
                 changes[keyPath: batch.listing].add(reference.key, layout)
             }
             changes.count = ids.count
-        case let array as [Any] where array.isEmpty && !batch.request.wantsIDs: break
-        case let bool as Bool where !batch.request.wantsIDs && !bool:
-            throw refused("says that a \(Swift.type(of: batch.request)) has failed; a store throws the reason.")
-        case let number as NSNumber where !batch.request.wantsIDs: changes.count = number.intValue
+        case let array as [Any] where array.isEmpty && !request.wantsIDs: break
+        case let bool as Bool where !request.wantsIDs && !bool:
+            throw refused("says that a \(Swift.type(of: request)) has failed; a store throws the reason.")
+        case let number as NSNumber where !request.wantsIDs: changes.count = number.intValue
         case let other:
             throw refused(
-                "answered a \(Swift.type(of: batch.request)) with \(other.map { "\(Swift.type(of: $0))" } ?? "nil"), where a result of the request's result type belongs.",
+                "answered a \(Swift.type(of: request)) with \(other.map { "\(Swift.type(of: $0))" } ?? "nil"), where a result of the request's result type belongs.",
                 .persistentStoreUnsupportedRequestType
             )
         }
-        if !batch.request.wantsIDs { changes.unlistedRoots.insert(batch.layout.rootNumber) }
+        if !request.wantsIDs { changes.unlistedRoots.insert(batch.layout.rootNumber) }
         didCommit(changes)
     }
 

@@ -1,5 +1,6 @@
 import Foundation
 import StrataPredicates
+import StrataRows
 
 // How an incremental store answers a context's questions about rows: by asking its subclass about objects.
 
@@ -12,22 +13,22 @@ extension NSIncrementalStore: CustomStore {
         try checkMetadata(model)
     }
 
-    func close() {
+    package func close() {
         deliverRegistrations()
         names.entry = nil
     }
 
     // MARK: - Fetching
 
-    func rows(for plan: FetchPlan) throws -> [Row] {
+    package func rows(for plan: FetchPlan) throws -> [Row] {
         try ask { _ in
             try references(for: plan).compactMap { try row(forKey: $0.key, in: plan.layout) }
         }
     }
 
-    func references(for plan: FetchPlan) throws -> [ObjectReference] {
+    package func references(for plan: FetchPlan) throws -> [ObjectReference] {
         // Objects are what every store answers with; IDs are asked for only where the caller does.
-        let wantsIDs = plan.specification?.resultType == .managedObjectIDResultType
+        let wantsIDs = (plan.origin as? FetchSpecification)?.resultType == .managedObjectIDResultType
         let answer = try fetch(plan, wantsIDs ? .managedObjectIDResultType : .managedObjectResultType)
         let numbers = Set(plan.entityNumbers)
         return try answer.map { element in
@@ -41,9 +42,9 @@ extension NSIncrementalStore: CustomStore {
         }
     }
 
-    func count(for plan: FetchPlan) throws -> Int {
+    package func count(for plan: FetchPlan) throws -> Int {
         let answer = try fetch(plan, .countResultType)
-        guard answer.count == 1, let count = try? Row.integer(answer[0], .integer64AttributeType), count >= 0 else {
+        guard answer.count == 1, let count = try? Row.integer(answer[0], .integer64), count >= 0 else {
             throw refused("answered a request for a count with something else than an array of one number.")
         }
         return Int(count)
@@ -51,7 +52,7 @@ extension NSIncrementalStore: CustomStore {
 
     /// Hands a fetch to the subclass, as a request.
     private func fetch(_ plan: FetchPlan, _ resultType: NSFetchRequestResultType) throws -> [Any] {
-        var specification = plan.specification ?? FetchSpecification()
+        var specification = plan.origin as? FetchSpecification ?? FetchSpecification()
         specification.entity = plan.layout.entity
         if plan.predicate == nil { specification.predicate = nil }
         if plan.sort == nil { specification.sortDescriptors = nil }
@@ -76,7 +77,7 @@ extension NSIncrementalStore: CustomStore {
 
     // MARK: - Single rows
 
-    func row(forKey key: Int64, in layout: EntityLayout) throws -> Row? {
+    package func row(forKey key: Int64, in layout: EntityLayout) throws -> Row? {
         let (id, own) = try id(ofKey: key, in: layout)
         return try ask { context in
             let node: NSIncrementalStoreNode
@@ -104,15 +105,15 @@ extension NSIncrementalStore: CustomStore {
         }
     }
 
-    func rows(forKeys keys: [Int64], in layout: EntityLayout) throws -> [Row] {
+    package func rows(forKeys keys: [Int64], in layout: EntityLayout) throws -> [Row] {
         try ask { _ in try keys.compactMap { try row(forKey: $0, in: layout) } }
     }
 
-    func members(of relationship: ToManySlot, ownedBy owner: ObjectReference) throws -> [ObjectReference] {
-        let layout = relationship.relationship.entity.layout
+    package func members(of relationship: ToManySlot, ownedBy owner: ObjectReference) throws -> [ObjectReference] {
+        let layout = relationship.relationship.entity
         let id = try id(ofKey: owner.key, in: layout).id
         let value = try ask {
-            try newValue(forRelationship: relationship.relationship, forObjectWith: id, with: $0)
+            try newValue(forRelationship: relationship.relationship.property, forObjectWith: id, with: $0)
         }
         return try members(givenAs: value, of: relationship, in: layout)
     }

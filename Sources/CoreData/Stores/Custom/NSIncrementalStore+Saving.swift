@@ -1,4 +1,5 @@
 import Foundation
+import StrataRows
 
 // How a save reaches an incremental store: as a request of objects, after the versions were compared.
 
@@ -35,7 +36,7 @@ extension NSIncrementalStore {
         }
     }
 
-    func saveMetadata() throws {
+    func writeMetadata() throws {
         let request = NSSaveChangesRequest(inserted: nil, updated: nil, deleted: nil, locked: nil)
         _ = try ask { try execute(request, with: $0) }
     }

@@ -1,4 +1,5 @@
 import Foundation
+import StrataRows
 
 /// The base class for stores of your own that answer request by request: a web service, another database, memory.
 ///
@@ -41,10 +42,12 @@ open class NSIncrementalStore: NSPersistentStore, @unchecked Sendable {
         at url: URL,
         options: [AnyHashable: Any]? = nil
     ) {
-        turn = StoreTurn(options)
+        turn = StoreTurn(timeout: StoreOption.timeout(options))
         super.init(persistentStoreCoordinator: root, configurationName: name, at: url, options: options)
         super.identifier = "\(Self.identifierForNewStore(at: url))"
     }
+
+    override func saveMetadata() throws { try writeMetadata() }
 
     // MARK: - To be overridden
 

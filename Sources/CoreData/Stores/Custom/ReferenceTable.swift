@@ -1,3 +1,4 @@
+import StrataRows
 import Synchronization
 
 /// The reference objects of one store of one's own, each with the integer key by which contexts know the object.
@@ -37,7 +38,7 @@ final class ReferenceTable: Sendable {
             defer { hierarchies[layout.rootNumber] = hierarchy }
             for key in hierarchy.keys[reference] ?? [] {
                 let index = Int(key) - 1
-                let known = layout.modelLayouts[hierarchy.names[index].entity - 1]
+                let known = layout.schema.entities[hierarchy.names[index].entity - 1]
                 let isNarrower = known.entity.frozen.subtree.contains(layout.number)
                 guard isNarrower || layout.entity.frozen.subtree.contains(known.number) else { continue }
                 if isGiven { hierarchy.names[index].object = box }

@@ -1,4 +1,5 @@
 import Foundation
+import StrataRows
 
 extension CustomStore {
     /// Makes a row of what a store's node says of an object.
@@ -33,14 +34,14 @@ extension CustomStore {
 
     private func fill(_ row: Row, _ slot: Slot, _ value: Any) throws {
         if slot.kind == .reference {
-            let destination = row.layout.modelLayouts[slot.destinationNumber - 1]
+            let destination = row.layout.schema.entities[slot.destinationNumber - 1]
             let reference = try reference(
                 givenAs: value,
                 of: destination,
                 "relationship \"\(slot.name)\" of \(row.layout.entity.name ?? "")"
             )
             row.setReference(reference, slot)
-        } else if slot.type == .transformableAttributeType {
+        } else if slot.type == .transformable {
             guard let data = slot.attribute?.archived(value) else { throw mismatch(slot.name, row.layout, value) }
             row.setData(data, slot)
         } else {
@@ -83,7 +84,7 @@ extension CustomStore {
                 "gave \(Swift.type(of: value)) for the to-many relationship \"\(slot.name)\" of \(layout.entity.name ?? ""), where a collection belongs."
             )
         }
-        let destination = layout.modelLayouts[slot.destinationNumber - 1]
+        let destination = layout.schema.entities[slot.destinationNumber - 1]
         var seen: Set<Int64> = []
         return try elements.compactMap { element in
             let member = try reference(

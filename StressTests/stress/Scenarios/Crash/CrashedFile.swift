@@ -1,4 +1,6 @@
 import CoreData
+import StrataSQLiteStore
+import StrataStoreChecks
 
 /// A file that processes have died on, and what is known of it.
 struct CrashedFile {

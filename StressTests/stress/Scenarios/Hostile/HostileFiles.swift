@@ -1,5 +1,7 @@
 import CStrataSQLite
 import CoreData
+import StrataSQLiteStore
+import StrataStoreChecks
 
 /// Store files that are damaged, cut off, of somebody else or of another time; and logs that are.
 struct HostileFiles {

@@ -1,4 +1,6 @@
 import CoreData
+import StrataSQLiteStore
+import StrataStoreChecks
 
 extension FaultScript {
     /// Opens the store again, and demands that all is there that was acknowledged, and nothing by halves.

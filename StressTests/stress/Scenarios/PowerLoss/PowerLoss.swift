@@ -1,4 +1,6 @@
 import CoreData
+import StrataSQLiteStore
+import StrataStoreChecks
 
 /// The power fails at any moment of a script of saves, batches and checkpoints.
 ///

@@ -1,9 +1,11 @@
 import Foundation
 import StrataPredicates
+import StrataRows
 import TestSupport
 import Testing
 
 @testable import CoreData
+@testable import StrataSQL
 
 @Suite("Random fetches")
 struct CompilerDifferentialTests {
@@ -43,14 +45,14 @@ struct CompilerDifferentialTests {
                 let specification = generator.specification()
                 let plan: FetchPlan
                 do {
-                    plan = try planner.plan(specification).asked(of: store)
+                    plan = try planner.plan(specification).asked(ofStore: store.number)
                 } catch let error as CocoaError where error.code == .persistentStoreOperation {
                     // Among what chance makes is what makes no sense: the difference of two dates, for instance.
                     refused += 1
                     continue
                 }
 
-                let inMemory = try store.store.references(for: plan).map(\.key)
+                let inMemory = try store.rows.references(for: plan).map(\.key)
                 let inSQL: [Int64]
                 do {
                     inSQL = try replica.keys(for: plan)
@@ -67,7 +69,7 @@ struct CompilerDifferentialTests {
                 // Once the objects have been asked too, without which no predicate counts.
                 let predicate = try #require(specification.predicate)
                 let all =
-                    plan.isWindowed ? try store.store.references(for: plan.unordered).map(\.key) : inMemory
+                    plan.isWindowed ? try store.rows.references(for: plan.unordered).map(\.key) : inMemory
                 let candidates = objects.filter { plan.entityNumbers.contains($0.layout.number) }
                 let byObject = candidates.filter { predicate.evaluate(with: $0) }.map(\.key)
                 compared += 1

@@ -1,10 +1,12 @@
 import Foundation
 import StrataPredicates
+import StrataRows
 import StrataSQLite
 import TestSupport
 import Testing
 
 @testable import CoreData
+@testable import StrataSQL
 
 @Suite("Predicates in SQL")
 struct CompilerTests {
@@ -32,7 +34,7 @@ struct CompilerTests {
         specification.predicate = NSPredicate(format: text, argumentArray: arguments.map { $0 ?? NSNull() })
         specification.sortDescriptors = sort
         specification.fetchLimit = limit
-        return try FetchPlanner(model: context.model).plan(specification).asked(of: store)
+        return try FetchPlanner(model: context.model).plan(specification).asked(ofStore: store.number)
     }
 
     private func compiled(_ plan: FetchPlan) throws -> CompiledQuery {
@@ -138,9 +140,9 @@ struct CompilerTests {
             let names = (25..<40_000).map { "name \($0)" }
             let ids: [Any] = people.prefix(30).map(\.objectID) + Array(repeating: people[0].objectID, count: 40_000)
 
-            #expect(try store.store.count(for: plan("name IN %@", names)) == 25)
-            #expect(try store.store.count(for: plan("SELF IN %@", ids)) == 30)
-            #expect(try store.store.count(for: plan("NOT SELF IN %@", ids)) == 20)
+            #expect(try store.rows.count(for: plan("name IN %@", names)) == 25)
+            #expect(try store.rows.count(for: plan("SELF IN %@", ids)) == 30)
+            #expect(try store.rows.count(for: plan("NOT SELF IN %@", ids)) == 20)
         }
     }
 
@@ -165,14 +167,14 @@ struct CompilerTests {
                 foreign.uriRepresentation().lastPathComponent == person.objectID.uriRepresentation().lastPathComponent
             )
 
-            #expect(try store.store.count(for: plan("SELF == %@", person)) == 1)
-            #expect(try store.store.count(for: plan("SELF == %@", person.objectID)) == 1)
+            #expect(try store.rows.count(for: plan("SELF == %@", person)) == 1)
+            #expect(try store.rows.count(for: plan("SELF == %@", person.objectID)) == 1)
             for wrong in [foreign, passport.objectID, unsaved.objectID] {
-                #expect(try store.store.count(for: plan("SELF == %@", wrong)) == 0)
-                #expect(try store.store.count(for: plan("SELF != %@", wrong)) == 1)
-                #expect(try store.store.count(for: plan("SELF IN %@", [wrong, wrong])) == 0)
-                #expect(try store.store.count(for: plan("ANY friends == %@", wrong)) == 0)
-                #expect(try store.store.count(for: plan("boss == %@ OR boss IN %@", wrong, [wrong])) == 0)
+                #expect(try store.rows.count(for: plan("SELF == %@", wrong)) == 0)
+                #expect(try store.rows.count(for: plan("SELF != %@", wrong)) == 1)
+                #expect(try store.rows.count(for: plan("SELF IN %@", [wrong, wrong])) == 0)
+                #expect(try store.rows.count(for: plan("ANY friends == %@", wrong)) == 0)
+                #expect(try store.rows.count(for: plan("boss == %@ OR boss IN %@", wrong, [wrong])) == 0)
             }
         }
     }
@@ -220,9 +222,9 @@ struct CompilerTests {
         specification.predicate = NSCompoundPredicate(orPredicateWithSubpredicates: alternatives)
         let plan = try FetchPlanner(model: context.model).plan(specification)
 
-        #expect(try store.store.count(for: plan) == 0)
+        #expect(try store.rows.count(for: plan) == 0)
         let sum = Array(repeating: "small", count: 300).joined(separator: " + ")
-        #expect(try store.store.count(for: self.plan("\(sum) > 3")) == 0)
+        #expect(try store.rows.count(for: self.plan("\(sum) > 3")) == 0)
     }
 
     @Test(arguments: [60, 900])
@@ -239,7 +241,7 @@ struct CompilerTests {
         let planner = FetchPlanner(model: context.model)
 
         if depth == 60 {
-            #expect(try store.store.count(for: planner.plan(specification).asked(of: store)) == 0)
+            #expect(try store.rows.count(for: planner.plan(specification).asked(ofStore: store.number)) == 0)
         } else {
             #expect(throws: CocoaError.self) { try planner.plan(specification) }
         }
@@ -249,20 +251,20 @@ struct CompilerTests {
         var text = "small"
         for _ in 0..<60 { text = "(1 + \(text))" }
 
-        let error = #expect(throws: CocoaError.self) { try store.store.rows(for: plan("\(text) > 1")) }
+        let error = #expect(throws: CocoaError.self) { try store.rows.rows(for: plan("\(text) > 1")) }
         #expect(error?.code == .persistentStoreOperation)
         #expect(error?.localizedDescription.contains("SQLite") == true)
 
         let sort = Array(repeating: NSSortDescriptor(key: "small", ascending: true), count: 2_500)
-        let sorted = #expect(throws: CocoaError.self) { try store.store.rows(for: plan("small >= 0", sort: sort)) }
+        let sorted = #expect(throws: CocoaError.self) { try store.rows.rows(for: plan("small >= 0", sort: sort)) }
         #expect(sorted?.code == .persistentStoreUnsupportedRequestType)
         #expect(sorted?.localizedDescription.contains("too many") == true)
     }
 
     @Test func `data that may lie in a file can only be compared with nil`() throws {
-        #expect(try store.store.count(for: plan("scan == nil")) == 0)
+        #expect(try store.rows.count(for: plan("scan == nil")) == 0)
 
-        let error = #expect(throws: CocoaError.self) { try store.store.count(for: plan("scan == %@", Data([1]))) }
+        let error = #expect(throws: CocoaError.self) { try store.rows.count(for: plan("scan == %@", Data([1]))) }
         #expect(error?.code == .persistentStoreUnsupportedRequestType)
         #expect(error?.localizedDescription.contains("\"scan\" of Person") == true)
     }
@@ -281,7 +283,7 @@ struct CompilerTests {
             var specification = FetchSpecification()
             specification.entityName = "Person"
             specification.predicate = NSPredicate(format: text, argumentArray: arguments.map { $0 ?? NSNull() })
-            return try store.store.count(for: FetchPlanner(model: context.model).plan(specification)) == 1
+            return try store.rows.count(for: FetchPlanner(model: context.model).plan(specification)) == 1
         }
 
         #expect(try holds("big == %@", Int64.max))

@@ -23,13 +23,13 @@ struct PendingDifferentialTests {
             try context.save()
             generator.objects = objects.map(\.objectID)
             let open = try #require(stack.coordinator.openStores.first)
-            let store = open.store
+            let store = open.rows
             let planner = FetchPlanner(model: context.model)
             var run = DifferentialRun(seed: seed)
 
             for _ in 0..<400 where run.failures < 5 {
                 let specification = generator.specification()
-                let plan = try planner.plan(specification).asked(of: open)
+                let plan = try planner.plan(specification).asked(ofStore: open.number)
                 do {
                     let candidates = objects.filter { plan.entityNumbers.contains($0.layout.number) }
                     let matching = try plan.matching(candidates.sorted { $0.key < $1.key }, ObjectReader())

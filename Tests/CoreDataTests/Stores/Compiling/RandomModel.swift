@@ -1,4 +1,5 @@
 import CoreData
+import StrataRows
 
 /// A model that nobody has thought of: random entities that inherit from each other, with random attributes and
 /// relationships of every kind between them.

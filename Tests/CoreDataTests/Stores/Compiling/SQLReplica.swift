@@ -1,9 +1,13 @@
 import Foundation
 import StrataPredicates
+import StrataRows
 import StrataSQLite
+import StrataStoreChecks
 import Testing
 
 @testable import CoreData
+@testable import StrataSQL
+@testable import StrataSQLiteStore
 
 /// The rows of a store, copied into tables of their own, with nothing between a compiled query and SQLite.
 final class SQLReplica {
@@ -22,7 +26,7 @@ final class SQLReplica {
         options.aggregates = PredicateFunctions.aggregates
         options.collations = PredicateCollations.all
         connection = try Connection(path: ":memory:", access: .readWriteCreate, options: options)
-        mapping = try SQLMapping(model)
+        mapping = try SQLMapping(model.schema)
         for statement in SQLiteSchema(mapping).statements { try connection.execute(statement) }
         for entity in mapping.entities where entity.number == entity.rootNumber {
             let everything = FetchPlan(
@@ -34,7 +38,7 @@ final class SQLReplica {
                 limit: 0,
                 offset: 0
             )
-            for row in try source.store.rows(for: everything) { try insert(row, source) }
+            for row in try source.rows.rows(for: everything) { try insert(row, source) }
         }
     }
 
@@ -52,7 +56,7 @@ final class SQLReplica {
         }
         for relationship in row.layout.toMany {
             let owner = ObjectReference(key: row.key, entity: row.layout.number)
-            let members = try source.store.members(of: relationship, ownedBy: owner)
+            let members = try source.rows.members(of: relationship, ownedBy: owner)
             switch entity.toMany[relationship.index] {
             case .join(let side):
                 for member in members {
@@ -85,7 +89,7 @@ final class SQLReplica {
     private func binding(_ row: Row, _ slot: Slot) -> SQLBinding? {
         guard !row.isNull(slot.index) else { return nil }
         if slot.kind == .reference { return row.reference(slot).map { .integer($0.key) } }
-        let attribute = PredicateAttribute(name: slot.name, type: PredicateAttributeType(slot.type), slot: slot.index)
+        let attribute = PredicateAttribute(name: slot.name, type: slot.type.predicateType, slot: slot.index)
         return SQLBinding(row.predicateValue(of: attribute))
     }
 

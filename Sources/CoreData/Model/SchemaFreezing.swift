@@ -1,0 +1,114 @@
+import StrataPredicates
+import StrataRows
+
+// A model becomes a schema, which is all that rows, plans and stores know of it.
+
+extension Schema {
+    /// The schema of a model that is being frozen.
+    ///
+    /// - Parameters:
+    ///   - entities: All entities in the order of their numbers, already frozen.
+    ///   - configurations: The members of each configuration, by its name.
+    convenience init(_ entities: [NSEntityDescription], configurations: [String: [NSEntityDescription]]) {
+        var numbers = configurations.mapValues { $0.map(\.entityNumber) }
+        numbers[defaultConfigurationName] = entities.map(\.entityNumber)
+        self.init(entities.map(EntityDefinition.init), configurations: numbers)
+    }
+}
+
+extension EntityDefinition {
+    fileprivate init(_ entity: NSEntityDescription) {
+        self.init(name: entity.name ?? "", companion: entity)
+        className = entity.managedObjectClassName
+        parent = entity.superentity?.entityNumber
+        isAbstract = entity.isAbstract
+        properties = entity.ownProperties.map(PropertyDefinition.init)
+        uniquenessConstraints = entity.uniquenessConstraintNames
+        indexes = Self.indexes(of: entity)
+        versionHash = entity.frozen.versionHash
+    }
+
+    /// The indexes that the entity asks for: of single attributes first, then compound ones, then those with names.
+    private static func indexes(of entity: NSEntityDescription) -> [IndexDefinition] {
+        let named = entity.indexes.map { index in
+            IndexDefinition(
+                name: index.name,
+                columns: index.elements.map { (name: $0.propertyName ?? "", isAscending: $0.isAscending) }
+            )
+        }
+        let singles =
+            entity.ownProperties.filter(\.isIndexed).map(\.name).sorted()
+            + named.filter { $0.columns.count == 1 }.map { $0.columns[0].name }
+        return singles.filter { entity.attributesByName[$0] != nil }.map { IndexDefinition(name: $0, columns: [($0, true)]) }
+            + entity.compoundIndexNames.map { names in
+                IndexDefinition(name: names.joined(separator: "_"), columns: names.map { ($0, true) })
+            }
+            + named
+    }
+}
+
+extension PropertyDefinition {
+    fileprivate init(_ property: NSPropertyDescription) {
+        self.init(name: property.name, isOptional: property.isOptional, kind: Kind(property), description: property)
+    }
+}
+
+extension PropertyDefinition.Kind {
+    fileprivate init(_ property: NSPropertyDescription) {
+        switch property {
+        case let relationship as NSRelationshipDescription: self = .relationship(RelationshipDefinition(relationship))
+        case is NSFetchedPropertyDescription: self = .fetched
+        case let property where property.isTransient: self = .transient
+        case let composite as NSCompositeAttributeDescription:
+            self = .composite(
+                composite.elements.map(PropertyDefinition.init),
+                keepsValueInHistory: composite.preservesValueInHistoryOnDeletion
+            )
+        case let attribute as NSAttributeDescription: self = .attribute(AttributeDefinition(attribute))
+        default: self = .transient
+        }
+    }
+}
+
+extension AttributeDefinition {
+    fileprivate init(_ attribute: NSAttributeDescription) {
+        self.init(type: AttributeType(attribute.attributeType))
+        defaultValue = attribute.defaultValue
+        allowsExternalStorage = attribute.allowsExternalBinaryDataStorage
+        keepsValueInHistory = attribute.preservesValueInHistoryOnDeletion
+        hasRules = !attribute.validationPredicates.isEmpty
+        guard let derived = attribute as? NSDerivedAttributeDescription else { return }
+        isDerived = true
+        derivation = derived.derivationText
+    }
+}
+
+extension RelationshipDefinition {
+    fileprivate init(_ relationship: NSRelationshipDescription) {
+        self.init()
+        destination = relationship.destinationEntity?.entityNumber
+        inverse = relationship.inverseRelationship.map { ($0.entity.entityNumber, $0.name) }
+        isToMany = relationship.isToMany
+        isOrdered = relationship.isOrdered
+        isTransient = relationship.isTransient
+        deleteRule = DeleteRule(rawValue: relationship.deleteRule.rawValue) ?? .nullify
+        minCount = relationship.minCount
+        maxCount = relationship.maxCount
+    }
+}
+
+extension AttributeType {
+    /// The same kind of value, as rows know it.
+    init(_ type: NSAttributeType) {
+        // The raw values are the same.
+        self = AttributeType(rawValue: type.rawValue) ?? .undefined
+    }
+}
+
+extension NSAttributeType {
+    /// The same kind of value, as the public API names it.
+    init(_ type: AttributeType) {
+        // As above.
+        self = NSAttributeType(rawValue: type.rawValue) ?? .undefinedAttributeType
+    }
+}

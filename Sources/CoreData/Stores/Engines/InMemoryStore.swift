@@ -1,0 +1,43 @@
+import Foundation
+import StrataMemoryStore
+import StrataRows
+
+/// A store that keeps its rows in memory, with the same behaviour as a SQLite store towards contexts: versions, unique
+/// constraints, all-or-nothing saves.
+///
+/// Gone when it is removed from its coordinator.
+final class InMemoryStore: NSPersistentStore, EngineStore, @unchecked Sendable {
+    // @unchecked Sendable: `opened` is behind its mutex; the rest is the superclass's.
+
+    private let opened = Mutex<MemoryEngine?>(nil)
+
+    var engine: any RowStore {
+        get throws {
+            if let engine = opened.withLock({ $0 }) { return engine }
+            throw CocoaError(
+                .persistentStoreOpen,
+                userInfo: [NSLocalizedDescriptionKey: "A store in memory needs a coordinator."]
+            )
+        }
+    }
+
+    override var type: String { NSInMemoryStoreType }
+
+    override func loadMetadata() throws {
+        guard let model = persistentStoreCoordinator?.managedObjectModel else { return }
+        opened.withLock { $0 = MemoryEngine(model.frozen.schema, timeout: StoreOption.timeout(options)) }
+        metadata = [
+            NSStoreTypeKey: NSInMemoryStoreType,
+            NSStoreUUIDKey: identifier ?? "",
+            NSStoreModelVersionHashesKey: model.versionHashes(forConfigurationName: configurationName) ?? [:],
+            NSStoreModelVersionIdentifiersKey: model.versionIdentifiers.compactMap { $0 as? String }.sorted(),
+        ]
+    }
+
+    override class func metadataForPersistentStore(with url: URL) throws -> [String: Any] {
+        throw CocoaError(
+            .persistentStoreOpen,
+            userInfo: [NSLocalizedDescriptionKey: "A store in memory has no metadata before it is added."]
+        )
+    }
+}

@@ -1,0 +1,46 @@
+import Foundation
+import StrataRows
+import Synchronization
+
+/// Posts that a store was written to, by whomever.
+///
+/// Observers run on a queue of their own, so that a slow one holds up neither the watch nor a writer; what is written
+/// meanwhile is posted once, after it.
+final class RemoteChangePoster: @unchecked Sendable {
+    // @unchecked Sendable: the references are constants, and the objects behind them are thread-safe.
+    private let isStopped = Atomic(false)
+    private let isEnqueued = Atomic(false)
+    private let queue = DispatchQueue(label: "CoreData remote changes")
+    private weak let store: SQLiteStore?
+    private weak let coordinator: NSPersistentStoreCoordinator?
+
+    init(_ store: SQLiteStore, in coordinator: NSPersistentStoreCoordinator) {
+        self.store = store
+        self.coordinator = coordinator
+    }
+
+    /// Posts soon, unless a notification waits to be posted already.
+    func enqueue() {
+        guard !isEnqueued.exchange(true, ordering: .sequentiallyConsistent) else { return }
+        queue.async { [self] in
+            isEnqueued.store(false, ordering: .sequentiallyConsistent)
+            guard !isStopped.load(ordering: .sequentiallyConsistent), let store, let coordinator else { return }
+            coordinator.postRemoteChange(of: store)
+        }
+    }
+
+    /// No notification is posted any more that is not under way.
+    func stop() { isStopped.store(true, ordering: .sequentiallyConsistent) }
+}
+
+extension NSPersistentStoreCoordinator {
+    fileprivate func postRemoteChange(of store: SQLiteStore) {
+        var userInfo: [AnyHashable: Any] = [:]
+        userInfo[NSStoreUUIDKey] = store.identifier
+        userInfo[NSPersistentStoreURLKey] = store.url
+        if store.sqlite?.hasHistory == true {
+            userInfo[NSPersistentHistoryTokenKey] = currentPersistentHistoryToken(fromStores: [store])
+        }
+        NotificationCenter.default.post(name: .NSPersistentStoreRemoteChange, object: self, userInfo: userInfo)
+    }
+}

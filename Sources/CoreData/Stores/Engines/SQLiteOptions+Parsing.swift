@@ -1,0 +1,56 @@
+import Foundation
+import StrataRows
+import StrataSQLiteStore
+
+extension SQLiteOptions {
+    /// What a store's options come to.
+    ///
+    /// - Throws: `persistentStoreOpen` (134080) for a URL that is no file's, and for pragmas that are no texts or numbers.
+    init(url: URL, _ options: [AnyHashable: Any]?) throws {
+        let options = options ?? [:]
+        func flag(_ key: String) -> Bool { StoreOption.flag(options[key]) }
+        try self.init(
+            url: url,
+            isReadOnly: flag(NSReadOnlyPersistentStoreOption),
+            pragmas: Self.pragmas(options[NSSQLitePragmasOption])
+        )
+        ignoresVersions = flag(NSIgnorePersistentStoreVersioningOption)
+        vacuums = flag(NSSQLiteManualVacuumOption)
+        analyzes = flag(NSSQLiteAnalyzeOption)
+        // A dictionary is how Apple's framework takes details.
+        tracksHistory =
+            flag(NSPersistentHistoryTrackingKey) || options[NSPersistentHistoryTrackingKey] is [AnyHashable: Any]
+            || options[NSPersistentHistoryTrackingKey] is NSDictionary
+        timeout = StoreOption.timeout(options)
+        if let size = StoreOption.number(options[NSPersistentStoreConnectionPoolMaxSizeKey]), size >= 1 {
+            maximumReaders = Int(min(size, 1024))
+        }
+    }
+
+    private static func pragmas(_ value: Any?) throws -> [String: String] {
+        guard let value else { return [:] }
+        guard let dictionary = value as? [AnyHashable: Any] else { throw badPragmas("\(value)") }
+        var pragmas: [String: String] = [:]
+        for (name, value) in dictionary {
+            guard let name = name as? String else { throw badPragmas("\(name)") }
+            switch value {
+            case let text as String: pragmas[name] = text
+            case let flag as Bool: pragmas[name] = flag ? "1" : "0"
+            case let number as any BinaryInteger: pragmas[name] = "\(number)"
+            case let number as NSNumber: pragmas[name] = number.stringValue
+            default: throw badPragmas("\(name) = \(value)")
+            }
+        }
+        return pragmas
+    }
+
+    private static func badPragmas(_ text: String) -> CocoaError {
+        CocoaError(
+            .persistentStoreOpen,
+            userInfo: [
+                NSLocalizedDescriptionKey:
+                    "NSSQLitePragmasOption must be a dictionary of names and texts or numbers; \(text) is not."
+            ]
+        )
+    }
+}

@@ -1,0 +1,151 @@
+import Foundation
+import StrataRows
+import StrataSQLiteStore
+
+/// A store in a SQLite file, in the layout of Apple's framework.
+class SQLiteStore: NSPersistentStore, EngineStore, @unchecked Sendable {
+    // @unchecked Sendable: `opened` and `remoteChanges` are behind their mutexes; the rest is the superclass's.
+
+    private let opened = Mutex<SQLiteEngine?>(nil)
+    /// Posts that the store was written to, if its options say so.
+    private let remoteChanges = Mutex<RemoteChangePoster?>(nil)
+
+    /// The engine; `nil` before the metadata was loaded.
+    final var sqlite: SQLiteEngine? { opened.withLock { $0 } }
+
+    final var engine: any RowStore {
+        get throws {
+            if let sqlite { return sqlite }
+            throw CocoaError(
+                .persistentStoreOpen,
+                userInfo: [NSLocalizedDescriptionKey: "The store \(url?.path ?? "") is not loaded yet."]
+            )
+        }
+    }
+
+    override func loadMetadata() throws {
+        guard let url, let model = persistentStoreCoordinator?.managedObjectModel else {
+            throw CocoaError(
+                .persistentStoreOpen,
+                userInfo: [NSLocalizedDescriptionKey: "A store needs a URL and a coordinator."]
+            )
+        }
+        let configuration = configurationName == defaultConfigurationName ? nil : configurationName
+        let options = try SQLiteOptions(url: url, options)
+        let engine = try SQLiteEngine(
+            SQLiteStoreRequest(
+                url: url,
+                schema: model.frozen.schema,
+                configuration: configuration,
+                options: options,
+                newUUID: identifier,
+                versionIdentifiers: model.versionIdentifiers.compactMap { $0 as? String }.sorted()
+            ) { metadata in
+                guard !options.ignoresVersions else { return }
+                try model.requireVersion(ofStoreMetadata: metadata, configuration: configuration, at: url)
+            }
+        )
+        let metadata = engine.metadata
+        super.identifier = metadata.uuid
+        super.metadata = metadata.values
+        opened.withLock { $0 = engine }
+    }
+
+    func open() throws {
+        guard let coordinator = persistentStoreCoordinator, let sqlite,
+            StoreOption.flag(options?[NSPersistentStoreRemoteChangeNotificationPostOptionKey])
+        else { return }
+        let poster = RemoteChangePoster(self, in: coordinator)
+        try sqlite.watchForCommits { poster.enqueue() }
+        remoteChanges.withLock { $0 = poster }
+    }
+
+    override func willRemove(from coordinator: NSPersistentStoreCoordinator?) {
+        // No notification is posted after this that is not under way.
+        remoteChanges.withLock { $0 }?.stop()
+        super.willRemove(from: coordinator)
+    }
+
+    /// Uses another file from now on, which must be the same store.
+    ///
+    /// - Returns: Whether it does.
+    func move(to url: URL) -> Bool {
+        guard let sqlite, let options = try? SQLiteOptions(url: url, options) else { return false }
+        let (isMoved, failure) = sqlite.move(to: url, options: options)
+        guard isMoved else { return false }
+        self.url = url
+        if let failure { persistentStoreCoordinator?.report(failure, "watching \(url.path)") }
+        return true
+    }
+
+    // MARK: - Metadata
+
+    override var type: String { NSSQLiteStoreType }
+
+    override var isReadOnly: Bool {
+        get { sqlite?.isReadOnly ?? super.isReadOnly }
+        set {
+            super.isReadOnly = newValue
+            sqlite?.isReadOnly = newValue
+        }
+    }
+
+    /// The UUID; a new one is written with the next save.
+    override var identifier: String! {
+        get { super.identifier }
+        set {
+            super.identifier = newValue
+            super.metadata[NSStoreUUIDKey] = newValue
+            tellMetadata()
+        }
+    }
+
+    /// The metadata; written with the next save.
+    ///
+    /// The framework's own keys stay as they are.
+    override var metadata: [String: Any]! {
+        get { super.metadata }
+        set {
+            super.metadata = StoreMetadata.replacing(super.metadata ?? [:], with: newValue ?? [:])
+            tellMetadata()
+        }
+    }
+
+    private func tellMetadata() { sqlite?.setMetadata(super.metadata ?? [:], uuid: super.identifier ?? "") }
+
+    override func saveMetadata() throws { try sqlite?.saveMetadata() }
+
+    override class func metadataForPersistentStore(with url: URL) throws -> [String: Any] {
+        try SQLiteEngine.metadata(at: url)
+    }
+
+    override class func setMetadata(_ metadata: [String: Any]?, forPersistentStoreAt url: URL) throws {
+        try SQLiteEngine.rewriteMetadata(metadata, at: url)
+    }
+}
+
+extension NSManagedObjectModel {
+    /// Refuses a store that was made with another version of the model.
+    fileprivate func requireVersion(
+        ofStoreMetadata metadata: [String: Any],
+        configuration: String?,
+        at url: URL
+    ) throws {
+        guard !isConfiguration(withName: configuration, compatibleWithStoreMetadata: metadata) else { return }
+        let names = entitiesThatDiffer(fromStoreMetadata: metadata, configuration: configuration)
+        throw CocoaError(
+            .persistentStoreIncompatibleVersionHash,
+            userInfo: [
+                NSLocalizedDescriptionKey:
+                    "The store \(url.path) was made with another version of the model. Entities that differ: \(names.joined(separator: ", ")).",
+                NSFilePathErrorKey: url.path,
+                "metadata": metadata,
+                "reason": "The model used to open the store is incompatible with the one used to create the store",
+                incompatibleEntitiesErrorKey: names,
+            ]
+        )
+    }
+}
+
+/// User info: the names of the entities in which a store differs from the model.
+let incompatibleEntitiesErrorKey = "NSEntitiesThatDiffer"

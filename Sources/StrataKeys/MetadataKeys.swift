@@ -1,0 +1,21 @@
+// What a store says of itself in its metadata, and the texts of the store types.
+
+/// Metadata: the type of the store.
+public let NSStoreTypeKey = "NSStoreType"
+/// Metadata: the store's UUID text.
+public let NSStoreUUIDKey = "NSStoreUUID"
+/// Metadata: the 32-byte version hashes of the model's entities, by name.
+public let NSStoreModelVersionHashesKey = "NSStoreModelVersionHashes"
+/// Metadata: the version identifiers of the model.
+public let NSStoreModelVersionIdentifiersKey = "NSStoreModelVersionIdentifiers"
+/// Metadata: a checksum over the version hashes.
+public let NSPersistentStoreModelVersionChecksumKey = "NSStoreModelVersionChecksumKey"
+
+/// The text of the store type `.sqlite`.
+public let NSSQLiteStoreType = "SQLite"
+/// The text of the store type `.inMemory`.
+public let NSInMemoryStoreType = "InMemory"
+/// The text of the store type `.binary`.
+public let NSBinaryStoreType = "Binary"
+/// The text of the store type `.xml`.
+public let NSXMLStoreType = "XML"

@@ -1,0 +1,47 @@
+import Dispatch
+import Synchronization
+
+/// Lets any thread stop an operation that runs, or waits, on another one.
+///
+/// ``cancel()`` ends a wait for a connection or a turn at once; whoever carries the operation out polls the flag. It stays up, so
+/// what follows in the same operation stops too.
+package final class Cancellation: Sendable {
+    private let flag = Atomic(false)
+    // The sleeper to wake, if the operation is waiting for a connection.
+    private let sleeper = Mutex<DispatchSemaphore?>(nil)
+
+    private let isOver: (@Sendable () -> Bool)?
+
+    /// Makes a cancellation that `cancel()` triggers, and `isOver`, which is asked every thousand instructions, on the thread that
+    /// runs the statement.
+    package init(orWhen isOver: (@Sendable () -> Bool)? = nil) {
+        self.isOver = isOver
+    }
+
+    package var isCancelled: Bool {
+        flag.load(ordering: .acquiring)
+    }
+
+    /// Whether the operation has to stop: it was cancelled, or is over by its own measure.
+    package var endsStatement: Bool { isCancelled || isOver?() ?? false }
+
+    /// Asks the operation to stop.
+    ///
+    /// Any thread; the second call does nothing.
+    package func cancel() {
+        flag.store(true, ordering: .releasing)
+        sleeper.withLock { sleeper in
+            _ = sleeper?.signal()
+        }
+    }
+
+    /// Arranges that `cancel()` signals `semaphore`, now if it has been called already.
+    func wake(_ semaphore: DispatchSemaphore) {
+        sleeper.withLock { $0 = semaphore }
+        if isCancelled { semaphore.signal() }
+    }
+
+    func stopWaking() {
+        sleeper.withLock { $0 = nil }
+    }
+}

@@ -1,0 +1,116 @@
+import Foundation
+import StrataPredicates
+import StrataRows
+
+extension InMemoryBatch {
+    /// Deletes the rows of a batch, with what delete rules add to them.
+    mutating func delete(_ deletion: BatchDeletion) throws {
+        var doomed = Doomed()
+        for row in try InMemoryFetch(deletion.rows, contents).rows() { doomed.add(row) }
+        guard !doomed.rows.isEmpty else { return }
+        var links: [Int: [DeleteLink]] = [:]
+        var position = 0
+        while position < doomed.rows.count {
+            let row = doomed.rows[position]
+            position += 1
+            let own = links[row.layout.number] ?? row.layout.ownLinks
+            links[row.layout.number] = own
+            for link in own where link.relationship.deleteRule == .cascade {
+                for member in members(link, row) { doomed.add(member) }
+            }
+        }
+        for row in doomed.rows {
+            for link in links[row.layout.number] ?? [] { try refuse(link, row, doomed) }
+        }
+        try refuseLoose(doomed)
+        for row in doomed.rows {
+            for link in links[row.layout.number] ?? [] { release(link, row, doomed) }
+        }
+        for row in doomed.rows {
+            contents.removeRow(row.key, row.layout)
+            changes.deleted.add(row.key, row.layout)
+        }
+        changes.count = doomed.rows.count
+    }
+
+    /// Rows that are to go, each once.
+    private struct Doomed {
+        private(set) var rows: [Row] = []
+        private var keys: [Int: Set<Int64>] = [:]
+
+        mutating func add(_ row: Row) {
+            if keys[row.layout.rootNumber, default: []].insert(row.key).inserted { rows.append(row) }
+        }
+
+        func contains(_ key: Int64, root: Int) -> Bool { keys[root]?.contains(key) == true }
+        func contains(_ row: Row) -> Bool { contains(row.key, root: row.layout.rootNumber) }
+    }
+
+    /// What a relationship of a row leads to.
+    private func members(_ link: DeleteLink, _ row: Row) -> [Row] {
+        let root = link.destination.rootNumber
+        switch row.layout.places[link.name] {
+        case .slot(let index):
+            return row.reference(row.layout.slots[index]).flatMap { self.row($0.key, root: root) }.map { [$0] } ?? []
+        case .toMany(let index):
+            return contents.members(of: row.layout.toMany[index], ownedBy: row.key).compactMap {
+                self.row($0.key, root: root)
+            }
+        default: return []
+        }
+    }
+
+    // MARK: - Delete rules
+
+    private func refuse(_ link: DeleteLink, _ row: Row, _ doomed: Doomed) throws {
+        switch link.relationship.deleteRule {
+        case .deny:
+            if members(link, row).contains(where: { !doomed.contains($0) }) { throw link.denied(row.key) }
+        case .nullify:
+            guard let inverse = link.inverse, !inverse.isToMany, !inverse.isOptional else { return }
+            if let other = members(link, row).first(where: { !doomed.contains($0) }) { throw link.mandatory(other.key) }
+        default: break
+        }
+    }
+
+    /// Refuses to leave a relationship that nothing looks after leading nowhere.
+    private func refuseLoose(_ doomed: Doomed) throws {
+        let roots = Set(doomed.rows.map(\.layout.rootNumber))
+        for owner in batch.layout.schema.entities {
+            for slot in owner.referenceSlots {
+                guard let relationship = slot.relationship, relationship.inverse == nil,
+                    relationship.entity === owner,
+                    let root = relationship.destination?.rootNumber, roots.contains(root)
+                else { continue }
+                try contents.rows[owner.rootNumber]?.forEach { key, row in
+                    guard row.layout.slots.indices.contains(slot.index),
+                        row.layout.slots[slot.index].description === slot.description, !doomed.contains(row),
+                        let reference = row.reference(slot), doomed.contains(reference.key, root: root)
+                    else { return }
+                    throw DeleteLink.loose(relationship, key)
+                }
+            }
+        }
+    }
+
+    /// Takes a row out of a relationship.
+    private mutating func release(_ link: DeleteLink, _ row: Row, _ doomed: Doomed) {
+        guard let inverse = link.inverse else { return }
+        let others = members(link, row).filter { !doomed.contains($0) }
+        if inverse.isToMany {
+            for other in others {
+                reordered.leave(row.key, other.key, inverse)
+                noteMembers(of: other.key, inverse)
+            }
+        } else if link.relationship.deleteRule == .nullify {
+            releaseBack(row.key, inverse)
+        }
+    }
+}
+
+extension EntityLayout {
+    /// The stored relationships that objects of this entity have, inherited ones included.
+    fileprivate var ownLinks: [DeleteLink] {
+        deleteLinks.filter { $0.owner.subtree.contains(number) }
+    }
+}

@@ -1,0 +1,199 @@
+import Foundation
+import StrataKeys
+import StrataPredicates
+import StrataRows
+
+extension InMemoryBatch {
+    // MARK: - Updating
+
+    mutating func update(_ update: BatchUpdate) throws {
+        let before = contents
+        let rows = try InMemoryFetch(update.rows, before).rows()
+        for slot in update.constantSlots {
+            if let reference = update.constants.reference(slot, ifToOne: true) { try requireTarget(reference, slot) }
+        }
+        var evaluator = ResolvedEvaluator(
+            variableCount: update.variableCount,
+            reader: RowReader(before, update.rows.storeNumber)
+        )
+        var saved: [Int64: Int64] = [:]
+        // All rows have one limit.
+        try update.rows.evaluating {
+            for row in rows {
+                // What other rows of the batch have changed in it counts too.
+                let next = successor(of: self.row(row.key, root: row.layout.rootNumber) ?? row)
+                for slot in update.constantSlots { next.take(slot, from: update.constants) }
+                for computed in update.computed {
+                    try next.set(try evaluator.value(of: computed.expression, for: row.buffer), computed.slot)
+                }
+                put(next)
+                for slot in update.constantSlots where slot.kind == .reference { moveMember(row, next, slot) }
+                changes.changed.add(row.key, row.layout, properties: update.propertyNames)
+                saved[row.key] = row.key
+            }
+        }
+        changes.count = rows.count
+        let root = update.rows.layout.rootNumber
+        let conflicts = contents.uniques.conflicts(in: contents.rows[root] ?? PersistentMap(), saved)
+        if case .constraint(let entity, let attributes, _, _)? = conflicts.first {
+            throw CocoaError.batchUpdateBreaksConstraint(attributes, entity)
+        }
+    }
+
+    /// Keeps the other side of a to-one relationship in step.
+    private mutating func moveMember(_ old: Row, _ new: Row, _ slot: Slot) {
+        guard let inverse = slot.inverse else { return }
+        let (from, to) = (old.reference(slot)?.key, new.reference(slot)?.key)
+        guard inverse.isToMany else { return releaseBack(old.key, inverse) }
+        if let from, from != to {
+            reordered.leave(old.key, from, inverse)
+            noteMembers(of: from, inverse)
+        }
+        if let to {
+            if from != to { reordered.join(to, inverse) }
+            noteMembers(of: to, inverse)
+        }
+    }
+
+    /// Clears a to-one relationship of the rows that lead to one that has let go of them.
+    mutating func releaseBack(_ key: Int64, _ backlink: Relationship) {
+        let root = backlink.entity.rootNumber
+        let keys = contents.pointing[InMemoryContents.RelationshipKey(backlink)]?[key]?.sortedKeys ?? []
+        for key in keys {
+            guard let row = row(key, root: root), let slot = row.layout.slot(named: backlink.name) else { continue }
+            let next = successor(of: row)
+            next.setReference(nil, slot)
+            put(next)
+            changes.followed.add(key, row.layout, properties: [backlink.name])
+        }
+    }
+
+    // MARK: - Inserting
+
+    mutating func insert(_ given: [GivenRow], _ insertion: BatchInsertion) throws {
+        let layout = insertion.layout
+        let root = layout.rootNumber
+        let firstKey = contents.reserve(0, root).lowerBound
+        var changed: Set<Int64> = []
+        var clashes: [BatchClash] = []
+        let control = insertion.control
+        var counter = RowCounter(control)
+        for (position, given) in given.enumerated() {
+            if let control, control.isCancelled { throw CancellationError() }
+            defer { counter.count() }
+            let row = given.row
+            for slot in layout.referenceSlots {
+                if let reference = row.reference(slot) { try requireTarget(reference, slot) }
+            }
+            let found = contents.uniques.holders(of: row, in: contents.rows[root] ?? PersistentMap())
+            guard let (attributes, holder) = found.first else {
+                add(row)
+                continue
+            }
+            guard insertion.upsert != .skip else { continue }
+            let isOne = found.allSatisfy { $0.holder.key == holder.key }
+            let slots = given.slots(insertion.upsert)
+            let clash = BatchClash(
+                position: position,
+                constraint: attributes,
+                row: row,
+                stored: holder.key < firstKey ? holder : nil,
+                misfits: given.misfits(slots, in: holder.layout)
+            )
+            guard insertion.upsert != .fail, isOne, clash.misfits.isEmpty,
+                replace(holder, row, slots, isNew: holder.key >= firstKey)
+            else {
+                clashes.append(clash)
+                if clashes.count == BatchClashes.limit { break }
+                continue
+            }
+            if holder.key < firstKey, changed.insert(holder.key).inserted {
+                changes.count += 1
+                changes.changed.add(holder.key, holder.layout, properties: slots.propertyNames)
+            }
+        }
+        counter.finish()
+        guard clashes.isEmpty else { throw BatchClashes(layout: layout, clashes: clashes) }
+    }
+
+    private mutating func add(_ row: Row) {
+        let key = contents.reserve(1, row.layout.rootNumber).lowerBound
+        row.setKey(key)
+        row.setVersion(1)
+        row.setStamp(CoarseClock.now)
+        put(row)
+        for slot in row.layout.referenceSlots { join(row, slot) }
+        changes.inserted.add(key, row.layout)
+        changes.count += 1
+    }
+
+    private mutating func join(_ row: Row, _ slot: Slot) {
+        guard let inverse = slot.inverse, inverse.isToMany,
+            let owner = row.reference(slot)?.key
+        else { return }
+        reordered.join(owner, inverse)
+        noteMembers(of: owner, inverse)
+    }
+
+    /// Lets a row take over values of another; false if it would break a constraint by that.
+    ///
+    /// A row of the same batch, which nobody has seen with other values, keeps its version.
+    private mutating func replace(_ stored: Row, _ row: Row, _ slots: [Slot], isNew: Bool) -> Bool {
+        guard !slots.isEmpty else { return true }
+        let next = successor(of: stored)
+        if isNew { next.setVersion(stored.version) }
+        for slot in slots where stored.layout.shares([slot]) { next.take(slot, from: row) }
+        let root = stored.layout.rootNumber
+        put(next)
+        guard
+            contents.uniques.conflicts(in: contents.rows[root] ?? PersistentMap(), [stored.key: stored.key]).isEmpty
+        else {
+            put(stored)
+            return false
+        }
+        for slot in slots where slot.kind == .reference && stored.layout.shares([slot]) {
+            moveMember(stored, next, slot)
+        }
+        return true
+    }
+}
+
+extension Row {
+    /// The destination in a slot; `nil` for a slot that is no relationship.
+    fileprivate func reference(_ slot: Slot, ifToOne: Bool) -> ObjectReference? {
+        slot.kind == .reference ? reference(slot) : nil
+    }
+
+    /// Sets an attribute to what an expression has come to.
+    ///
+    /// - Throws: `persistentStoreOperation` (134070) for a number that does not fit.
+    fileprivate func set(_ value: PredicateValue, _ slot: Slot) throws {
+        switch value {
+        case .null, .collection, .reference, .entity: setNull(slot)
+        case .int(let number): try setNumber(number, Double(number), slot)
+        case .double(let number), .date(let number):
+            guard slot.kind == .int else { return try setNumber(0, number, slot) }
+            guard let whole = Int64(exactly: number.rounded(.towardZero)) else {
+                throw CocoaError.batchValueOutOfRange(layout)
+            }
+            // The sign of a fraction alone decides whether a truth value is true.
+            try setNumber(slot.type == .boolean && number != 0 ? 1 : whole, number, slot)
+        case .string(let text): setString(text, slot)
+        case .uuid(let uuid): setUUID(uuid, slot)
+        case .data(let data): setData(data, slot)
+        }
+    }
+
+    private func setNumber(_ whole: Int64, _ number: Double, _ slot: Slot) throws {
+        switch slot.kind {
+        case .int:
+            guard let fitting = try? Row.integer(whole, slot.type) else {
+                throw CocoaError.batchValueOutOfRange(layout)
+            }
+            setInt(fitting, slot)
+        case .double: setDouble(number, slot)
+        case .decimal: setDecimal(Decimal(shortest: number) ?? 0, slot)
+        default: setNull(slot)
+        }
+    }
+}

@@ -1,0 +1,146 @@
+import StrataPredicates
+import StrataRows
+
+/// The derived attributes of a model, as an in-memory store keeps them: what each is computed from, and what a changed row
+/// makes out of date.
+///
+/// What the triggers of a SQLite store do not keep is not kept here either.
+package final class DerivedAttributes: Sendable {
+    package struct Attribute: Sendable {
+        package let slot: Slot
+        /// `nil` for a derivation that stores do not keep: the value is nil.
+        package let source: Source?
+    }
+
+    package enum Source: Sendable {
+        case count(ToManySlot)
+        case aggregate(PredefinedFunction, ToManySlot, attribute: String)
+        case copy(Slot, attribute: String)
+        case function(PredefinedFunction, Slot)
+        case now
+    }
+
+    /// A relationship by which rows lead to one that derives something from it.
+    package struct Dependants: Sendable {
+        package let relationship: InMemoryContents.RelationshipKey
+        /// The number of the root entity of the rows that derive something.
+        package let root: Int
+        /// The attribute that is read; `nil` for a count.
+        package let attribute: Slot?
+    }
+
+    /// The derived attributes of each entity, by its number.
+    package let attributes: [[Attribute]]
+    /// By the number of the members' entity: the to-one relationships to owners that count or sum up such rows.
+    package let owners: [[(reference: Slot, dependants: Dependants)]]
+    /// By the number of the members' entity: the to-many relationships without an inverse whose owners sum up such rows.
+    package let looseOwners: [[Dependants]]
+    /// By the number of an entity: the to-one relationships over which others copy an attribute of such rows.
+    package let copies: [[Dependants]]
+    /// The to-one relationships without an inverse that something is copied over.
+    package let looseCopies: Set<InMemoryContents.RelationshipKey>
+
+    /// The derived attributes of a model; `nil` if it has none.
+    package init?(_ schema: Schema?) {
+        guard let schema, schema.entities.contains(where: \.hasDerivedSlots) else { return nil }
+        attributes =
+            [[]]
+            + schema.entities.map { layout in
+                layout.slots.compactMap { slot in
+                    guard slot.isDerived else { return nil }
+                    return Attribute(slot: slot, source: Self.source(slot.traits?.derivation, layout))
+                }
+            }
+        var builder = Builder(schema)
+        for (layout, attributes) in zip(schema.entities, attributes.dropFirst()) {
+            for attribute in attributes { builder.add(attribute, layout) }
+        }
+        owners = builder.owners
+        looseOwners = builder.looseOwners
+        copies = builder.copies
+        looseCopies = builder.looseCopies
+    }
+
+    private static func source(_ derivation: Derivation?, _ layout: EntityLayout) -> Source? {
+        switch derivation {
+        case .aggregate(.count, let relationship, _)?: return layout.toMany(named: relationship).map { .count($0) }
+        case .aggregate(let aggregate, let relationship, let attribute?)?:
+            guard let slot = layout.toMany(named: relationship),
+                slot.relationship.inverse?.isToMany != true
+            else { return nil }
+            return .aggregate(aggregate.predefined, slot, attribute: attribute)
+        case .copy(let relationship, let attribute)?:
+            guard let slot = layout.slot(named: relationship), slot.kind == .reference else { return nil }
+            return .copy(slot, attribute: attribute)
+        case .function(let function, let attribute)?:
+            return layout.slot(named: attribute).map { .function(function.predefined, $0) }
+        case .now?: return .now
+        case .aggregate(_, _, nil)?, nil: return nil
+        }
+    }
+
+    /// Gathers what depends on what.
+    private struct Builder {
+        let schema: Schema
+        var owners: [[(reference: Slot, dependants: Dependants)]]
+        var looseOwners: [[Dependants]]
+        var copies: [[Dependants]]
+        var looseCopies: Set<InMemoryContents.RelationshipKey> = []
+
+        init(_ schema: Schema) {
+            self.schema = schema
+            owners = Array(repeating: [], count: schema.entities.count + 1)
+            looseOwners = Array(repeating: [], count: schema.entities.count + 1)
+            copies = Array(repeating: [], count: schema.entities.count + 1)
+        }
+
+        mutating func add(_ attribute: Attribute, _ layout: EntityLayout) {
+            switch attribute.source {
+            case .count(let slot)?: add(slot, nil, layout)
+            case .aggregate(_, let slot, let name)?: add(slot, name, layout)
+            case .copy(let slot, let name)?:
+                guard let relationship = slot.relationship else { return }
+                let key = InMemoryContents.RelationshipKey(relationship)
+                if relationship.inverse == nil { looseCopies.insert(key) }
+                for destination in subtree(of: relationship.destination) {
+                    guard let source = destination.slot(named: name) else { continue }
+                    copies[destination.number].append(
+                        Dependants(relationship: key, root: layout.rootNumber, attribute: source)
+                    )
+                }
+            case .function?, .now?, nil: break
+            }
+        }
+
+        private mutating func add(_ slot: ToManySlot, _ name: String?, _ layout: EntityLayout) {
+            let key = InMemoryContents.RelationshipKey(slot.relationship)
+            for member in subtree(of: slot.relationship.destination) {
+                let attribute = name.flatMap { member.slot(named: $0) }
+                let dependants = Dependants(relationship: key, root: layout.rootNumber, attribute: attribute)
+                if let inverse = slot.relationship.inverse {
+                    guard let reference = member.slot(named: inverse.name), !inverse.isToMany else { continue }
+                    owners[member.number].append((reference, dependants))
+                } else if attribute != nil {
+                    looseOwners[member.number].append(dependants)
+                }
+            }
+        }
+
+        private func subtree(of entity: EntityLayout?) -> [EntityLayout] {
+            entity?.subtree.map { schema.entities[$0 - 1] } ?? []
+        }
+    }
+}
+
+extension Derivation.Aggregate {
+    /// The function of predicates that computes it.
+    fileprivate var predefined: PredefinedFunction {
+        switch self {
+        case .count: .count
+        case .sum: .sum
+        case .min: .min
+        case .max: .max
+        case .average: .average
+        }
+    }
+}

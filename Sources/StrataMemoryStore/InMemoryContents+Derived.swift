@@ -1,0 +1,190 @@
+import Foundation
+import StrataPredicates
+import StrataRows
+
+/// Rows of an in-memory store whose derived attributes may be out of date, by root entity and key.
+package struct OutdatedRows: Sendable {
+    /// Whether the row itself was written; otherwise only what it leads to.
+    package private(set) var keys: [Int: [Int64: Bool]] = [:]
+
+    package mutating func add(_ key: Int64, root: Int, isWritten: Bool = false) {
+        if isWritten {
+            keys[root, default: [:]][key] = true
+        } else if keys[root]?[key] == nil {
+            keys[root, default: [:]][key] = false
+        }
+    }
+}
+
+extension InMemoryContents {
+    /// How often attributes may be derived from derived ones, one behind the other.
+    private static let deepestDerivation = 1000
+
+    /// Brings the derived attributes up to date after changes.
+    ///
+    /// The rows that were handed over are left as they are; where a value differs a copy takes the row's place, settled as
+    /// the save will settle them.
+    ///
+    /// What is passed:
+    ///   - permanent: The keys that new rows have got, by their temporary keys.
+    ///   - versions: The versions that rows will have which were handed over, by root entity and key.
+    /// Gives: The rows that differ from what they were, or from what was handed over.
+    package mutating func updateDerived(
+        _ permanent: KeyMap<Int64> = KeyMap(),
+        versions: [Int: [Int64: Int64]] = [:]
+    ) -> [Row] {
+        guard let derived else { return [] }
+        var changed: [Int: [Int64: Row]] = [:]
+        var round = 0
+        while !outdated.keys.isEmpty, round < Self.deepestDerivation {
+            round += 1
+            let keys = outdated.keys
+            outdated = OutdatedRows()
+            for (root, keys) in keys {
+                for (key, isWritten) in keys {
+                    guard let row = rows[root]?[key] else { continue }
+                    let attributes = derived.attributes[row.layout.number]
+                    guard !attributes.isEmpty else { continue }
+                    let next = row.copy()
+                    for attribute in attributes {
+                        if case .now? = attribute.source, !isWritten { continue }
+                        next.setDerived(value(of: attribute.source, row, key, permanent), attribute.slot)
+                    }
+                    guard !attributes.allSatisfy({ next.hasSameValue(as: row, in: $0.slot) }) else { continue }
+                    next.settle(key, version: versions[root]?[key], permanent)
+                    enter(next, key, permanent)
+                    // What is derived from a derived attribute follows.
+                    outdated.add(key, root: root)
+                    changed[root, default: [:]][key] = next
+                }
+            }
+        }
+        return changed.values.flatMap(\.values)
+    }
+
+    private func value(
+        of source: DerivedAttributes.Source?,
+        _ row: Row,
+        _ key: Int64,
+        _ permanent: KeyMap<Int64>
+    ) -> PredicateValue {
+        switch source {
+        case nil: return .null
+        case .now?: return .date(Date().timeIntervalSinceReferenceDate)
+        case .function(let function, let slot)?: return function.apply([row.predicateValue(slot)])
+        case .copy(let slot, let name)?:
+            guard let target = row.reference(slot), let relationship = slot.relationship else { return .null }
+            let root = RelationshipKey(relationship).destinationRoot
+            return rows[root]?[permanent[target.key] ?? target.key]?.predicateValue(named: name) ?? .null
+        case .count(let slot)?: return .int(Int64(memberCount(of: slot.relationship, ownedBy: key)))
+        case .aggregate(let function, let slot, let name)?:
+            let root = RelationshipKey(slot.relationship).destinationRoot
+            let values = members(of: slot, ownedBy: key)
+                .compactMap { rows[root]?[$0.key]?.predicateValue(named: name) }
+                .filter { !$0.isNull }
+            // As in SQL, nothing has a sum but no average.
+            return values.isEmpty && function != .sum ? .null : function.aggregate(values)
+        }
+    }
+
+    // MARK: - What a change makes out of date
+
+    /// Notes what a row that is entered or removed makes out of date in others.
+    package mutating func outdateDependants(of old: Row?, _ new: Row?, _ key: Int64, _ permanent: KeyMap<Int64>) {
+        guard let derived, let layout = (new ?? old)?.layout else { return }
+        func differs(_ attribute: Slot?) -> Bool {
+            guard let attribute else { return false }
+            guard let old, let new else { return true }
+            return !old.hasSameValue(as: new, in: attribute)
+        }
+        for (slot, dependants) in derived.owners[layout.number] {
+            func owner(_ row: Row?) -> Int64? { row?.reference(slot).map { permanent[$0.key] ?? $0.key } }
+            let (former, present) = (owner(old), owner(new))
+            guard former != present || differs(dependants.attribute) else { continue }
+            for owner in Set([former, present]) { owner.map { outdated.add($0, root: dependants.root) } }
+        }
+        for dependants in derived.looseOwners[layout.number] where differs(dependants.attribute) {
+            if let owner = owner(of: key, in: dependants.relationship) { outdated.add(owner, root: dependants.root) }
+        }
+        // Who points at a new row is written with it, and nobody may point at one that is gone.
+        guard old != nil, new != nil else { return }
+        for dependants in derived.copies[layout.number] where differs(dependants.attribute) {
+            pointing[dependants.relationship]?[key]?.sortedKeys.forEach { outdated.add($0, root: dependants.root) }
+        }
+    }
+}
+
+extension Row {
+    /// The value of an attribute, as predicates compare it.
+    fileprivate func predicateValue(_ slot: Slot) -> PredicateValue {
+        guard !isNull(slot.index) else { return .null }
+        switch slot.kind {
+        case .int: return .int(int(slot.word))
+        case .double: return .number(double(slot.word))
+        case .string: return .string(string(slot.word))
+        case .data: return .data(data(slot.word))
+        case .uuid: return .uuid(uuid(slot.word))
+        case .decimal: return .number(decimal(slot.word).nearestDouble)
+        case .reference: return .null
+        }
+    }
+
+    fileprivate func predicateValue(named name: String) -> PredicateValue? {
+        layout.slot(named: name).map { predicateValue($0) }
+    }
+
+    /// Sets a derived attribute; to nil if the value is none of its type.
+    fileprivate func setDerived(_ value: PredicateValue, _ slot: Slot) {
+        switch (slot.kind, value) {
+        case (.string, .string(let text)): setString(text, slot)
+        case (.data, .data(let data)): setData(data, slot)
+        case (.uuid, .uuid(let uuid)): setUUID(uuid, slot)
+        case (.int, .int(let number)): setInt(number, slot)
+        case (.int, .double(let number)), (.int, .date(let number)):
+            guard let whole = Int64(exactly: number.rounded(.towardZero)) else { return setNull(slot) }
+            setInt(whole, slot)
+        case (.double, .int(let number)): setDouble(Double(number), slot)
+        case (.double, .double(let number)), (.double, .date(let number)): setDouble(number, slot)
+        case (.decimal, .int(let number)): setDecimal(Decimal(number), slot)
+        case (.decimal, .double(let number)):
+            guard let decimal = Decimal(shortest: number) else { return setNull(slot) }
+            setDecimal(decimal, slot)
+        default: setNull(slot)
+        }
+    }
+
+    /// Enters what the save will enter into the row that was handed over.
+    package func settle(_ key: Int64, version: Int64?, _ permanent: KeyMap<Int64>) {
+        setKey(key)
+        if let version { setVersion(version) }
+        setStamp(CoarseClock.now)
+        for slot in layout.referenceSlots {
+            guard let reference = reference(slot), let key = permanent[reference.key] else { continue }
+            setReference(ObjectReference(key: key, entity: reference.entity), slot)
+        }
+    }
+}
+
+extension StoreChanges {
+    /// The versions that the written rows will have, by root entity and key.
+    package func versions(_ result: StoreSaveResult) -> [Int: [Int64: Int64]] {
+        var versions: [Int: [Int64: Int64]] = [:]
+        for (row, key) in zip(inserted, result.insertedKeys) {
+            versions[row.layout.rootNumber, default: [:]][key] = row.version + 1
+        }
+        for update in updated {
+            versions[update.row.layout.rootNumber, default: [:]][update.row.key] = update.baseVersion + 1
+        }
+        return versions
+    }
+}
+
+extension StoreSaveResult {
+    /// Adds rows, each in the place of the one of its key if there is one.
+    package mutating func replaceReread(_ rows: [Row]) {
+        guard !rows.isEmpty else { return }
+        let keys = Dictionary(grouping: rows, by: \.layout.rootNumber).mapValues { Set($0.map(\.key)) }
+        reread.removeAll { keys[$0.layout.rootNumber]?.contains($0.key) == true }
+        reread += rows
+    }
+}

@@ -1,0 +1,324 @@
+import Foundation
+import StrataRows
+
+/// The rows and memberships of an in-memory store: a value, so that a reader keeps what it began with and a failed save
+/// throws its copy away.
+///
+/// Copying it costs nothing that grows with the number of rows.
+package struct InMemoryContents: Sendable {
+    /// Rows by the number of the root entity and by key.
+    package private(set) var rows: [Int: PersistentMap<Row>] = [:]
+    private var lastKeys: [Int: Int64] = [:]
+    /// For each to-one relationship that has an inverse: which rows point at a key.
+    package private(set) var pointing: [RelationshipKey: PersistentMap<PersistentMap<Void>>] = [:]
+    /// For each relationship whose members no row's column tells (many-to-many, or without an inverse): the members by
+    /// owner, each with the number of its entity.
+    private var memberships: [RelationshipKey: PersistentMap<PersistentMap<Int>>] = [:]
+    /// For each to-many relationship without an inverse: the owner by member.
+    ///
+    /// There is one at most, as in a table whose rows hold the owner's key.
+    private var owners: [RelationshipKey: PersistentMap<Int64>] = [:]
+    /// For each ordered relationship: the keys of the members by owner, in order.
+    package var orders: [RelationshipKey: PersistentMap<[Int64]>] = [:]
+    /// Who has which values of the constrained attributes.
+    package private(set) var uniques: UniqueIndexes
+    /// The derived attributes; `nil` if the model has none.
+    package let derived: DerivedAttributes?
+    /// The rows whose derived attributes ``updateDerived(_:versions:)`` has yet to look at.
+    package var outdated = OutdatedRows()
+
+    /// A relationship by the number of the entity that declares it, and its name.
+    package struct RelationshipKey: Hashable {
+        package let entity: Int
+        package let name: String
+        /// The number of the root entity of the members.
+        package let destinationRoot: Int
+        /// The number of the root entity of the owners.
+        package let ownerRoot: Int
+
+        package init(_ relationship: Relationship) {
+            ownerRoot = relationship.entity.rootNumber
+            destinationRoot = relationship.destination?.rootNumber ?? 0
+            entity = relationship.entity.number
+            name = relationship.name
+        }
+    }
+
+    /// Nothing, of a store with these entities.
+    package init(_ schema: Schema?) {
+        uniques = UniqueIndexes(schema)
+        derived = DerivedAttributes(schema)
+    }
+
+    package mutating func reserve(_ count: Int, _ root: Int) -> Range<Int64> {
+        let first = lastKeys[root, default: 0] + 1
+        lastKeys[root] = first + Int64(count) - 1
+        return first..<(first + Int64(count))
+    }
+
+    // MARK: - Relationships
+
+    /// The members of a to-many relationship: by key, or in their order if it is ordered.
+    package func members(of slot: ToManySlot, ownedBy owner: Int64) -> [ObjectReference] {
+        let relationship = slot.relationship
+        guard slot.isOrdered, let order = orders[RelationshipKey(relationship)]?[owner] else {
+            return unorderedMembers(of: relationship, ownedBy: owner)
+        }
+        // Others tell who is a member, the order only in which place.
+        var places = Dictionary(order.enumerated().map { ($1, $0) }, uniquingKeysWith: { first, _ in first })
+        let members = unorderedMembers(of: relationship, ownedBy: owner)
+        for member in members where places[member.key] == nil { places[member.key] = places.count + order.count }
+        return members.sorted { places[$0.key, default: 0] < places[$1.key, default: 0] }
+    }
+
+    /// How many members a to-many relationship has.
+    package func memberCount(of relationship: Relationship, ownedBy owner: Int64) -> Int {
+        if let inverse = relationship.inverse, !inverse.isToMany {
+            return pointing[RelationshipKey(inverse)]?[owner]?.count ?? 0
+        }
+        return memberships[RelationshipKey(relationship)]?[owner]?.count ?? 0
+    }
+
+    /// Who owns a member of a relationship without an inverse.
+    package func owner(of member: Int64, in relationship: RelationshipKey) -> Int64? { owners[relationship]?[member] }
+
+    private func unorderedMembers(
+        of relationship: Relationship,
+        ownedBy owner: Int64
+    ) -> [ObjectReference] {
+        if let inverse = relationship.inverse, !inverse.isToMany {
+            let root = relationship.destination?.rootNumber ?? 0
+            guard let keys = pointing[RelationshipKey(inverse)]?[owner], let table = rows[root] else { return [] }
+            return keys.sortedKeys.compactMap { key in
+                table[key].map { ObjectReference(key: key, entity: $0.layout.number) }
+            }
+        }
+        guard let members = memberships[RelationshipKey(relationship)]?[owner] else { return [] }
+        return members.sortedKeys.compactMap { key in
+            members[key].map { ObjectReference(key: key, entity: $0) }
+        }
+    }
+
+    private mutating func point(_ row: Row, _ key: Int64, _ isThere: Bool, _ permanent: KeyMap<Int64>) {
+        for slot in row.layout.referenceSlots {
+            guard let relationship = slot.relationship, let reference = row.reference(slot) else { continue }
+            let name = RelationshipKey(relationship)
+            guard relationship.inverse != nil || derived?.looseCopies.contains(name) == true else {
+                continue
+            }
+            let target = reference.key < 0 ? permanent[reference.key] ?? reference.key : reference.key
+            // Taken out while it is changed, so that nothing is copied that only this map has.
+            var map = pointing.removeValue(forKey: name) ?? PersistentMap()
+            var keys = map.remove(target) ?? PersistentMap()
+            if isThere { keys.insert(key) } else { keys.remove(key) }
+            if !keys.isEmpty { map.set(keys, for: target) }
+            pointing[name] = map
+        }
+    }
+
+    /// Enters a row, in the place of the one of its key if there is one.
+    package mutating func put(_ row: Row, _ key: Int64, _ permanent: KeyMap<Int64>) {
+        enter(row, key, permanent)
+        if derived != nil { outdated.add(key, root: row.layout.rootNumber, isWritten: true) }
+    }
+
+    /// Enters a row whose own derived attributes are not affected.
+    package mutating func enter(_ row: Row, _ key: Int64, _ permanent: KeyMap<Int64>) {
+        let root = row.layout.rootNumber
+        var table = rows.removeValue(forKey: root) ?? PersistentMap()
+        let old = table[key]
+        table.set(row, for: key)
+        rows[root] = table
+        if let old {
+            point(old, key, false, permanent)
+            uniques.remove(old, key)
+        }
+        point(row, key, true, permanent)
+        uniques.insert(row, key)
+        if derived != nil { outdateDependants(of: old, row, key, permanent) }
+    }
+
+    private mutating func apply(
+        _ change: ToManyChange,
+        _ owner: Int64,
+        _ resolved: (ObjectReference) -> ObjectReference
+    ) {
+        let relationship = change.relationship.relationship
+        let inverse = relationship.inverse
+        if inverse == nil || inverse?.isToMany == true {
+            let ownerReference = ObjectReference(key: owner, entity: change.owner.entity)
+            for member in change.removed.map(resolved) {
+                link(relationship, owner, member, false)
+                if let inverse { link(inverse, member.key, ownerReference, false) }
+            }
+            for member in change.added.map(resolved) {
+                link(relationship, owner, member, true)
+                if let inverse { link(inverse, member.key, ownerReference, true) }
+            }
+        }
+        guard let order = change.order else { return }
+        let name = RelationshipKey(relationship)
+        var map = orders.removeValue(forKey: name) ?? PersistentMap()
+        map.set(order.map { resolved($0).key }, for: owner)
+        orders[name] = map
+    }
+
+    private mutating func link(
+        _ relationship: Relationship,
+        _ owner: Int64,
+        _ member: ObjectReference,
+        _ isThere: Bool
+    ) {
+        let name = RelationshipKey(relationship)
+        // Nobody has told the relationship that the same save deletes the member.
+        if isThere, relationship.inverse == nil, rows[name.destinationRoot]?[member.key] == nil { return }
+        var map = memberships.removeValue(forKey: name) ?? PersistentMap()
+        var members = map.remove(owner) ?? PersistentMap()
+        members[member.key] = isThere ? member.entity : nil
+        if !members.isEmpty { map.set(members, for: owner) }
+        memberships[name] = map
+        if derived != nil { outdated.add(owner, root: name.ownerRoot) }
+        if relationship.inverse == nil { own(name, owner, member.key, isThere) }
+    }
+
+    /// Notes who owns a member of a relationship without an inverse; who took it last has it.
+    private mutating func own(_ name: RelationshipKey, _ owner: Int64, _ member: Int64, _ isThere: Bool) {
+        var map = owners.removeValue(forKey: name) ?? PersistentMap()
+        let known = map[member]
+        if isThere {
+            if let known, known != owner {
+                memberships[name]?[known]?.remove(member)
+                if derived != nil { outdated.add(known, root: name.ownerRoot) }
+            }
+            map.set(owner, for: member)
+        } else if known == owner {
+            map.remove(member)
+        }
+        owners[name] = map
+    }
+
+    /// Removes a row, and what other places know of it.
+    package mutating func removeRow(_ key: Int64, _ layout: EntityLayout) {
+        guard let old = rows[layout.rootNumber]?[key] else { return }
+        rows[layout.rootNumber]?.remove(key)
+        point(old, key, false, KeyMap())
+        uniques.remove(old, key)
+        if derived != nil { outdateDependants(of: old, nil, key, KeyMap()) }
+        for name in owners.keys where name.destinationRoot == layout.rootNumber {
+            guard let owner = owners[name]?.remove(key) else { continue }
+            memberships[name]?[owner]?.remove(key)
+            if derived != nil { outdated.add(owner, root: name.ownerRoot) }
+        }
+        for slot in old.layout.toMany {
+            let relationship = slot.relationship
+            let name = RelationshipKey(relationship)
+            orders[name]?.remove(key)
+            guard let members = memberships[name]?.remove(key) else { continue }
+            guard let inverse = relationship.inverse else {
+                members.forEach { member, _ in owners[name]?.remove(member) }
+                continue
+            }
+            let owner = ObjectReference(key: key, entity: old.layout.number)
+            members.forEach { member, _ in link(inverse, member, owner, false) }
+        }
+    }
+
+    // MARK: - Saving
+
+    /// The rows that somebody else has changed or deleted, those that relationships lead to included.
+    package func findVersionConflicts(_ changes: StoreChanges) -> [StoreConflict] {
+        var conflicts: [StoreConflict] = []
+        func check(_ layout: EntityLayout, _ key: Int64, _ version: Int64) {
+            let stored = rows[layout.rootNumber]?[key]
+            guard stored?.version != version else { return }
+            conflicts.append(.version(layout: layout, key: key, baseVersion: version, persisted: stored))
+        }
+        for update in changes.updated { check(update.row.layout, update.row.key, update.baseVersion) }
+        for deletion in changes.deleted { check(deletion.layout, deletion.key, deletion.baseVersion) }
+        for lock in changes.locked { check(lock.layout, lock.key, lock.baseVersion) }
+        for (root, targets) in changes.foreignTargets() {
+            for target in targets where rows[root]?[target.key] == nil {
+                conflicts.append(.missing(target, root: root))
+            }
+        }
+        return conflicts
+    }
+
+    /// Makes all changes, with the very rows that were handed over.
+    ///
+    /// Their keys, versions and references are still those of the context: ``StoreChanges/settle(_:)`` sets them once
+    /// the save is accepted.
+    ///
+    /// `derives`: Whether derived attributes are computed; otherwise they are taken as they are.
+    package mutating func apply(_ changes: StoreChanges, derives: Bool = true) -> StoreSaveResult {
+        var result = StoreSaveResult()
+        var permanent = KeyMap<Int64>()
+        for row in changes.inserted {
+            let key = row.key > 0 ? row.key : reserve(1, row.layout.rootNumber).lowerBound
+            if row.key < 0 { permanent.set(key, for: row.key) }
+            result.insertedKeys.append(key)
+        }
+        for deletion in changes.deleted { removeRow(deletion.key, deletion.layout) }
+        for update in changes.updated { put(update.row, update.row.key, permanent) }
+        for (row, key) in zip(changes.inserted, result.insertedKeys) { put(row, key, permanent) }
+        func resolved(_ reference: ObjectReference) -> ObjectReference {
+            ObjectReference(key: permanent[reference.key] ?? reference.key, entity: reference.entity)
+        }
+        for change in changes.toMany { apply(change, resolved(change.owner).key, resolved) }
+        for deletion in changes.deleted {
+            result.replaceReread(releaseStragglers(of: deletion, changes, result, permanent))
+        }
+        if derived != nil, derives {
+            result.replaceReread(updateDerived(permanent, versions: changes.versions(result)))
+        }
+        outdated = OutdatedRows()
+        return result
+    }
+
+    /// Takes a deleted row out of the to-one relationships of rows that somebody else has related to it meanwhile: its
+    /// deletion has not seen those, and an addition to an unordered relationship is no conflict.
+    ///
+    /// Gives: The rows as they are now.
+    private mutating func releaseStragglers(
+        of deletion: RowDeletion,
+        _ changes: StoreChanges,
+        _ result: StoreSaveResult,
+        _ permanent: KeyMap<Int64>
+    ) -> [Row] {
+        var released: [Row] = []
+        var versions: [Int: [Int64: Int64]]?
+        for backlink in deletion.layout.backlinks {
+            let root = backlink.entity.rootNumber
+            guard let keys = pointing[RelationshipKey(backlink)]?[deletion.key]?.sortedKeys, !keys.isEmpty else {
+                continue
+            }
+            // What the save itself has related to a row that it deletes is left as it is.
+            let own = changes.keys(relating: backlink.name, of: root, result.insertedKeys)
+            for key in keys where !own.contains(key) {
+                guard let old = rows[root]?[key], let slot = old.layout.slot(named: backlink.name) else { continue }
+                let row = old.copy()
+                row.setReference(nil, slot)
+                // One that the save writes as well gets the version that it will have, which counts for both.
+                let known = versions ?? changes.versions(result)
+                versions = known
+                row.settle(key, version: known[root]?[key] ?? old.version + 1, permanent)
+                put(row, key, permanent)
+                released.append(row)
+            }
+        }
+        return released
+    }
+
+    /// The uniqueness constraints that the saved rows break, after they were applied.
+    package func findConstraintConflicts(_ changes: StoreChanges, _ insertedKeys: [Int64]) -> [StoreConflict] {
+        // By hierarchy: the keys of the saved rows, and those that they were handed over with.
+        var handedOver: [Int: [Int64: Int64]] = [:]
+        for (row, key) in zip(changes.inserted, insertedKeys) where uniques.cover(row.layout) {
+            handedOver[row.layout.rootNumber, default: [:]][key] = row.key
+        }
+        for row in changes.updated.map(\.row) where uniques.cover(row.layout) {
+            handedOver[row.layout.rootNumber, default: [:]][row.key] = row.key
+        }
+        return handedOver.flatMap { root, keys in uniques.conflicts(in: rows[root] ?? PersistentMap(), keys) }
+    }
+}

@@ -1,0 +1,60 @@
+import StrataPredicates
+import StrataRows
+
+/// A store that keeps all rows in memory, in ``InMemoryContents``.
+///
+/// Any thread may read: what a read needs is copied under the store's mutex, which costs nothing that grows with the number
+/// of rows, and evaluated outside it.
+package protocol InMemoryRows: RowStore {
+    /// Looks at the contents as they are now, which nobody changes meanwhile.
+    func withContents<T: Sendable>(_ body: (InMemoryContents) -> T) -> T
+}
+
+extension InMemoryRows {
+    /// A copy of the contents, which shares everything with them until they change.
+    package var snapshot: InMemoryContents { withContents { $0 } }
+
+    package func rows(for plan: FetchPlan) throws -> [Row] { try InMemoryFetch(plan, snapshot).rows() }
+
+    package func references(for plan: FetchPlan) throws -> [ObjectReference] {
+        try rows(for: plan).map { ObjectReference(key: $0.key, entity: $0.layout.number) }
+    }
+
+    package func count(for plan: FetchPlan) throws -> Int { try InMemoryFetch(plan, snapshot).count() }
+
+    package func values(for plan: DictionaryPlan) throws -> FetchedValues {
+        let fetch = InMemoryFetch(plan.rows, snapshot)
+        return try plan.rows.evaluating {
+            try DictionaryEvaluation(plan, fetch.reader).results(from: fetch.rows())
+        }
+    }
+
+    package func row(forKey key: Int64, in layout: EntityLayout) throws -> Row? {
+        withContents { $0.rows[layout.rootNumber]?[key] }
+    }
+
+    package func rows(forKeys keys: [Int64], in layout: EntityLayout) throws -> [Row] {
+        withContents { contents in keys.compactMap { contents.rows[layout.rootNumber]?[$0] } }
+    }
+
+    package func members(of relationship: ToManySlot, ownedBy owner: ObjectReference) throws -> [ObjectReference] {
+        withContents { $0.members(of: relationship, ownedBy: owner.key) }
+    }
+
+    package func memberships(of relationship: ToManySlot, ownedBy owners: [ObjectReference]) throws -> Memberships {
+        // Of one moment, as one query is.
+        let contents = snapshot
+        let root = relationship.relationship.destination?.rootNumber ?? 0
+        var result = Memberships()
+        var seen = KeyMap<Bool>(minimumCapacity: owners.count)
+        for owner in owners {
+            let members = contents.members(of: relationship, ownedBy: owner.key)
+            result.groups.append((owner.key, members))
+            for member in members where seen[member.key] == nil {
+                seen.set(true, for: member.key)
+                if let row = contents.rows[root]?[member.key] { result.rows.append(row) }
+            }
+        }
+        return result
+    }
+}

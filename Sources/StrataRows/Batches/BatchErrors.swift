@@ -1,0 +1,38 @@
+import Foundation
+import StrataKeys
+
+// What all stores say of a batch that they refuse.
+
+extension CocoaError {
+    /// A relationship shall lead to a row that is gone.
+    package static func missingBatchTarget(_ slot: Slot, _ key: Int64, _ layout: EntityLayout) -> CocoaError {
+        CocoaError(
+            .managedObjectReferentialIntegrity,
+            userInfo: [
+                NSLocalizedDescriptionKey:
+                    "\"\(slot.name)\" of \(layout.name) cannot be set to p\(key) of \(slot.relationship?.destination?.name ?? ""): there is no such object any more."
+            ]
+        )
+    }
+
+    /// An update would give two rows the same unique values.
+    package static func batchUpdateBreaksConstraint(
+        _ attributes: [String],
+        _ layout: EntityLayout,
+        _ underlying: (any Error)? = nil
+    ) -> CocoaError {
+        var userInfo: [String: Any] = [
+            NSLocalizedDescriptionKey:
+                "A batch update of \(layout.name) is refused: two rows would have the same values of \(attributes.joined(separator: ", ")), which must be unique."
+        ]
+        userInfo[NSUnderlyingErrorKey] = underlying
+        return CocoaError(.managedObjectConstraintMerge, userInfo: userInfo)
+    }
+
+    /// What an expression has come to does not fit into its attribute.
+    package static func batchValueOutOfRange(_ layout: EntityLayout) -> CocoaError {
+        .refused(
+            "A batch update of \(layout.name) is refused: a value that was worked out does not fit into its attribute."
+        )
+    }
+}

@@ -1,0 +1,47 @@
+import Foundation
+
+/// Gives the new rows of a batch insert, one at a time.
+///
+/// Used by one thread, the one that executes the request.
+package protocol BatchRowSource: AnyObject {
+    /// How many rows there will be, where that is known.
+    var count: Int? { get }
+
+    /// The next row, with the model's defaults where nothing is given; `nil` at the end.
+    ///
+    /// Throws what is wrong with a row.
+    func next() throws -> GivenRow?
+}
+
+/// A new row that belongs to whoever took it.
+package struct GivenRow {
+    package let row: Row
+    /// The slots that were given a value; `nil` if that has to be told by comparing the row with the defaults.
+    package let given: SlotSet?
+
+    package init(row: Row, given: SlotSet?) {
+        self.row = row
+        self.given = given
+    }
+
+    /// The slots in which a stored row takes this one's value.
+    package func slots(_ upsert: BatchInsertion.Upsert) -> [Slot] {
+        let layout = row.layout
+        switch upsert {
+        case .fail, .skip: return []
+        case .replace: return layout.slots
+        case .update:
+            return layout.slots.filter { slot in
+                given?.contains(slot.index) ?? !row.hasSameValue(as: layout.defaults, in: slot)
+            }
+        }
+    }
+
+    /// The names of the properties whose values would be lost if a row of another entity of the hierarchy took over the slots.
+    package func misfits(_ slots: [Slot], in stored: EntityLayout) -> [String] {
+        guard stored !== row.layout else { return [] }
+        return slots.filter {
+            !row.isNull($0.index) && !stored.shares([$0]) && !$0.isDerived
+        }.propertyNames
+    }
+}

@@ -1,0 +1,71 @@
+import Foundation
+import StrataKeys
+
+/// A relationship that has to be looked after when objects of the entity that declares it are deleted.
+package struct DeleteLink {
+    package let owner: EntityLayout
+    package let relationship: Relationship
+    package let destination: EntityLayout
+
+    package init(owner: EntityLayout, relationship: Relationship, destination: EntityLayout) {
+        self.owner = owner
+        self.relationship = relationship
+        self.destination = destination
+    }
+
+    package var name: String { relationship.name }
+    package var inverse: Relationship? { relationship.inverse }
+
+    /// The error of a deletion that a deny rule forbids.
+    package func denied(_ key: Int64) -> CocoaError {
+        CocoaError(
+            .validationRelationshipDeniedDelete,
+            userInfo: [
+                NSLocalizedDescriptionKey:
+                    "A batch delete is refused: \"\(name)\" of \(owner.name) denies the deletion of p\(key) as long as it has objects that are not deleted too.",
+                NSValidationKeyErrorKey: name,
+            ]
+        )
+    }
+
+    /// The error of a deletion that would leave another object without what it must have.
+    package func mandatory(_ key: Int64) -> CocoaError {
+        CocoaError(
+            .validationMissingMandatoryProperty,
+            userInfo: [
+                NSLocalizedDescriptionKey:
+                    "A batch delete is refused: \"\(inverse?.name ?? "")\" of p\(key) of \(destination.name) would become nil, which it must not. Delete these objects first, or let \"\(name)\" of \(owner.name) cascade.",
+                NSValidationKeyErrorKey: inverse?.name ?? "",
+            ]
+        )
+    }
+
+    /// The error of a deletion that would leave a relationship leading nowhere which has no inverse, so that no delete rule
+    /// looks after it.
+    package static func loose(_ relationship: Relationship, _ key: Int64) -> CocoaError {
+        let name = relationship.name
+        return CocoaError(
+            .validationRelationshipDeniedDelete,
+            userInfo: [
+                NSLocalizedDescriptionKey:
+                    "A batch delete is refused: \"\(name)\" of p\(key) of \(relationship.entity.name) leads to an object that would be deleted, and has no inverse, so no delete rule looks after it. Clear it first, or give it an inverse.",
+                NSValidationKeyErrorKey: name,
+            ]
+        )
+    }
+}
+
+extension EntityLayout {
+    /// The stored relationships that the entities of this hierarchy declare.
+    package var deleteLinks: [DeleteLink] {
+        root.subtree.flatMap { number -> [DeleteLink] in
+            let owner = schema.entities[number - 1]
+            return owner.relationships.values.sorted { $0.name < $1.name }.compactMap { relationship in
+                guard relationship.entity === owner, !relationship.isTransient,
+                    let destination = relationship.destination
+                else { return nil }
+                return DeleteLink(owner: owner, relationship: relationship, destination: destination)
+            }
+        }
+    }
+}

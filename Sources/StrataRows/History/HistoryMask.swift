@@ -1,0 +1,125 @@
+import Foundation
+
+/// Which properties of an entity an update has changed, as `ZCOLUMNS` holds it: the first property is the highest bit of
+/// the first byte.
+package struct HistoryMask: Sendable, Hashable {
+    package let places: HistoryPlaces
+    package private(set) var bytes: [UInt8]
+
+    /// Nothing changed.
+    package init(_ places: HistoryPlaces) {
+        self.places = places
+        bytes = [UInt8](repeating: 0, count: places.byteCount)
+    }
+
+    /// What a file says; bytes that the entity has no properties for are ignored.
+    package init(_ places: HistoryPlaces, _ bytes: UnsafeRawBufferPointer) {
+        self.init(places)
+        for index in self.bytes.indices where index < bytes.count { self.bytes[index] = bytes[index] }
+    }
+
+    package mutating func insert(_ bit: Int) { bytes[bit >> 3] |= 0x80 >> UInt8(bit & 7) }
+
+    package func contains(_ bit: Int) -> Bool { bytes[bit >> 3] & (0x80 >> UInt8(bit & 7)) != 0 }
+
+    package mutating func formUnion(_ other: HistoryMask) {
+        for (index, byte) in other.bytes.enumerated() where index < bytes.count { bytes[index] |= byte }
+    }
+
+    /// What the layer above describes the changed properties by; a composite attribute if any of its leaves has changed.
+    package var descriptions: [AnyObject & Sendable] { places.properties.filter { contains($0.bit) }.map(\.description) }
+
+    package static func == (left: HistoryMask, right: HistoryMask) -> Bool {
+        left.places === right.places && left.bytes == right.bytes
+    }
+
+    package func hash(into hasher: inout Hasher) { hasher.combine(bytes) }
+}
+
+/// Which bit of a mask stands for which property of one entity.
+///
+/// The order is that of Apple's files, as far as it is known: to-one relationships by name, of which one that has a column
+/// for its destination's entity takes two bits; attributes, inherited ones first; to-many relationships by name.
+package final class HistoryPlaces: Sendable {
+    package let byteCount: Int
+    /// By the position of the slot; a second bit follows where the slot has two columns.
+    private let slotBits: [(bit: Int, isWide: Bool)]
+    /// By the position of the to-many relationship.
+    private let toManyBits: [Int]
+    private let bitsByName: [String: [Int]]
+    /// The bits of attributes that the store computes.
+    package let derivedBits: [Int]
+    fileprivate let properties: [(bit: Int, description: AnyObject & Sendable)]
+
+    /// Gives each stored property its bits.
+    ///
+    /// - Parameter isWide: Whether a to-one relationship has a column for its destination's entity.
+    package init(_ layout: EntityLayout, isWide: (Slot) -> Bool) {
+        var slotBits = [(bit: Int, isWide: Bool)](repeating: (0, false), count: layout.slots.count)
+        var toManyBits = [Int](repeating: 0, count: layout.toMany.count)
+        var names: [String: [Int]] = [:]
+        var properties: [(bit: Int, description: AnyObject & Sendable)] = []
+        var derived: [Int] = []
+        var next = 0
+        for slot in layout.referenceSlots.sorted(by: { $0.name < $1.name }) {
+            let isWide = isWide(slot)
+            slotBits[slot.index] = (next, isWide)
+            names[slot.name] = isWide ? [next, next + 1] : [next]
+            properties.append((next, slot.description))
+            next += isWide ? 2 : 1
+        }
+        let composites = layout.composites.flatMap { composite in composite.leaves.map { ($0, composite) } }
+        let composite = Dictionary(composites, uniquingKeysWith: { first, _ in first })
+        for slot in layout.slots where slot.kind != .reference {
+            slotBits[slot.index] = (next, false)
+            names[slot.name, default: []].append(next)
+            if let composite = composite[slot.index] { names[composite.name, default: []].append(next) }
+            properties.append((next, composite[slot.index]?.description ?? slot.description))
+            if slot.isDerived { derived.append(next) }
+            next += 1
+        }
+        for slot in layout.toMany.filter({ !$0.isTransient }).sorted(by: { $0.name < $1.name }) {
+            toManyBits[slot.index] = next
+            names[slot.name] = [next]
+            properties.append((next, slot.relationship.description))
+            next += 1
+        }
+        byteCount = (next + 7) / 8
+        self.slotBits = slotBits
+        self.toManyBits = toManyBits
+        self.properties = properties
+        bitsByName = names
+        derivedBits = derived
+    }
+
+    /// The mask of changed slots.
+    package func mask(_ slots: SlotSet) -> HistoryMask {
+        var mask = HistoryMask(self)
+        for (index, place) in slotBits.enumerated() where slots.contains(index) {
+            mask.insert(place.bit)
+            if place.isWide { mask.insert(place.bit + 1) }
+        }
+        return mask
+    }
+
+    /// The mask of changed to-many relationships, by their positions.
+    package func mask(toMany indices: [Int]) -> HistoryMask {
+        var mask = HistoryMask(self)
+        for index in indices { mask.insert(toManyBits[index]) }
+        return mask
+    }
+
+    /// The mask of changed properties by name; names that the entity does not store are ignored.
+    package func mask(names: some Sequence<String>) -> HistoryMask {
+        var mask = HistoryMask(self)
+        for name in names { for bit in bitsByName[name] ?? [] { mask.insert(bit) } }
+        return mask
+    }
+
+    /// The mask of all attributes that the store computes.
+    package var derivedMask: HistoryMask {
+        var mask = HistoryMask(self)
+        for bit in derivedBits { mask.insert(bit) }
+        return mask
+    }
+}

@@ -1,0 +1,181 @@
+import Foundation
+
+/// A store that can tell what was changed in it, transaction by transaction.
+///
+/// Any thread may call any member.
+package protocol HistoryStore: RowStore {
+    /// Whether there is a history to read: one is being written, or was written once.
+    var hasHistory: Bool { get }
+
+    /// Whether changes are being recorded.
+    var recordsHistory: Bool { get }
+
+    /// The number of the last transaction, purged ones included; 0 before the first.
+    func lastHistoryNumber() throws -> Int64
+
+    /// Whether this store object has written the transaction of that number itself.
+    ///
+    /// May be false for one that it has, if it was long ago.
+    func hasWritten(_ number: Int64) -> Bool
+
+    /// Forgets which transactions this store object has written, as their numbers may be given again.
+    func forgetOwnTransactions()
+
+    /// Reads transactions in their order, with their changes if asked for: all of one moment.
+    ///
+    /// - Throws: 134301 if the query has to be answered completely and cannot be any more.
+    func history(_ query: HistoryQuery) throws -> [HistoryRecord]
+
+    /// Removes transactions, with their changes.
+    ///
+    /// Gives: How many.
+    func deleteHistory(_ bound: HistoryBound) throws -> Int
+
+    // MARK: - Consumers
+
+    /// Who reads the history, and how far each has come.
+    func historyConsumers() throws -> [HistoryConsumerRecord]
+
+    /// Notes how far a consumer has read.
+    ///
+    /// - Throws: 134301 for a number that is ahead of the history; of a consumer that is not known, also for one that was
+    ///   purged.
+    func setHistoryConsumer(_ name: String, to number: Int64) throws
+
+    /// Forgets a consumer.
+    func removeHistoryConsumer(_ name: String) throws
+
+    /// Removes what all consumers have read, and before that forgets those not seen since a time, in seconds since the
+    /// reference date.
+    ///
+    /// Gives: How many transactions were removed.
+    func purgeHistory(consumersLiveSince time: Double) throws -> Int
+}
+
+/// A consumer as a store knows it.
+package struct HistoryConsumerRecord: Sendable {
+    package let name: String
+    /// The last transaction that the consumer has read.
+    package let number: Int64
+    /// Seconds since the reference date.
+    package let lastSeen: Double
+
+    package init(name: String, number: Int64, lastSeen: Double) {
+        self.name = name
+        self.number = number
+        self.lastSeen = lastSeen
+    }
+}
+
+/// What part of a history is asked for.
+package struct HistoryQuery: Sendable {
+    /// Only transactions with higher numbers.
+    ///
+    /// They must all be there still.
+    package var after: Int64?
+    /// Only transactions up to this number.
+    package var until: Int64?
+    /// Only later transactions, in seconds since the reference date.
+    package var since: Double?
+    package var wantsChanges = true
+    /// The most transactions to read; 0 for no limit.
+    package var limit = 0
+
+    package init(
+        after: Int64? = nil,
+        until: Int64? = nil,
+        since: Double? = nil,
+        wantsChanges: Bool = true,
+        limit: Int = 0
+    ) {
+        self.after = after
+        self.until = until
+        self.since = since
+        self.wantsChanges = wantsChanges
+        self.limit = limit
+    }
+}
+
+/// The transactions before something, which itself is not meant.
+package enum HistoryBound: Sendable {
+    case number(Int64)
+    /// Seconds since the reference date.
+    case time(Double)
+}
+
+/// One transaction of a history.
+package struct HistoryRecord: Sendable {
+    package let transaction: HistoryTransactionRecord
+    package var changes: [HistoryChangeRecord] = []
+
+    package init(transaction: HistoryTransactionRecord, changes: [HistoryChangeRecord] = []) {
+        self.transaction = transaction
+        self.changes = changes
+    }
+}
+
+/// What is known of a transaction besides its changes.
+package final class HistoryTransactionRecord: Sendable {
+    package let number: Int64
+    /// Seconds since the reference date.
+    package let time: Double
+    package let author: String?
+    package let bundleID: String?
+    package let contextName: String?
+    package let processID: String?
+
+    package init(
+        number: Int64,
+        time: Double,
+        author: String?,
+        bundleID: String?,
+        contextName: String?,
+        processID: String?
+    ) {
+        self.number = number
+        self.time = time
+        self.author = author
+        self.bundleID = bundleID
+        self.contextName = contextName
+        self.processID = processID
+    }
+}
+
+/// What may happen to a row.
+///
+/// The raw values are those of `NSPersistentHistoryChangeType` and of Apple's files.
+package enum HistoryChangeKind: Int, Sendable {
+    case insert = 0
+    case update = 1
+    case delete = 2
+}
+
+/// What happened to one row in a transaction.
+package struct HistoryChangeRecord: Sendable {
+    package let id: Int64
+    package let kind: HistoryChangeKind
+    package unowned(unsafe) let layout: EntityLayout
+    package let key: Int64
+    /// Which properties an update has changed; `nil` for other changes, and where it is not known.
+    package let updated: HistoryMask?
+    /// What is left of a deleted object, by attribute: transformable ones as their archives.
+    package nonisolated(unsafe) let tombstone: [String: Any]?
+
+    package init(
+        id: Int64,
+        kind: HistoryChangeKind,
+        layout: EntityLayout,
+        key: Int64,
+        updated: HistoryMask?,
+        tombstone: [String: Any]?
+    ) {
+        self.id = id
+        self.kind = kind
+        self.layout = layout
+        self.key = key
+        self.updated = updated
+        self.tombstone = tombstone
+    }
+
+    // `tombstone` is a constant of values.
+}

@@ -1,0 +1,114 @@
+import Synchronization
+
+/// Lets a fetch be stopped, and followed, from other threads while a store reads for it.
+///
+/// Any thread may call any member. Handlers are called with no lock held.
+package final class FetchControl: Sendable {
+    /// Told of rows as they come: how many so far, and how many there will be, if that is known.
+    package typealias Report = @Sendable (_ read: Int, _ expected: Int?) -> Void
+
+    private struct State {
+        var stop: (@Sendable () -> Void)?
+        var read = 0
+        var expected: Int?
+    }
+
+    private let flag = Atomic(false)
+    private let state: Mutex<State>
+    private let report: Report?
+    private let estimate: Int?
+
+    /// Makes the control of one fetch.
+    ///
+    /// What is passed:
+    ///   - estimate: How many rows to expect; `nil` lets the store count them, if there is a `report`.
+    ///   - report: Called on the reading thread, now and then.
+    package init(estimate: Int? = nil, report: Report? = nil) {
+        self.estimate = estimate
+        self.report = report
+        state = Mutex(State(expected: estimate))
+    }
+
+    // MARK: - Stopping
+
+    package var isCancelled: Bool { flag.load(ordering: .acquiring) }
+
+    /// Asks the store to stop.
+    ///
+    /// The second call does nothing.
+    package func cancel() {
+        guard !flag.exchange(true, ordering: .sequentiallyConsistent) else { return }
+        state.withLock { $0.stop }?()
+    }
+
+    /// Runs `body`, which `stop` can end from another thread.
+    package func running<R>(stoppedBy stop: @escaping @Sendable () -> Void, _ body: () throws -> R) rethrows -> R {
+        state.withLock { $0.stop = stop }
+        defer { state.withLock { $0.stop = nil } }
+        // Who cancels raises the flag and then looks for the handler; here it is the other way round, so one of both
+        // calls it.
+        if isCancelled { stop() }
+        return try body()
+    }
+
+    // MARK: - Following
+
+    /// Whether the store shall count before it reads, and in the same transaction.
+    package var wantsCount: Bool { report != nil && estimate == nil }
+
+    /// Begins to read, or begins again.
+    package func begin() {
+        guard let report else { return }
+        state.withLock { state in
+            state.read = 0
+            state.expected = estimate
+        }
+        report(0, estimate)
+    }
+
+    /// Tells how many rows one store will give.
+    package func expect(_ count: Int) {
+        guard let report else { return }
+        let (read, expected) = state.withLock { state in
+            state.expected = (state.expected ?? 0) + count
+            return (state.read, state.expected)
+        }
+        report(read, expected)
+    }
+
+    /// Tells that more rows were read.
+    package func add(_ count: Int) {
+        guard let report, count > 0 else { return }
+        let (read, expected) = state.withLock { state in
+            state.read += count
+            return (state.read, state.expected)
+        }
+        report(read, expected)
+    }
+}
+
+/// Counts rows for a fetch that may have somebody to follow it, at next to no cost if it has not.
+package struct RowCounter {
+    private let control: FetchControl?
+    private var pending = 0
+
+    package init(_ control: FetchControl?) { self.control = control }
+
+    /// Counts one row.
+    @inline(__always)
+    package mutating func count() {
+        guard let control else { return }
+        pending += 1
+        if pending == 256 { tell(control) }
+    }
+
+    /// Tells of the last rows.
+    package mutating func finish() {
+        if let control { tell(control) }
+    }
+
+    private mutating func tell(_ control: FetchControl) {
+        control.add(pending)
+        pending = 0
+    }
+}

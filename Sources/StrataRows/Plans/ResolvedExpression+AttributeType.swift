@@ -1,0 +1,89 @@
+import StrataPredicates
+
+/// What type of attribute has such values as an expression, and which attribute they are of.
+package struct AttributeOfValue {
+    package let type: AttributeType
+    /// What the layer above describes the attribute by, if the values are those of one.
+    package let description: (AnyObject & Sendable)?
+
+    init(_ type: AttributeType, _ description: (AnyObject & Sendable)?) {
+        self.type = type
+        self.description = description
+    }
+}
+
+extension ResolvedExpression {
+    /// The type of attribute that has such values, and the attribute itself if the values are those of one.
+    ///
+    /// - Parameter layout: The entity of the object that the expression is about.
+    /// - Returns: `.undefined` for the nil constant.
+    package func attributeType(in layout: EntityLayout) -> AttributeOfValue {
+        switch self {
+        case .attribute(let path, let attribute) where attribute.type != .entity:
+            // Every schema of the framework's own is a layout.
+            let owner = path.steps.last.map { $0.destination as? EntityLayout } ?? layout
+            guard let slot = owner?.slots[attribute.slot] else { break }
+            return AttributeOfValue(slot.type, slot.description)
+        case .rowAggregate(let function, let operand):
+            return Self.type(of: function, operand.attributeType(in: layout))
+        case .aggregate(let aggregate):
+            guard let element = aggregate.element,
+                let destination = aggregate.collection.relationship.destination as? EntityLayout
+            else { break }
+            return Self.type(of: aggregate.function, element.attributeType(in: destination))
+        default: break
+        }
+        return AttributeOfValue(AttributeType(type), nil)
+    }
+
+    private static func type(
+        of function: PredefinedFunction,
+        _ element: AttributeOfValue
+    ) -> AttributeOfValue {
+        switch (function, element.type) {
+        case (.count, _): return AttributeOfValue(.integer64, nil)
+        case (.average, _): return AttributeOfValue(.double, nil)
+        case (.sum, .float), (.sum, .double): return AttributeOfValue(.double, nil)
+        case (.sum, .decimal): return AttributeOfValue(.decimal, nil)
+        case (.sum, _): return AttributeOfValue(.integer64, nil)
+        default: return element
+        }
+    }
+}
+
+extension AttributeType {
+    /// The widest type of attribute for a type of expressions.
+    package init(_ type: ResolvedType) {
+        switch type {
+        case .null, .entity: self = .undefined
+        case .bool: self = .boolean
+        case .integer: self = .integer64
+        case .double: self = .double
+        case .decimal: self = .decimal
+        case .date: self = .date
+        case .string: self = .string
+        case .uri: self = .uri
+        case .uuid: self = .uuid
+        case .data, .transformable: self = .data
+        case .reference: self = .objectID
+        }
+    }
+
+    /// Whether a value of an expression can be given as one of an attribute of this type.
+    package func canHold(_ type: ResolvedType) -> Bool {
+        if type == .null { return true }
+        switch self {
+        case .undefined: return true
+        case .integer16, .integer32, .integer64, .decimal,
+            .double, .float, .boolean, .date:
+            return type.isNumeric || type == .date
+        case .string: return type.isText || type.isNumeric
+        case .uri: return type.isText
+        case .data: return type == .data || type == .transformable
+        case .transformable: return type == .transformable
+        case .uuid: return type == .uuid
+        case .objectID: return type == .reference
+        case .composite: return false
+        }
+    }
+}

@@ -1,0 +1,287 @@
+import Synchronization
+
+extension RowBuffer: TableElement {
+    package var tableKey: Int64 {
+        @inline(__always) get { withExtendedLifetime(self) { UnsafeRow(self).header.pointee.key } }
+    }
+}
+
+/// The newest known committed row of each object of one store, shared by every context on the coordinator.
+///
+/// A fault fires against this cache first and goes to the store only on a miss. Rows arrive from fetches and from saves,
+/// and those race: a slow fetch may bring a row that a save has already replaced or deleted. So rows are ordered by
+/// version, never by time of arrival, and a removal is remembered as long as a read that began before it is under way.
+///
+/// Rows that nobody outside the cache holds are let go of as the cache grows, so that an import of millions of rows
+/// does not keep them; but not rows younger than a read under way, which could bring an older version of them.
+///
+/// Any thread may call any member. The state is behind one mutex, a leaf in the lock order: nothing is called with it held.
+package final class RowCache: Sendable {
+    fileprivate struct State: ~Copyable {
+        /// By the number of the root entity.
+        var tables: [Int: ObjectTable<RowBuffer>] = [:]
+        /// Removed keys with the moment of removal, until no older read is left.
+        var removals: [Removal: UInt64] = [:]
+        /// The roots of hierarchies of which all rows were forgotten, as `removals`.
+        var forgottenRoots: [Int: UInt64] = [:]
+        /// When all rows were forgotten, whatever their hierarchy; 0 for never.
+        var forgottenAll: UInt64 = 0
+        /// The number of saves so far: the clock that reads and removals are ordered by.
+        var commit: UInt64 = 0
+        /// Reads under way, counted by the commit they began at, with the time when the first of them began.
+        var readsSince: [UInt64: (count: Int, stamp: UInt32)] = [:]
+        var count = 0
+        var sweepAt = 16_384
+    }
+
+    fileprivate struct Removal: Hashable {
+        let root: Int
+        let key: Int64
+    }
+
+    /// A read under way; rows that it brings are judged by when it began.
+    package struct Read {
+        fileprivate let commit: UInt64
+    }
+
+    private let state = Mutex(State())
+    private let commitCount = Atomic<UInt64>(0)
+    private let removalCount = Atomic<UInt64>(0)
+
+    package init() {}
+
+    /// The number of saves that this cache has seen.
+    ///
+    /// While it stands still no cached row can have changed.
+    package var commits: UInt64 { commitCount.load(ordering: .acquiring) }
+
+    /// How often rows were removed, or may have been elsewhere.
+    ///
+    /// While it stands still no row has gone.
+    package var removals: UInt64 { removalCount.load(ordering: .acquiring) }
+
+    /// Begins a read of the store.
+    ///
+    /// Each must be ended.
+    package func beginRead() -> Read {
+        state.withLock { state in
+            state.readsSince[state.commit, default: (0, CoarseClock.now)].count += 1
+            return Read(commit: state.commit)
+        }
+    }
+
+    /// Ends a read; removals that only it could have contradicted are forgotten.
+    package func endRead(_ read: Read) {
+        state.withLock { state in
+            guard let reads = state.readsSince[read.commit] else { return }
+            if reads.count > 1 {
+                state.readsSince[read.commit]?.count -= 1
+                return
+            }
+            let wasOldest = !state.readsSince.keys.contains { $0 < read.commit }
+            state.readsSince[read.commit] = nil
+            guard wasOldest, !state.removals.isEmpty || !state.forgottenRoots.isEmpty else { return }
+            guard let oldest = state.readsSince.keys.min() else {
+                state.removals.removeAll()
+                state.forgottenRoots.removeAll()
+                return
+            }
+            state.removals = state.removals.filter { $0.value > oldest }
+            state.forgottenRoots = state.forgottenRoots.filter { $0.value > oldest }
+        }
+    }
+
+    /// The cached row.
+    package func row(_ key: Int64, root: Int) -> Row? {
+        state.withLock { state in
+            state.tables[root]?[key].map { Row(shared: $0) }
+        }
+    }
+
+    /// The keys of which there is no row here.
+    package func uncached(_ keys: [Int64], root: Int) -> [Int64] {
+        state.withLock { state in
+            guard let table = state.tables[root] else { return keys }
+            var result: [Int64] = []
+            for key in keys where table[key] == nil { result.append(key) }
+            return result
+        }
+    }
+
+    /// Offers rows that a read brought; each is replaced, in place, by the row that won.
+    ///
+    /// - Complexity: O(1) a row, under one lock for all of them.
+    package func offer(_ rows: inout [Row], root: Int, read: Read) {
+        guard !rows.isEmpty else { return }
+        state.withLock { state in
+            // Before the rows are entered, since the caller holds all of those.
+            state.sweepIfGrown()
+            let table = state.table(root)
+            let removals = state.removals
+            let isForgotten = state.forgot(root, since: read)
+            let before = table.count
+            table.reserve(max(0, rows.count - before))
+            Row.withUnmanaged(&rows) { rows in
+                for index in rows.indices {
+                    let row = rows[index]
+                    if isForgotten || !removals.isEmpty {
+                        let key = UnsafeRow(row).header.pointee.key
+                        let removed = removals[Removal(root: root, key: key)] ?? 0
+                        if isForgotten || removed > read.commit, table[key] == nil { continue }
+                    }
+                    guard let known = table.insertUnlessKnown(row) else { continue }
+                    if UnsafeRow(known).isPreferable(to: UnsafeRow(row)) {
+                        rows[index] = known.retain()
+                        row.release()
+                    } else {
+                        table.insert(row.takeUnretainedValue())
+                    }
+                }
+            }
+            state.count += table.count - before
+        }
+    }
+
+    /// Brings rows of a read that is still under way up to date with the saves since it began.
+    ///
+    /// - Returns: False if one of them was removed, or may have changed elsewhere: then it has to be read again.
+    /// - Complexity: O(1) a row, under one lock for all of them.
+    package func renew(_ rows: inout [Row], root: Int, read: Read) -> Bool {
+        state.withLock { state in
+            guard !state.forgot(root, since: read) else { return false }
+            let table = state.tables[root]
+            for index in rows.indices {
+                let row = rows[index]
+                guard !state.removed(row.key, root, since: read) else { return false }
+                if let known = table?[row.key], known.header.version > row.version { rows[index] = Row(shared: known) }
+            }
+            return true
+        }
+    }
+
+    /// Whether none of the rows of a read that is still under way was removed since it began, or may have changed elsewhere.
+    ///
+    /// - Complexity: O(1) a row, under one lock for all of them.
+    package func hasKept(_ rows: [ObjectReference], root: Int, since read: Read) -> Bool {
+        state.withLock { state in
+            guard !state.forgot(root, since: read) else { return false }
+            guard !state.removals.isEmpty else { return true }
+            for row in rows where state.removed(row.key, root, since: read) { return false }
+            return true
+        }
+    }
+
+    /// Enters what a save has committed, as one step.
+    ///
+    /// Called by the save that holds the store's writer, so that commits enter in their order.
+    package func publish(written: [Row], removed: [(root: Int, key: Int64)]) {
+        state.withLock { state in
+            state.commit += 1
+            // Rows mostly come in runs of one hierarchy.
+            var latest: (root: Int, table: ObjectTable<RowBuffer>)?
+            for row in written {
+                let root = row.layout.rootNumber
+                let table = latest.flatMap { $0.root == root ? $0.table : nil } ?? state.table(root)
+                latest = (root, table)
+                let before = table.count
+                if let known = table[row.key], Row(shared: known).version > row.version { continue }
+                table.insert(row.buffer)
+                state.count += table.count - before
+            }
+            let readsAreUnderWay = !state.readsSince.isEmpty
+            if !removed.isEmpty { removalCount.wrappingAdd(1, ordering: .releasing) }
+            for (root, key) in removed {
+                if state.tables[root]?.remove(key) != nil { state.count -= 1 }
+                if readsAreUnderWay { state.removals[Removal(root: root, key: key)] = state.commit }
+            }
+            state.sweepIfGrown()
+            commitCount.store(state.commit, ordering: .releasing)
+        }
+    }
+
+    /// Forgets rows that somebody else may have changed, so that the next fault reads the store.
+    ///
+    /// What a read that is under way brings of them is not kept either, since it may have begun before the change.
+    package func invalidate(_ keys: some Sequence<Int64>, root: Int) {
+        state.withLock { state in
+            state.commit += 1
+            let readsAreUnderWay = !state.readsSince.isEmpty
+            var isEmpty = true
+            for key in keys {
+                isEmpty = false
+                if state.tables[root]?.remove(key) != nil { state.count -= 1 }
+                if readsAreUnderWay { state.removals[Removal(root: root, key: key)] = state.commit }
+            }
+            if !isEmpty { removalCount.wrappingAdd(1, ordering: .releasing) }
+            commitCount.store(state.commit, ordering: .releasing)
+        }
+    }
+
+    /// Forgets the rows of a whole hierarchy, as ``invalidate(_:root:)`` does single ones.
+    package func invalidateAll(root: Int) {
+        state.withLock { state in
+            state.commit += 1
+            if let table = state.tables.removeValue(forKey: root) { state.count -= table.count }
+            if !state.readsSince.isEmpty { state.forgottenRoots[root] = state.commit }
+            removalCount.wrappingAdd(1, ordering: .releasing)
+            commitCount.store(state.commit, ordering: .releasing)
+        }
+    }
+
+    /// Forgets every row, as ``invalidate(_:root:)`` does single ones.
+    package func removeAll() {
+        state.withLock { state in
+            state.commit += 1
+            state.tables.removeAll()
+            state.count = 0
+            if !state.readsSince.isEmpty { state.forgottenAll = state.commit }
+            removalCount.wrappingAdd(1, ordering: .releasing)
+            commitCount.store(state.commit, ordering: .releasing)
+        }
+    }
+
+    /// The number of rows held, for tests and diagnostics.
+    package var count: Int { state.withLock { $0.count } }
+}
+
+extension RowCache.State {
+    fileprivate mutating func table(_ root: Int) -> ObjectTable<RowBuffer> {
+        if let table = tables[root] { return table }
+        let table = ObjectTable<RowBuffer>()
+        tables[root] = table
+        return table
+    }
+
+    /// Whether all rows of a hierarchy were forgotten since a read began.
+    fileprivate func forgot(_ root: Int, since read: RowCache.Read) -> Bool {
+        forgottenAll > read.commit || forgottenRoots[root].map { $0 > read.commit } ?? false
+    }
+
+    /// Whether a row was removed since a read began.
+    fileprivate func removed(_ key: Int64, _ root: Int, since read: RowCache.Read) -> Bool {
+        guard let removed = removals[RowCache.Removal(root: root, key: key)] else { return false }
+        return removed > read.commit
+    }
+
+    /// Drops rows that only the cache holds, each time it has doubled: O(1) a row in the long run.
+    fileprivate mutating func sweepIfGrown() {
+        guard count >= sweepAt else { return }
+        // A read that began before a row was entered may still bring an older version, and would not find the newer one.
+        let oldestRead = readsSince.values.map(\.stamp).min() ?? .max
+        for table in tables.values { count -= table.sweep { $0.header.stamp < oldestRead } }
+        sweepAt = max(16_384, count * 2)
+    }
+}
+
+extension UnsafeRow {
+    /// Whether this row, which the cache holds, is to be kept although `row` was read.
+    ///
+    /// Of two rows of one version the older is kept, so that all contexts share it; unless it is so much older that a
+    /// `stalenessInterval` may tell the difference, or has values that the store computes without a new version.
+    fileprivate func isPreferable(to row: UnsafeRow) -> Bool {
+        let (own, other) = (header.pointee, row.header.pointee)
+        if own.version != other.version { return own.version > other.version }
+        if own.layout._withUnsafeGuaranteedRef({ $0.hasDerivedSlots }) { return own.stamp > other.stamp }
+        return other.stamp < own.stamp &+ 8
+    }
+}

@@ -1,0 +1,30 @@
+import Foundation
+import StrataPredicates
+
+extension Row {
+    /// The value of an attribute, as predicates compare it.
+    package func predicateValue(of attribute: PredicateAttribute) -> PredicateValue {
+        guard attribute.slot >= 0 else { return .entity(layout.number) }
+        let slot = layout.slots[attribute.slot]
+        guard !isNull(slot.index) else { return .null }
+        switch slot.kind {
+        case .int: return .int(int(slot.word))
+        case .double: return attribute.type == .date ? .date(double(slot.word)) : .number(double(slot.word))
+        case .string: return .string(string(slot.word))
+        case .data: return .data(data(slot.word))
+        case .uuid: return .uuid(uuid(slot.word))
+        case .decimal: return .number(decimal(slot.word).nearestDouble)
+        case .reference: return .null
+        }
+    }
+
+    /// The destination of a to-one relationship.
+    package func reference(of relationship: PredicateRelationship) -> ObjectReference? {
+        reference(layout.slots[relationship.slot])
+    }
+}
+
+extension PredicateRelationship {
+    /// The number of the root of the destination's hierarchy.
+    package var rootNumber: Int { (destination as? EntityLayout)?.rootNumber ?? 0 }
+}

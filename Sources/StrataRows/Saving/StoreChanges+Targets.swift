@@ -1,0 +1,118 @@
+extension StoreChanges {
+    /// The rows that changed relationships lead to and that this save does not write itself, by the number of their
+    /// root entity.
+    ///
+    /// Whether they are still there only the store can tell, inside the save's transaction. Rows that the save changes,
+    /// deletes or locks are left out: their versions are checked, and what the context deletes itself is no surprise to
+    /// it.
+    ///
+    /// - Complexity: O(number of changes); nothing is hashed for changes without relationships.
+    package func foreignTargets() -> [(root: Int, targets: [ObjectReference])] {
+        var targets = ForeignTargets()
+        for row in inserted { targets.note(row, changed: nil) }
+        for update in updated { targets.note(update.row, changed: update.changed) }
+        for change in toMany where !change.added.isEmpty { targets.note(change) }
+        guard !targets.isEmpty else { return [] }
+        for row in inserted where row.key > 0 { targets.leaveOut(row.key, row.layout) }
+        for update in updated { targets.leaveOut(update.row.key, update.row.layout) }
+        for deletion in deleted { targets.leaveOut(deletion.key, deletion.layout) }
+        for lock in locked { targets.leaveOut(lock.key, lock.layout) }
+        return targets.list
+    }
+
+    /// The keys of the rows of one hierarchy to which the save itself gives that to-one relationship.
+    ///
+    /// A row that is written for the sake of something else may have got it from somebody else.
+    package func keys(relating relationship: String, of root: Int, _ insertedKeys: [Int64]) -> Set<Int64> {
+        var keys: Set<Int64> = []
+        for update in updated where update.row.layout.rootNumber == root {
+            guard let slot = update.row.layout.slot(named: relationship), update.changed.contains(slot.index) else {
+                continue
+            }
+            keys.insert(update.row.key)
+        }
+        for (row, key) in zip(inserted, insertedKeys) where row.layout.rootNumber == root { keys.insert(key) }
+        return keys
+    }
+}
+
+/// Rows that relationships lead to, each once.
+private struct ForeignTargets {
+    /// A to-one relationship's place in a row, and the root entity of what it leads to.
+    private struct Place {
+        let slot: Int
+        let word: Int
+        let root: Int
+    }
+
+    /// The number of the entity by key, by the number of the root entity; 0 for a key that is left out.
+    private var entities: [Int: KeyMap<Int>] = [:]
+    private var places: [Place] = []
+    private var placesLayout: EntityLayout?
+    /// What was noted last: rows mostly come in runs that lead to the same one.
+    private var last: (root: Int, key: Int64) = (0, 0)
+
+    var isEmpty: Bool { entities.isEmpty }
+
+    var list: [(root: Int, targets: [ObjectReference])] {
+        entities.map { root, keys in
+            var targets: [ObjectReference] = []
+            keys.forEach { key, entity in
+                if entity > 0 { targets.append(ObjectReference(key: key, entity: entity)) }
+            }
+            return (root, targets)
+        }
+    }
+
+    /// Notes where the changed to-one relationships of a row lead; `nil` for all of them.
+    mutating func note(_ row: Row, changed: SlotSet?) {
+        if placesLayout !== row.layout { findPlaces(of: row.layout) }
+        guard !places.isEmpty else { return }
+        let values = row.unsafe
+        for place in places where !values.isNull(place.slot) && changed?.contains(place.slot) != false {
+            let key = Int64(bitPattern: values.words[place.word])
+            note(key, entity: Int(truncatingIfNeeded: values.words[place.word + 1]), place.root)
+        }
+    }
+
+    /// Notes the new members of a relationship that no row tells, and the owner, of which nothing else may be written.
+    mutating func note(_ change: ToManyChange) {
+        let relationship = change.relationship.relationship
+        note(change.owner.key, entity: change.owner.entity, relationship.entity.rootNumber)
+        guard let root = relationship.destination?.rootNumber else { return }
+        for member in change.added { note(member.key, entity: member.entity, root) }
+    }
+
+    mutating func leaveOut(_ key: Int64, _ layout: EntityLayout) {
+        guard entities[layout.rootNumber]?[key] != nil else { return }
+        entities[layout.rootNumber]?.set(0, for: key)
+    }
+
+    @inline(__always)
+    private mutating func note(_ key: Int64, entity: Int, _ root: Int) {
+        guard key > 0, last != (root, key) else { return }
+        last = (root, key)
+        entities[root, default: KeyMap()].set(entity, for: key)
+    }
+
+    private mutating func findPlaces(of layout: EntityLayout) {
+        placesLayout = layout
+        places = layout.referenceSlots.compactMap { slot in
+            guard let destination = slot.relationship?.destination else { return nil }
+            return Place(slot: slot.index, word: slot.word, root: destination.rootNumber)
+        }
+    }
+}
+
+extension EntityLayout {
+    /// The to-one relationships of other objects that may lead to one of this entity, and that a delete rule looks
+    /// after.
+    package var backlinks: [Relationship] {
+        relationships.values.compactMap { relationship in
+            guard let inverse = relationship.inverse, !inverse.isToMany, !inverse.isTransient,
+                relationship.deleteRule != .noAction
+            else { return nil }
+            return inverse
+        }
+    }
+}

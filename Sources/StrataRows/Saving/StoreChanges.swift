@@ -1,0 +1,115 @@
+/// The unsaved work of one context on one store, with no reference to a live object.
+package struct StoreChanges {
+    /// New rows.
+    ///
+    /// A negative key asks the store for a permanent one; a positive key was reserved before.
+    package var inserted: [Row] = []
+    package var updated: [RowUpdate] = []
+    package var deleted: [RowDeletion] = []
+    /// Rows that are not written but must not have changed: from `detectConflicts(for:)`.
+    package var locked: [RowDeletion] = []
+    /// Changes of to-many relationships that columns of changed rows do not hold: many-to-many memberships (told once,
+    /// from the canonical side), relationships without an inverse, and the order of ordered ones.
+    package var toMany: [ToManyChange] = []
+    /// Owners whose to-many relationships changed, though their rows need not have: for history only.
+    package var touched: [TouchedOwner] = []
+    /// Who saves, for history.
+    package var author: String?
+    package var contextName: String?
+
+    @inlinable
+    package init(
+        inserted: [Row] = [],
+        updated: [RowUpdate] = [],
+        deleted: [RowDeletion] = [],
+        locked: [RowDeletion] = [],
+        toMany: [ToManyChange] = [],
+        touched: [TouchedOwner] = [],
+        author: String? = nil,
+        contextName: String? = nil
+    ) {
+        self.inserted = inserted
+        self.updated = updated
+        self.deleted = deleted
+        self.locked = locked
+        self.toMany = toMany
+        self.touched = touched
+        self.author = author
+        self.contextName = contextName
+    }
+
+    package var isEmpty: Bool {
+        inserted.isEmpty && updated.isEmpty && deleted.isEmpty && locked.isEmpty && toMany.isEmpty
+    }
+}
+
+/// A row that is to replace the one of its key, if that still has the base version.
+package struct RowUpdate {
+    /// The values after the change.
+    ///
+    /// References may hold negative keys of rows inserted by the same save.
+    package let row: Row
+    /// The version that the change was made upon.
+    package let baseVersion: Int64
+    /// The slots that differ from the base row; empty when only the version has to advance.
+    package let changed: SlotSet
+
+    @inlinable
+    package init(row: Row, baseVersion: Int64, changed: SlotSet) {
+        self.row = row
+        self.baseVersion = baseVersion
+        self.changed = changed
+    }
+}
+
+/// A row that is to go, or to be checked, if it still has the base version.
+package struct RowDeletion {
+    package let layout: EntityLayout
+    package let key: Int64
+    package let baseVersion: Int64
+
+    @inlinable
+    package init(layout: EntityLayout, key: Int64, baseVersion: Int64) {
+        self.layout = layout
+        self.key = key
+        self.baseVersion = baseVersion
+    }
+}
+
+/// How one object's to-many relationship changed.
+package struct ToManyChange {
+    package let relationship: ToManySlot
+    package let owner: ObjectReference
+    package var added: [ObjectReference]
+    package var removed: [ObjectReference]
+    /// The whole content in its new order, for an ordered relationship whose order or membership changed.
+    package var order: [ObjectReference]?
+
+    @inlinable
+    package init(
+        relationship: ToManySlot,
+        owner: ObjectReference,
+        added: [ObjectReference],
+        removed: [ObjectReference],
+        order: [ObjectReference]? = nil
+    ) {
+        self.relationship = relationship
+        self.owner = owner
+        self.added = added
+        self.removed = removed
+        self.order = order
+    }
+}
+
+/// An object whose to-many relationships changed, whichever rows hold that.
+package struct TouchedOwner {
+    package let owner: ObjectReference
+    /// The positions of the relationships.
+    package let relationships: [Int]
+
+    @inlinable
+    package init(owner: ObjectReference, relationships: [Int]) {
+        self.owner = owner
+        self.relationships = relationships
+    }
+}

@@ -1,0 +1,27 @@
+/// What a store tells after it has committed.
+package struct StoreSaveResult {
+    /// The permanent key of each inserted row, in the order of `inserted`.
+    package var insertedKeys: [Int64] = []
+    /// Rows whose stored values differ from what was handed over (derived attributes, decimals that the store rounds,
+    /// rows that triggers touched), as they are now.
+    package var reread: [Row] = []
+    /// The number of the save's transaction in the history; `nil` if none is written.
+    package var historyNumber: Int64?
+
+    package init(insertedKeys: [Int64] = [], reread: [Row] = [], historyNumber: Int64? = nil) {
+        self.insertedKeys = insertedKeys
+        self.reread = reread
+        self.historyNumber = historyNumber
+    }
+}
+
+/// Why a store refused a save: all conflicts of the save are told, not only the first.
+package enum StoreConflict {
+    /// A changed or deleted row no longer has the base version. `persisted` is the row as stored, `nil` if it is gone.
+    case version(layout: EntityLayout, key: Int64, baseVersion: Int64, persisted: Row?)
+    /// Rows that break a uniqueness constraint: the keys of the save's own rows (as handed over), and the stored row
+    /// that they collide with, if the collision is not among themselves only.
+    case constraint(entity: EntityLayout, attributes: [String], keys: [Int64], persisted: Row?)
+    /// A changed relationship leads to a row that somebody else has deleted. `root`: The number of its root entity.
+    case missing(ObjectReference, root: Int)
+}

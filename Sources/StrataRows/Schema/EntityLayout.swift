@@ -1,0 +1,196 @@
+import StrataPredicates
+
+/// What making a row needs to know of its layout, in a form that can be passed on without counting anything.
+package struct UnsafeRowShape {
+    package let layout: Unmanaged<EntityLayout>
+    package let wordCount: Int
+    package let nullWords: Int
+
+    @usableFromInline
+    init(layout: Unmanaged<EntityLayout>, wordCount: Int, nullWords: Int) {
+        self.layout = layout
+        self.wordCount = wordCount
+        self.nullWords = nullWords
+    }
+}
+
+/// One entity of a schema, and where each of its properties lies: computed once, when a model is frozen.
+///
+/// A sub-entity's layout starts with its super-entity's, so code that knows a property's place in an entity finds it
+/// at the same place in every sub-entity. Layouts live as long as the process, because rows and objects point at them
+/// without counting: a reference count that every core writes to would serialise all readers on one cache line.
+package final class EntityLayout: Sendable {
+    // MARK: - The entity
+
+    package let name: String
+    /// The entity's number in its schema, from 1.
+    package let number: Int
+    /// The class of the entity's objects, as the model names it.
+    package let className: String?
+    /// Whether no object can be of this entity itself.
+    package let isAbstract: Bool
+    /// The number of the root of the entity's hierarchy.
+    package let rootNumber: Int
+    /// The numbers of the entity and of all its sub-entities: they are next to each other.
+    package let subtree: ClosedRange<Int>
+    /// Those of `subtree` that are not abstract.
+    package let concreteNumbers: [Int]
+    /// The super-entity.
+    package unowned(unsafe) let parent: EntityLayout?
+    /// All relationships by name, inherited and transient ones included.
+    package let relationships: [String: Relationship]
+    /// The names of the attributes that must be unique together, for the constraints that the entity declares.
+    package let uniquenessConstraints: [[String]]
+    /// The indexes that the entity asks for.
+    package let indexes: [IndexDefinition]
+    package let versionHash: Data
+    /// What the layer above keeps with the entity, kept alive by it.
+    package unowned(unsafe) let companion: AnyObject & Sendable
+    /// Numbers, unique in the process, for the root entity, the one below it, and this one: what a typed accessor
+    /// caches a slot for.
+    ///
+    /// Each stands for a subtree, in which what its top declares lies at one place.
+    package let scopes: (root: UInt32, branch: UInt32, own: UInt32)
+
+    /// The schema that the entity belongs to.
+    package var schema: Schema { joinedSchema.unsafelyUnwrapped }
+    // Set once, at the end of the making of the schema, before anybody else can see the layout.
+    nonisolated(unsafe) private unowned(unsafe) var joinedSchema: Schema?
+
+    // MARK: - Its properties
+
+    package let slots: [Slot]
+    package let toMany: [ToManySlot]
+    package let transients: [TransientSlot]
+    package let composites: [CompositeSlot]
+    /// Where each property lies, by name.
+    package let places: [String: PropertyPlace]
+
+    /// The number of words that hold null bits beyond the 32 of the row's header.
+    package let nullWords: Int
+    /// The number of words behind the row's header.
+    package let wordCount: Int
+    /// The slots whose words are counted references, in memory of its own: each row that goes asks for it.
+    // Written by the initialiser alone.
+    nonisolated(unsafe) package let countedPlaces: UnsafeBufferPointer<CountedPlace>
+    /// What validation has to look at, in memory of its own.
+    // As above.
+    nonisolated(unsafe) package let rules: UnsafeBufferPointer<SlotRule>
+    /// The to-many relationships whose number of members has limits.
+    package let limitedToMany: [ToManySlot]
+    /// Whether the members of some to-many relationship have an order.
+    package let hasOrderedToMany: Bool
+    /// The slots that hold to-one relationships.
+    package let referenceSlots: [Slot]
+    /// How far below the root each property is declared, by name.
+    private let declarationDepths: [String: Int]
+    /// Whether some slot is of a derived attribute, which the store computes.
+    package let hasDerivedSlots: Bool
+    /// A row with the model's default values, from which inserted objects start.
+    package var defaults: Row { defaultRow.unsafelyUnwrapped }
+    // Set once, at the end of the initialiser, before anybody else can see the layout.
+    nonisolated(unsafe) private var defaultRow: Row?
+
+    init(_ draft: EntityDraft, parent: EntityLayout?, subtree: ClosedRange<Int>, concreteNumbers: [Int], nullWords: Int) {
+        let definition = draft.definition
+        name = definition.name
+        number = draft.number
+        className = definition.className
+        isAbstract = definition.isAbstract
+        rootNumber = draft.rootNumber
+        self.subtree = subtree
+        self.concreteNumbers = concreteNumbers
+        self.parent = parent
+        relationships = draft.relationships
+        uniquenessConstraints = definition.uniquenessConstraints
+        indexes = definition.indexes
+        versionHash = definition.versionHash
+        companion = definition.companion
+        scopes = (draft.scopes[0], draft.scopes[min(1, draft.depth)], draft.scopes[draft.depth])
+        self.nullWords = nullWords
+        slots = draft.slots.map { $0.shifted(by: nullWords) }
+        toMany = draft.toMany
+        transients = draft.transients
+        composites = draft.composites
+        places = draft.places
+        wordCount = nullWords + draft.wordCount
+        countedPlaces = Self.allocate(slots.compactMap(CountedPlace.init))
+        rules = Self.allocate(slots.compactMap { SlotRule($0, hasRules: draft.rules[$0.index]) })
+        limitedToMany = toMany.filter { slot in
+            let relationship = slot.relationship
+            return !relationship.isOptional || relationship.minCount > 0 || relationship.maxCount > 1
+        }
+        hasOrderedToMany = toMany.contains(where: \.isOrdered)
+        referenceSlots = slots.filter { $0.kind == .reference }
+        declarationDepths = draft.declarationDepths
+        hasDerivedSlots = slots.contains(where: \.isDerived)
+        let defaults = Row(layout: self, key: 0)
+        for (index, value) in draft.defaultValues {
+            // A default of the wrong type was refused when the model was validated.
+            try? defaults.setAny(value, slots[index])
+        }
+        defaultRow = defaults
+    }
+
+    func join(_ schema: Schema) { joinedSchema = schema }
+
+    /// Memory of its own, which lives as long as the layout: for ever.
+    private static func allocate<Element>(_ elements: [Element]) -> UnsafeBufferPointer<Element> {
+        let memory = UnsafeMutableBufferPointer<Element>.allocate(capacity: elements.count)
+        _ = memory.initialize(from: elements)
+        return UnsafeBufferPointer(memory)
+    }
+
+    /// How a row of this layout is made.
+    @inlinable
+    package var rowShape: UnsafeRowShape {
+        UnsafeRowShape(layout: Unmanaged.passUnretained(self), wordCount: wordCount, nullWords: nullWords)
+    }
+
+    /// The slot of that name, if the property is stored in the row.
+    package func slot(named name: String) -> Slot? {
+        guard case .slot(let index)? = places[name] else { return nil }
+        return slots[index]
+    }
+
+    /// The slots that the entity declares itself.
+    package var ownSlots: ArraySlice<Slot> { slots.dropFirst(parent?.slots.count ?? 0) }
+
+    /// The to-many relationships that the entity declares itself.
+    package var ownToMany: ArraySlice<ToManySlot> { toMany.dropFirst(parent?.toMany.count ?? 0) }
+
+    /// The entity at the top of the hierarchy.
+    package var root: EntityLayout { schema.entities[rootNumber - 1] }
+
+    /// Whether this is `other` or one of its sub-entities.
+    package func isKind(of other: EntityLayout) -> Bool {
+        self === other || (schema === other.schema && other.subtree.contains(number))
+    }
+
+    /// Whether slots of another entity of the hierarchy are this one's as well, inherited from one and the same.
+    package func shares(_ others: [Slot]) -> Bool {
+        others.allSatisfy { $0.index < slots.count && slots[$0.index].description === $0.description }
+    }
+
+    /// The to-many relationship of that name.
+    package func toMany(named name: String) -> ToManySlot? {
+        guard case .toMany(let index)? = places[name] else { return nil }
+        return toMany[index]
+    }
+
+    /// The scope that a property's place may be cached for: the widest in which it is known to be the same.
+    package func scope(ofProperty name: String) -> UInt32 {
+        switch declarationDepths[name] {
+        case 0: scopes.root
+        case 1: scopes.branch
+        default: scopes.own
+        }
+    }
+
+    /// Whether `scope` is of this entity or of one above it.
+    @inlinable
+    @inline(__always)
+    package func isIn(scope: UInt32) -> Bool {
+        scope == scopes.root || scope == scopes.branch || scope == scopes.own
+    }
+}

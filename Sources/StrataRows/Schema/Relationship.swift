@@ -1,0 +1,74 @@
+/// What happens to the objects at the other end of a relationship when an object is deleted.
+///
+/// The raw values are those of `NSDeleteRule`.
+package enum DeleteRule: UInt, Sendable {
+    case noAction = 0
+    case nullify = 1
+    case cascade = 2
+    case deny = 3
+}
+
+/// A relationship as rows and stores know it: one object for the entity that declares it and all that inherit it.
+///
+/// Immortal, as the schema is.
+package final class Relationship: Sendable {
+    package let name: String
+    package let isToMany: Bool
+    package let isOrdered: Bool
+    package let isOptional: Bool
+    package let isTransient: Bool
+    package let deleteRule: DeleteRule
+    /// The fewest and the most objects at the other end; 0 for no limit.
+    package let minCount: Int
+    package let maxCount: Int
+    /// The property that the layer above describes the relationship by, kept alive by it.
+    package unowned(unsafe) let description: AnyObject & Sendable
+
+    // Set once, while the schema is made and nobody else sees it.
+    nonisolated(unsafe) private unowned(unsafe) var declaringEntity: EntityLayout?
+    nonisolated(unsafe) private unowned(unsafe) var destinationEntity: EntityLayout?
+    nonisolated(unsafe) private unowned(unsafe) var inverseRelationship: Relationship?
+    nonisolated(unsafe) private var propertyPlace: PropertyPlace?
+
+    init(_ name: String, isOptional: Bool, _ definition: RelationshipDefinition, _ description: AnyObject & Sendable) {
+        self.name = name
+        self.isOptional = isOptional
+        self.description = description
+        isToMany = definition.isToMany
+        isOrdered = definition.isOrdered
+        isTransient = definition.isTransient
+        deleteRule = definition.deleteRule
+        minCount = definition.minCount
+        maxCount = definition.maxCount
+    }
+
+    func link(declaredBy entity: EntityLayout, to destination: EntityLayout?, inverse: Relationship?) {
+        declaringEntity = entity
+        destinationEntity = destination
+        inverseRelationship = inverse
+    }
+
+    func place(at place: PropertyPlace) { propertyPlace = place }
+
+    /// The entity that declares the relationship.
+    package var entity: EntityLayout { declaringEntity.unsafelyUnwrapped }
+
+    /// The entity of the objects at the other end, as declared; `nil` for a relationship without one, which a model in use has
+    /// only if it is transient.
+    package var destination: EntityLayout? { destinationEntity }
+
+    /// The relationship that leads back.
+    package var inverse: Relationship? { inverseRelationship }
+
+    /// Where objects keep the relationship, in all sub-entities too; `nil` if no layout has a place of its own for it.
+    package var place: PropertyPlace? { propertyPlace }
+
+    /// Of the two sides of a many-to-many relationship, the one that tells the store about memberships.
+    package var isCanonical: Bool {
+        guard let inverse else { return true }
+        return (entity.number, name) <= (inverse.entity.number, inverse.name)
+    }
+
+    /// Whether a destination can be deleted without the relationship being told.
+    package var mayDangle: Bool { inverse.map { $0.deleteRule == .noAction } ?? true }
+}

@@ -1,0 +1,44 @@
+import StrataPredicates
+
+/// A model as rows, plans and stores know it: entities by number, each with its layout.
+///
+/// A model is frozen into a schema when it is first used. Immutable and immortal from then on: rows and objects refer to its
+/// parts without counting references.
+package final class Schema: Sendable {
+    /// All entities in depth-first order; the entity with number n is at index n - 1.
+    package let entities: [EntityLayout]
+    package let entitiesByName: [String: EntityLayout]
+    /// The numbers of the roots of the hierarchies, by the entity's number less one.
+    package let rootNumbers: [Int]
+    /// The numbers of the entities of each configuration.
+    private let configurations: [String: [Int]]
+
+    /// Lays out a model.
+    ///
+    /// - Parameters:
+    ///   - definitions: The entities in the order of their numbers, which is depth first: super-entities before sub-entities,
+    ///     and these right behind them.
+    ///   - configurations: The numbers of the entities of each configuration, by its name.
+    package init(_ definitions: [EntityDefinition], configurations: [String: [Int]] = [:]) {
+        self.configurations = configurations
+        entities = SchemaBuilder(definitions).build()
+        rootNumbers = entities.map(\.rootNumber)
+        entitiesByName = Dictionary(entities.map { ($0.name, $0) }) { _, last in last }
+        for entity in entities { entity.join(self) }
+        _ = Unmanaged.passRetained(self)
+    }
+
+    /// The entity with a number, or `nil` when no entity has it (a number may come from a damaged file).
+    package func entity(numbered number: Int) -> EntityLayout? {
+        entities.indices.contains(number - 1) ? entities[number - 1] : nil
+    }
+
+    /// The entities of a configuration; all for `nil`, none for one that the model does not have.
+    package func entities(inConfiguration name: String?) -> [EntityLayout] {
+        guard let name else { return entities }
+        return (configurations[name] ?? []).compactMap(entity(numbered:))
+    }
+
+    /// The 32-byte version hashes by entity name.
+    package var versionHashes: [String: Data] { entitiesByName.mapValues(\.versionHash) }
+}

@@ -1,0 +1,153 @@
+/// One stored property of an entity: a persistent attribute (or a leaf of a composite one) or a to-one relationship.
+package struct Slot: Sendable {
+    /// The property's name; for the leaf of a composite attribute `composite.leaf`.
+    package let name: String
+    /// The position among the entity's slots, the same in every sub-entity.
+    package let index: Int
+    /// Where the value starts among the row's words.
+    package let word: Int
+    package let kind: SlotKind
+    /// The attribute's type; `.undefined` for a relationship.
+    package let type: AttributeType
+    package let isOptional: Bool
+    /// The number of the destination entity as declared; 0 for an attribute.
+    package let destinationNumber: Int
+    /// The relationship, for slots of kind ``SlotKind/reference``.
+    package unowned(unsafe) let relationship: Relationship?
+    /// What there is to know of an attribute besides its type; `nil` for a relationship.
+    package unowned(unsafe) let traits: AttributeTraits?
+    /// What the layer above describes the property by, kept alive by it.
+    package unowned(unsafe) let description: AnyObject & Sendable
+
+    /// The relationship that leads back.
+    package var inverse: Relationship? { relationship?.inverse }
+    /// Whether the store computes the value.
+    package var isDerived: Bool { traits?.isDerived ?? false }
+    /// Whether a large value may be kept in a file of its own.
+    package var allowsExternalStorage: Bool { traits?.allowsExternalStorage ?? false }
+    /// Whether the history keeps the value of a deleted object.
+    package var keepsValueInHistory: Bool { traits?.keepsValueInHistory ?? false }
+
+    /// The same slot behind `words` words of null bits.
+    func shifted(by words: Int) -> Slot {
+        Slot(
+            name: name,
+            index: index,
+            word: word + words,
+            kind: kind,
+            type: type,
+            isOptional: isOptional,
+            destinationNumber: destinationNumber,
+            relationship: relationship,
+            traits: traits,
+            description: description
+        )
+    }
+}
+
+/// What a stored attribute is besides its type; immortal, as the schema is.
+package final class AttributeTraits: Sendable {
+    package let isDerived: Bool
+    /// How the store computes the value; `nil` for an attribute that is not derived, or a derivation that no store knows.
+    package let derivation: Derivation?
+    package let allowsExternalStorage: Bool
+    package let keepsValueInHistory: Bool
+    /// Whether the model has predicates that a value must fulfil.
+    package let hasRules: Bool
+
+    init(_ definition: AttributeDefinition) {
+        isDerived = definition.isDerived
+        derivation = definition.derivation.flatMap { Derivation($0) }
+        allowsExternalStorage = definition.allowsExternalStorage
+        keepsValueInHistory = definition.keepsValueInHistory
+        hasRules = definition.hasRules
+    }
+}
+
+/// One to-many relationship of an entity.
+package struct ToManySlot: Sendable {
+    package let name: String
+    /// The position among the entity's to-many relationships, the same in every sub-entity.
+    package let index: Int
+    package let destinationNumber: Int
+    package let isOrdered: Bool
+    package let isTransient: Bool
+    package unowned(unsafe) let relationship: Relationship
+
+    /// The relationship that leads back.
+    package var inverse: Relationship? { relationship.inverse }
+
+    /// Whether its members' own rows tell all that is stored of it.
+    package var isToldByMembers: Bool {
+        guard let inverse else { return false }
+        return !inverse.isToMany && !isOrdered
+    }
+}
+
+/// Where an object keeps the value of a property.
+package enum PropertyPlace: Sendable {
+    /// In the row.
+    case slot(Int)
+    /// In the object's to-many states.
+    case toMany(Int)
+    /// In the object only: a transient attribute or to-one relationship.
+    case transient(Int)
+    /// Several slots that together are one composite attribute.
+    case composite(Int)
+    /// Nowhere: the answer of a fetch request.
+    case fetched
+}
+
+/// A transient property: it lives in the object, never in a row.
+package struct TransientSlot: Sendable {
+    package let name: String
+    package let index: Int
+    /// The relationship, if it is one.
+    package unowned(unsafe) let relationship: Relationship?
+    package unowned(unsafe) let description: AnyObject & Sendable
+}
+
+/// A composite attribute, flattened: its value is a dictionary of the elements' values.
+package struct CompositeSlot: Sendable {
+    package let name: String
+    /// The slots of all leaves, in order of declaration.
+    package let leaves: [Int]
+    /// Whether the history keeps the values of deleted objects.
+    package let keepsValueInHistory: Bool
+    package unowned(unsafe) let description: AnyObject & Sendable
+}
+
+/// A slot whose words are a counted reference, in a form that can be walked without counting anything.
+package struct CountedPlace {
+    package let slot: Int
+    package let word: Int
+    /// Whether the value is a `String`, else `Data`.
+    package let isString: Bool
+
+    /// The place of a slot; `nil` if its words are no counted reference.
+    @inlinable
+    package init?(_ slot: Slot) {
+        guard slot.kind.isCounted else { return nil }
+        self.slot = slot.index
+        word = slot.word
+        isString = slot.kind == .string
+    }
+}
+
+/// What validation has to know of a slot, in a form that can be walked without counting anything.
+package struct SlotRule {
+    package let slot: Int
+    /// Whether there has to be a value.
+    package let isRequired: Bool
+    /// Whether the model has predicates for the value.
+    package let hasPredicates: Bool
+
+    /// The rule for a slot; `nil` if any value will do, and none.
+    init?(_ slot: Slot, hasRules: Bool) {
+        // The store computes what is derived.
+        isRequired = !slot.isOptional && !slot.isDerived
+        hasPredicates = hasRules
+        guard isRequired || hasPredicates else { return nil }
+        self.slot = slot.index
+    }
+}

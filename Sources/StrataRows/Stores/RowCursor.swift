@@ -1,0 +1,25 @@
+/// The answer to a fetch, taken piece by piece.
+///
+/// Used by one thread at a time, which need not be the same one.
+package protocol RowCursor: AnyObject {
+    /// Up to `count` more rows, in the order asked for; none at the end.
+    func next(_ count: Int) throws -> [Row]
+}
+
+/// A cursor over rows that are in memory anyway.
+package final class ListCursor: RowCursor {
+    private let rows: [Row]
+    private var position = 0
+
+    package init(_ rows: [Row]) { self.rows = rows }
+
+    package func next(_ count: Int) -> [Row] {
+        let piece = Array(rows[position...].prefix(count))
+        position += piece.count
+        return piece
+    }
+}
+
+extension RowSource {
+    package func cursor(for plan: FetchPlan) throws -> any RowCursor { ListCursor(try rows(for: plan)) }
+}

@@ -1,0 +1,80 @@
+import StrataKeys
+
+/// Answers reads: a store, or one version of its rows.
+///
+/// Every member may be called on any thread, and several at once.
+package protocol RowSource: AnyObject, Sendable {
+    /// Answers a fetch with whole rows, in the order asked for.
+    ///
+    /// - Throws: A `CocoaError` of the store's own (134180 for SQLite), or one that names what the store cannot do.
+    func rows(for plan: FetchPlan) throws -> [Row]
+
+    /// Answers a fetch with the references of the matching rows only.
+    func references(for plan: FetchPlan) throws -> [ObjectReference]
+
+    /// Counts what a fetch would return, limit and offset applied.
+    func count(for plan: FetchPlan) throws -> Int
+
+    /// Answers a fetch with whole rows of one moment, as many at a time as the caller takes.
+    ///
+    /// Holds no more of them in memory than that, where the store can.
+    func cursor(for plan: FetchPlan) throws -> any RowCursor
+
+    /// Answers a fetch of dictionaries, in the order asked for.
+    ///
+    /// A store that computes nothing itself leaves it to the default, which reads whole rows.
+    func values(for plan: DictionaryPlan) throws -> FetchedValues
+
+    /// Counts the dictionaries that a fetch would return, limit and offset applied.
+    func count(for plan: DictionaryPlan) throws -> Int
+
+    /// Reads one row.
+    ///
+    /// `layout`: A layout of the key's hierarchy. The row that comes back has the layout of its own entity.
+    /// Gives: `nil` if there is no such row.
+    func row(forKey key: Int64, in layout: EntityLayout) throws -> Row?
+
+    /// Reads many rows of one hierarchy; those that are missing are left out, and the order is not said.
+    func rows(forKeys keys: [Int64], in layout: EntityLayout) throws -> [Row]
+
+    /// Reads the destinations of a to-many relationship, in their order if it is ordered.
+    func members(of relationship: ToManySlot, ownedBy owner: ObjectReference) throws -> [ObjectReference]
+
+    /// Reads the destinations of a to-many relationship of many owners, with one query where the store has queries.
+    ///
+    /// A store need not implement it: the extension asks for each owner.
+    func memberships(of relationship: ToManySlot, ownedBy owners: [ObjectReference]) throws -> Memberships
+
+    /// As ``rows(forKeys:in:)``; `control` stops the read, where the store can be interrupted.
+    func rows(forKeys keys: [Int64], in layout: EntityLayout, _ control: FetchControl) throws -> [Row]
+
+    /// As ``memberships(of:ownedBy:)``; `control` stops the read, where the store can be interrupted.
+    func memberships(of relationship: ToManySlot, ownedBy owners: [ObjectReference], _ control: FetchControl) throws
+        -> Memberships
+}
+
+extension RowSource {
+    package func rows(forKeys keys: [Int64], in layout: EntityLayout, _ control: FetchControl) throws -> [Row] {
+        try rows(forKeys: keys, in: layout)
+    }
+
+    package func memberships(of relationship: ToManySlot, ownedBy owners: [ObjectReference], _ control: FetchControl) throws
+        -> Memberships
+    { try memberships(of: relationship, ownedBy: owners) }
+}
+
+/// Reads a store that does not exist for whoever asks: there is nothing in it.
+package final class NoRows: RowSource {
+    package init() {}
+
+    package func rows(for plan: FetchPlan) -> [Row] { [] }
+    package func references(for plan: FetchPlan) -> [ObjectReference] { [] }
+    package func count(for plan: FetchPlan) -> Int { 0 }
+    package func cursor(for plan: FetchPlan) -> any RowCursor { ListCursor([]) }
+    package func values(for plan: DictionaryPlan) -> FetchedValues { FetchedValues(width: plan.columns.count) }
+    package func count(for plan: DictionaryPlan) -> Int { 0 }
+    package func row(forKey key: Int64, in layout: EntityLayout) -> Row? { nil }
+    package func rows(forKeys keys: [Int64], in layout: EntityLayout) -> [Row] { [] }
+    package func members(of relationship: ToManySlot, ownedBy owner: ObjectReference) -> [ObjectReference] { [] }
+    package func memberships(of relationship: ToManySlot, ownedBy owners: [ObjectReference]) -> Memberships { Memberships() }
+}

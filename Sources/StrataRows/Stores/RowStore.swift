@@ -1,0 +1,73 @@
+import StrataKeys
+import StrataPredicates
+
+/// A store engine: rows, keys and change sets in, rows and conflicts out. It knows no contexts, no objects and no model
+/// descriptions.
+///
+/// Every member may be called on any thread, and several at once: reads do not wait for one another nor for a save.
+package protocol RowStore: RowSource {
+    /// Where the rows are, for messages: a path, or a URL without secrets.
+    var place: String { get }
+
+    /// Whether the store can hold on to a version of its rows while others write.
+    var keepsVersions: Bool { get }
+
+    /// Holds on to the newest version.
+    ///
+    /// - Returns: What reads that version until nobody holds it; `nil` if the store keeps none.
+    /// - Throws: `persistentStoreOperation` (134070) if there are too many; errors of the store.
+    func pinnedVersion() throws -> (any RowSource)?
+
+    /// Reserves keys that no other row has had or will have.
+    ///
+    /// - Parameter counts: How many, by the number of the root entity.
+    /// - Returns: As many keys, in ranges that need not lie next to each other.
+    func reserveKeys(_ counts: [Int: Int]) throws -> [Int: [Range<Int64>]]
+
+    /// Writes all of `changes` in one transaction, or nothing.
+    ///
+    /// The store checks each base version in the very statement that writes, so no other writer can slip between. A row
+    /// is written with the version after its base version; a new row with the version after its own, which is 1 unless
+    /// the row was there before.
+    ///
+    /// - Parameter didCommit: Called once the transaction is durable; it enters keys and versions into the rows
+    ///   (``StoreChanges/settle(_:)``). Saves that an engine commits side by side may call it in another order than they
+    ///   committed in. Runs no user code.
+    /// - Returns: What was refused; nothing was written then. Empty when all is saved.
+    /// - Throws: ``SaveInDoubt`` if nobody can tell whether the transaction was committed.
+    func save(_ changes: StoreChanges, didCommit: (StoreSaveResult) -> Void) throws -> [StoreConflict]
+
+    /// Whether batches are carried out at all; an incremental store is asked, and may refuse each.
+    var takesBatches: Bool { get }
+
+    /// Carries out a batch in one transaction, or nothing of it.
+    ///
+    /// - Parameter didCommit: Called with what has changed, once the transaction is durable. Runs no user code.
+    /// - Throws: ``BatchClashes``; `CancellationError`.
+    func execute(_ batch: Batch, didCommit: (BatchChanges) -> Void) throws
+
+    /// Runs `body` while nobody writes to the store, and refuses all writes once it has succeeded: another store takes this
+    /// one's place.
+    func retire(_ body: () throws -> Void) throws
+
+    /// Lets go of everything, after the last request. No other member is called afterwards.
+    func close()
+}
+
+extension RowStore {
+    package var keepsVersions: Bool { false }
+
+    package func pinnedVersion() throws -> (any RowSource)? { nil }
+
+    package func retire(_ body: () throws -> Void) throws { try body() }
+
+    /// The error for a write to a store that was removed meanwhile.
+    package var closedError: CocoaError {
+        CocoaError(
+            .persistentStoreOperation,
+            userInfo: [
+                NSLocalizedDescriptionKey: "The store \(place) is closed: it was removed from its coordinator."
+            ]
+        )
+    }
+}

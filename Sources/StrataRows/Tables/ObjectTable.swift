@@ -1,0 +1,244 @@
+/// An object that knows the key it is filed under in an ``ObjectTable``.
+package protocol TableElement: AnyObject {
+    var tableKey: Int64 { get }
+}
+
+/// A table of strongly held objects that carry their own 64-bit key.
+///
+/// An entry is the key and one pointer, so that looking for a key, growing and closing gaps touch no element.
+///
+/// As long as the keys lie close together, as primary keys mostly do, the table is direct: an entry lies at its key
+/// modulo the capacity, where no two can meet, and a scan in the order of the keys goes through the memory from one end
+/// to the other, while a hash would wait for a distant line at each key. Other keys are hashed, and at most four fifths
+/// of the entries are taken; removal shifts later entries back, so there are no tombstones and a table that empties and
+/// fills does not slow down.
+///
+/// Not thread-safe: the owner's lock or queue guards it. An element's key may not change while it is in the table.
+package final class ObjectTable<Element: TableElement> {
+    private struct Entry {
+        var key: Int64
+        /// `nil` in an entry that is free.
+        var element: Unmanaged<Element>?
+    }
+
+    private var entries = UnsafeMutablePointer<Entry>.allocate(capacity: 0)
+    private var capacity = 0
+    package private(set) var count = 0
+    /// Whether an entry lies at its key modulo the capacity.
+    ///
+    /// Then from `low` to `high`, between which all keys are, it is less than the capacity.
+    private var isDirect = true
+    private var low = Int64.max
+    private var high = Int64.min
+
+    package init() {}
+
+    deinit {
+        releaseAll()
+        entries.deallocate()
+    }
+
+    private func releaseAll() {
+        guard count > 0 else { return }
+        for index in 0..<capacity { entries[index].element?.release() }
+    }
+
+    // MARK: - Finding
+
+    @inline(__always)
+    private func directIndex(of key: Int64) -> Int { Int(truncatingIfNeeded: key) & (capacity &- 1) }
+
+    @inline(__always)
+    private func home(of key: Int64) -> Int { Int(truncatingIfNeeded: hashedKey(key)) & (capacity &- 1) }
+
+    /// Where a hashed table has the key, or the free entry where it would be.
+    @inline(__always)
+    private func hashedIndex(of key: Int64) -> Int {
+        var index = home(of: key)
+        while entries[index].element != nil, entries[index].key != key { index = (index &+ 1) & (capacity &- 1) }
+        return index
+    }
+
+    /// Where the key is; `nil` if it is not in the table.
+    @inline(__always)
+    private func index(of key: Int64) -> Int? {
+        guard count > 0 else { return nil }
+        if isDirect, key < low || key > high { return nil }
+        let index = isDirect ? directIndex(of: key) : hashedIndex(of: key)
+        return entries[index].element == nil ? nil : index
+    }
+
+    /// The element filed under `key`.
+    @inline(__always)
+    package subscript(key: Int64) -> Element? {
+        guard let index = index(of: key) else { return nil }
+        return entries[index].element?.takeUnretainedValue()
+    }
+
+    /// Whether somebody besides the table holds the element filed under `key`.
+    ///
+    /// False if there is none.
+    package func isHeldElsewhere(_ key: Int64) -> Bool {
+        index(of: key).map { !isHeldHereOnly($0) } ?? false
+    }
+
+    /// Whether the table's is the only count of the element at `index`, which must be taken.
+    @inline(__always)
+    private func isHeldHereOnly(_ index: Int) -> Bool {
+        withUnsafeMutablePointer(to: &entries[index].element) { pointer in
+            // An unmanaged reference lies in memory as a counted one does. Asked where it lies, nothing is counted.
+            pointer.withMemoryRebound(to: Element?.self, capacity: 1) { isKnownUniquelyReferenced(&$0.pointee) }
+        }
+    }
+
+    // MARK: - Filing
+
+    /// The entry for a key that is to be filed: its own, or a free one.
+    @inline(__always)
+    private func entry(for key: Int64) -> UnsafeMutablePointer<Entry> {
+        let (lowest, highest) = (min(low, key), max(high, key))
+        if isDirect ? Self.spans(lowest, highest, lessThan: capacity) : Self.holds(count &+ 1, in: capacity) {
+            (low, high) = (lowest, highest)
+        } else {
+            rebuild(for: count + 1, including: key)
+        }
+        return entries + (isDirect ? directIndex(of: key) : hashedIndex(of: key))
+    }
+
+    /// Files an element, in place of any other of the same key.
+    @inline(__always)
+    package func insert(_ element: Element) {
+        let key = element.tableKey
+        let entry = entry(for: key)
+        let former = entry.pointee.element
+        entry.pointee = Entry(key: key, element: Unmanaged.passRetained(element))
+        if let former { former.release() } else { count &+= 1 }
+    }
+
+    /// Files an element unless there is one of the same key, and counts nothing but that.
+    ///
+    /// - Returns: The one that is there; `nil` if `element` was filed.
+    @inline(__always)
+    package func insertUnlessKnown(_ element: Unmanaged<Element>) -> Unmanaged<Element>? {
+        let key = element._withUnsafeGuaranteedRef { $0.tableKey }
+        let entry = entry(for: key)
+        if let known = entry.pointee.element { return known }
+        entry.pointee = Entry(key: key, element: element.retain())
+        count &+= 1
+        return nil
+    }
+
+    // MARK: - Growing
+
+    /// Whether a hashed table of a capacity has room for `count` elements.
+    @inline(__always)
+    private static func holds(_ count: Int, in capacity: Int) -> Bool { count &* 5 <= capacity &* 4 }
+
+    /// Whether `high` is above `low` by less than `limit`.
+    @inline(__always)
+    private static func spans(_ low: Int64, _ high: Int64, lessThan limit: Int) -> Bool {
+        UInt64(bitPattern: high &- low) < UInt64(truncatingIfNeeded: limit)
+    }
+
+    /// Makes room for `additional` more elements at once.
+    package func reserve(_ additional: Int) {
+        if !Self.holds(count + additional, in: capacity) { rebuild(for: count + additional, including: nil) }
+    }
+
+    /// Moves all entries into memory for `wanted` elements, `key` among them.
+    @inline(never)
+    private func rebuild(for wanted: Int, including key: Int64?) {
+        // Anew, since those at the ends may have been removed.
+        (low, high) = (key ?? .max, key ?? .min)
+        for index in 0..<capacity where entries[index].element != nil {
+            (low, high) = (min(low, entries[index].key), max(high, entries[index].key))
+        }
+        var size = 16
+        while !Self.holds(wanted, in: size) { size <<= 1 }
+        isDirect = low > high || Self.spans(low, high, lessThan: size * 2)
+        if isDirect, low <= high {
+            // With some room at the ends: keys that move on in one direction shall not bring the next rebuild at once.
+            while !Self.spans(low, high, lessThan: size - size / 8) { size <<= 1 }
+        }
+        let (old, oldCapacity) = (entries, capacity)
+        entries = UnsafeMutablePointer.allocate(capacity: size)
+        entries.initialize(repeating: Entry(key: 0, element: nil), count: size)
+        capacity = size
+        for index in 0..<oldCapacity where old[index].element != nil {
+            let key = old[index].key
+            entries[isDirect ? directIndex(of: key) : hashedIndex(of: key)] = old[index]
+        }
+        old.deallocate()
+    }
+
+    // MARK: - Removing
+
+    /// Takes out the element filed under `key`.
+    @discardableResult
+    package func remove(_ key: Int64) -> Element? {
+        guard let index = index(of: key), let element = entries[index].element else { return nil }
+        if isDirect { entries[index].element = nil } else { closeGap(at: index) }
+        count &-= 1
+        return element.takeRetainedValue()
+    }
+
+    private func closeGap(at start: Int) {
+        var gap = start
+        var index = (start &+ 1) & (capacity &- 1)
+        while entries[index].element != nil {
+            let wanted = home(of: entries[index].key)
+            // The entry may move into the gap unless its home lies between the gap and itself.
+            if (index &- wanted) & (capacity &- 1) >= (index &- gap) & (capacity &- 1) {
+                entries[gap] = entries[index]
+                gap = index
+            }
+            index = (index &+ 1) & (capacity &- 1)
+        }
+        entries[gap].element = nil
+    }
+
+    package func removeAll() {
+        releaseAll()
+        entries.deallocate()
+        entries = UnsafeMutablePointer.allocate(capacity: 0)
+        (capacity, count) = (0, 0)
+        (isDirect, low, high) = (true, .max, .min)
+    }
+
+    // MARK: - Walking
+
+    /// Calls `body` with each element, in no order.
+    ///
+    /// `body` may not change the table.
+    package func forEach(_ body: (Element) throws -> Void) rethrows {
+        for index in 0..<capacity {
+            if let element = entries[index].element { try body(element.takeUnretainedValue()) }
+        }
+    }
+
+    /// Calls `body` with each element that somebody besides the table holds.
+    ///
+    /// `body` may not change the table.
+    package func forEachHeldElsewhere(_ body: (Element) -> Void) {
+        for index in 0..<capacity {
+            guard let element = entries[index].element, !isHeldHereOnly(index) else { continue }
+            body(element.takeUnretainedValue())
+        }
+    }
+
+    /// Lets go of the elements that nobody else holds and that `isDisposable` agrees to lose.
+    ///
+    /// - Returns: The number of elements that went.
+    @discardableResult
+    package func sweep(where isDisposable: (Element) -> Bool) -> Int {
+        var disposable: [Int64] = []
+        for index in 0..<capacity {
+            guard let element = entries[index].element, isHeldHereOnly(index),
+                element._withUnsafeGuaranteedRef(isDisposable)
+            else { continue }
+            disposable.append(entries[index].key)
+        }
+        for key in disposable { remove(key) }
+        return disposable.count
+    }
+}

@@ -1,0 +1,53 @@
+import Foundation
+import StrataPredicates
+
+/// What the predicate and the order of a fetch come to in SQL.
+///
+/// In all texts `t0` is the table of the entity that is fetched. Values are never in a text: each stands as `?`, and
+/// `bindings` has them in the order in which they come up in joins, condition and order. So the text depends on the
+/// shape of the fetch alone, and the prepared statement is found again by it.
+package struct CompiledQuery {
+    /// ` LEFT JOIN … ON …`, with a blank in front.
+    ///
+    /// A join never brings a row more than once.
+    package var joins = ""
+    /// What a row must fulfil; `nil` for all rows.
+    ///
+    /// May be NULL for a row that does not fulfil it.
+    package var condition: String?
+    /// What comes after `ORDER BY`; `nil` for any order.
+    package var order: String?
+    package var bindings: [SQLBinding] = []
+
+    package init(joins: String = "", condition: String? = nil, order: String? = nil, bindings: [SQLBinding] = []) {
+        self.joins = joins
+        self.condition = condition
+        self.order = order
+        self.bindings = bindings
+    }
+}
+
+/// A value for a parameter of a statement.
+package enum SQLBinding: Sendable, Hashable {
+    case null
+    case integer(Int64)
+    case double(Double)
+    case text(String)
+    case blob(Data)
+    /// Any number of values for one parameter; see ``Dialect/members``.
+    case list([SQLBinding])
+
+    /// The value as a column holds it.
+    package init(_ value: PredicateValue) {
+        self =
+            switch value {
+            case .null, .collection, .reference, .entity: .null
+            case .int(let value): .integer(value)
+            case .double(let value): .double(value)
+            case .date(let value): .double(value)
+            case .string(let value): .text(value)
+            case .uuid(let value): .blob(withUnsafeBytes(of: value.uuid) { Data($0) })
+            case .data(let value): .blob(value)
+            }
+    }
+}

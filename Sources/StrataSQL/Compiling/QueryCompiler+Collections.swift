@@ -1,0 +1,149 @@
+import StrataPredicates
+import StrataRows
+
+extension QueryCompiler {
+    /// Writes whether some member of a collection satisfies a condition.
+    package mutating func writeExists(_ collection: ResolvedCollection, _ test: ResolvedCondition) throws {
+        guard let members = try members(of: collection) else { return write("0") }
+        var condition = ""
+        let scope = try withScope(members.scope, of: collection.variable) { compiler in
+            condition = try compiler.piece { try $0.writeFilters([collection.filter, test]) }
+        }
+        write("EXISTS (SELECT 1")
+        write(members, scope, condition)
+        write(")")
+    }
+
+    /// Writes one value from all members of a collection.
+    package mutating func write(_ aggregate: ResolvedAggregate) throws {
+        let collection = aggregate.collection
+        guard let members = try members(of: collection) else {
+            return write([.count, .sum, .average].contains(aggregate.function) ? "0" : "NULL")
+        }
+        var (value, condition) = ("COUNT(*)", "")
+        let scope = try withScope(members.scope, of: collection.variable) { compiler in
+            if aggregate.function != .count, let element = aggregate.element {
+                value = try compiler.piece { try $0.writeAggregate(aggregate.function, of: element) }
+            }
+            condition = try compiler.piece { try $0.writeFilters([collection.filter]) }
+        }
+        write("(SELECT \(value)")
+        write(members, scope, condition)
+        write(")")
+    }
+
+    // MARK: - FROM
+
+    /// The members of a collection before anything is asked of them.
+    private struct Members {
+        let scope: QueryScope
+        /// The table, with its alias, in which owners and members are found together.
+        let table: String
+        /// The table of the members, where that is another one.
+        let rows: String?
+        /// The condition that ties the members to their owner.
+        let tie: String
+    }
+
+    /// `nil` if the store does not keep the relationship, so that it is always empty.
+    private mutating func members(of collection: ResolvedCollection) throws -> Members? {
+        let relationship = collection.relationship
+        guard let destination = entity(relationship.destination),
+            let owner = try place(of: collection.owner, needsRow: !collection.owner.steps.isEmpty)
+        else { return nil }
+        let alias = newAlias("v")
+        switch owner.mapping.toMany[relationship.slot] {
+        case .absent: return nil
+        case .key(let key):
+            return Members(
+                scope: QueryScope(mapping: destination, alias: alias),
+                table: "\(key.table) \(alias)",
+                rows: nil,
+                tie: "\(alias).\(key.column) = \(owner.key)"
+            )
+        case .join(let side):
+            let link = newAlias("j")
+            let member = "\(link).\(side.member)"
+            return Members(
+                scope: QueryScope(mapping: destination, alias: alias, key: member),
+                table: "\(side.table) \(link)",
+                rows: "\(side.memberTable) \(alias) ON \(alias).Z_PK = \(member)",
+                tie: "\(link).\(side.owner) = \(owner.key)"
+            )
+        }
+    }
+
+    private mutating func writeFilters(_ filters: [ResolvedCondition?]) throws {
+        for case let filter? in filters {
+            if case .constant(true) = filter { continue }
+            write(" AND ")
+            try write(filter)
+        }
+    }
+
+    /// Writes FROM and WHERE.
+    ///
+    /// The texts that have bindings were compiled in this order.
+    private mutating func write(_ members: Members, _ scope: QueryScope, _ condition: String) {
+        write(" FROM \(members.table)")
+        if let rows = members.rows, scope.needsRow { write(" JOIN \(rows)") }
+        write(scope.joins)
+        write(" WHERE \(members.tie)\(condition)")
+    }
+
+    // MARK: - Aggregates
+
+    /// Writes an aggregate of what an expression gives for each row.
+    ///
+    /// SQLite's own are used where they cannot overflow and mean the same: its sum and average of nothing are NULL.
+    package mutating func writeAggregate(_ function: PredefinedFunction, of element: ResolvedExpression) throws {
+        switch function {
+        case .min, .max:
+            let name = function == .min ? "MIN" : "MAX"
+            if case .attribute(_, let attribute) = element, attribute.type == .date || attribute.type == .decimal {
+                // Cast outside, so that an index can tell the smallest and the largest.
+                write("CAST(\(name)(")
+                try write(element, for: .comparison)
+                return write(") AS REAL)")
+            }
+            write("\(name)(")
+        case .sum, .average:
+            if try writePlainAggregate(function, of: element) { return }
+            write("\(mapping.dialect.aggregate(function) ?? "")(")
+        case .median, .stddev: write("\(mapping.dialect.aggregate(function) ?? "")(")
+        default: throw Self.unsupported("The function \(function.rawValue) cannot be taken over rows by a SQL store.")
+        }
+        try write(element, for: .computation)
+        // A collation that is named inside of the element would count for the element otherwise.
+        if element.type.isText { write(" COLLATE BINARY") }
+        write(")")
+    }
+
+    /// Writes for how many rows an expression has a value.
+    package mutating func writeCount(of operand: ResolvedExpression) throws {
+        // Every row is an object, and counting rows is cheaper than counting values.
+        if case .object(let path) = operand, path.steps.isEmpty { return write("COUNT(*)") }
+        write("COUNT(")
+        try write(operand, for: .comparison)
+        write(")")
+    }
+
+    /// Writes the sum or average of a column by SQLite's own function, if its sum of integers cannot run over.
+    private mutating func writePlainAggregate(_ function: PredefinedFunction, of element: ResolvedExpression) throws
+        -> Bool
+    {
+        guard case .attribute(let path, let attribute) = element, let place = try place(of: path),
+            attribute.type != .integer || function == .average
+                || place.mapping.layout.slots[attribute.slot].type != .integer64
+        else { return false }
+        // A column has no bindings, so its text may stand twice.
+        let column = try piece { try $0.write(element, for: .computation) }
+        switch (function, attribute.type) {
+        case (_, .integer), (_, .bool): write("IFNULL(\(function == .sum ? "SUM" : "AVG")(\(column)), 0)")
+        // IFNULL would not do for the rest: a sum of infinities of both signs is NULL as well, and stays it.
+        case (.sum, _): write("TOTAL(\(column))")
+        default: write("CASE WHEN COUNT(\(column)) = 0 THEN 0 ELSE AVG(\(column)) END")
+        }
+        return true
+    }
+}

@@ -1,0 +1,295 @@
+import StrataPredicates
+import StrataRows
+
+extension QueryCompiler {
+    /// Writes a condition, as an operand of AND and in other places that end by themselves.
+    package mutating func write(_ condition: ResolvedCondition) throws {
+        switch condition {
+        case .constant(let value): write(value ? "1" : "0")
+        case .and(let operands): try write(ordered(operands)[...], joinedBy: " AND ")
+        case .or(let operands):
+            write("(")
+            try write(ordered(operands)[...], joinedBy: " OR ")
+            write(")")
+        case .not(let operand):
+            write("(")
+            try write(operand)
+            write(") IS NOT TRUE")
+        case .isNull(let operand): try writeNullTest(operand)
+        case .comparison(let comparison): try write(comparison)
+        case .between(let operand, let lower, let upper, let folding):
+            try write(operand, for: .comparison, against: [lower, upper])
+            writeCollation(folding, of: [operand, lower, upper])
+            write(" BETWEEN ")
+            try write(lower, for: .comparison)
+            write(" AND ")
+            try write(upper, for: .comparison)
+        case .member(let operand, let set): try writeMembership(operand, set)
+        case .string(let test): try write(test)
+        case .exists(let collection, let test): try writeExists(collection, test)
+        }
+    }
+
+    /// The operands in the order in which they are written.
+    ///
+    /// SQLite's parser keeps what stands before an open parenthesis on a stack of a hundred places. With the deepest operand
+    /// first, nearly as many may be nested; else they come in their own order, as the first can save the others.
+    private func ordered(_ operands: [ResolvedCondition]) -> [ResolvedCondition] {
+        guard isDeep else { return operands }
+        let depths = operands.map { $0.nesting(deepestFirst: true) }
+        guard let deepest = depths.indices.max(by: { depths[$0] < depths[$1] }) else { return operands }
+        return [operands[deepest]] + operands[..<deepest] + operands[(deepest + 1)...]
+    }
+
+    /// Writes a chain of operators.
+    ///
+    /// SQLite limits the depth of an expression, in which a chain counts link by link; a long one becomes a balanced tree.
+    private mutating func write(_ operands: ArraySlice<ResolvedCondition>, joinedBy sign: String) throws {
+        guard operands.count > Nesting.longestChain else {
+            for (index, operand) in operands.enumerated() {
+                if index > 0 { write(sign) }
+                if case .and = operand {
+                    write("(")
+                    try write(operand)
+                    write(")")
+                } else {
+                    try write(operand)
+                }
+            }
+            return
+        }
+        let middle = operands.startIndex + operands.count / 2
+        write("(")
+        try write(operands[..<middle], joinedBy: sign)
+        write(")\(sign)(")
+        try write(operands[middle...], joinedBy: sign)
+        write(")")
+    }
+
+    /// Writes, behind the left operand, by which rules the operands are compared.
+    ///
+    /// SQLite takes a collation that is named anywhere inside of an operand for one of the operand itself, so even its own
+    /// one has to be named where an operand may have others inside.
+    private mutating func writeCollation(_ folding: StringFolding, of operands: [ResolvedExpression]) {
+        if let name = mapping.dialect.foldingCollation(folding) {
+            write(" COLLATE \(name)")
+        } else if operands.contains(where: { $0.type.isText && !$0.isPlain }) {
+            write(" COLLATE BINARY")
+        }
+    }
+
+    // MARK: - nil
+
+    private mutating func writeNullTest(_ operand: ResolvedExpression) throws {
+        switch operand.withoutHints {
+        case .attribute(let path, let attribute) where attribute.type != .entity:
+            // Any column may be asked whether it is NULL, whatever it holds otherwise.
+            if let place = try place(of: path), let column = place.mapping.columns[attribute.slot].name {
+                write("\(place.alias).\(column)")
+            } else {
+                write("NULL")
+            }
+        case .constant(let value, .reference):
+            // An object of another store is none of the keys here, and yet it is one.
+            return write(value.isNull ? "1" : "0")
+        case .conditional(let test, let first, let second) where operand.type == .reference:
+            return try writeChoice(test) {
+                try $0.writeNullTest(first)
+            } otherwise: {
+                try $0.writeNullTest(second)
+            }
+        default: try write(operand, for: .comparison)
+        }
+        write(" IS NULL")
+    }
+
+    // MARK: - Comparisons
+
+    private mutating func write(_ comparison: ResolvedComparison) throws {
+        let (left, right) = (comparison.left, comparison.right)
+        if left.type == .reference || right.type == .reference {
+            return try writeReferenceEquality(left, right)
+        }
+        try write(left, for: .comparison, against: [right])
+        writeCollation(comparison.folding, of: [left, right])
+        write(" \(sign(of: comparison)) ")
+        try write(right, for: .comparison, against: [left])
+    }
+
+    private func sign(of comparison: ResolvedComparison) -> String {
+        guard comparison.operator == .equal, comparison.left.mayBeNull, comparison.right.mayBeNull else {
+            return comparison.operator.rawValue
+        }
+        // Two nils are equal.
+        return "IS"
+    }
+
+    // MARK: - Objects
+
+    /// Writes whether two expressions stand for the same object, or both for none.
+    private mutating func writeReferenceEquality(_ left: ResolvedExpression, _ right: ResolvedExpression) throws {
+        switch (left.withoutHints, right.withoutHints) {
+        case (.conditional(let test, let first, let second), let other),
+            (let other, .conditional(let test, let first, let second)):
+            // Keys of different entities may be the same number, so each pair is compared for itself.
+            try writeChoice(test) {
+                try $0.writeReferenceEquality(first, other)
+            } otherwise: {
+                try $0.writeReferenceEquality(second, other)
+            }
+        case (.object(let path), .object(let other)):
+            guard rootNumber(of: path) == rootNumber(of: other) else {
+                try writeKey(of: path)
+                write(" IS NULL AND ")
+                try writeKey(of: other)
+                return write(" IS NULL")
+            }
+            try writeKey(of: path)
+            write(path.steps.isEmpty || other.steps.isEmpty ? " = " : " IS ")
+            try writeKey(of: other)
+        case (.object(let path), .constant(let value, _)), (.constant(let value, _), .object(let path)):
+            try writeKey(of: path)
+            if value.isNull { return write(" IS NULL") }
+            write(" = ")
+            // An object of another store or entity is no member of the column: NULL equals nothing.
+            bind(key(of: value, root: rootNumber(of: path)).map { .integer($0) } ?? .null)
+        case (.constant(let first, _), .constant(let second, _)):
+            write(first.isEqual(to: second, folding: []) ? "1" : "0")
+        case (let other, .constant(let value, _)) where value.isNull,
+            (.constant(let value, _), let other) where value.isNull:
+            try writeNullTest(other)
+        default:
+            throw Self.unsupported("An object can be compared with an object only.")
+        }
+    }
+
+    /// Writes the primary key at the end of a path; the object there is not looked at.
+    package mutating func writeKey(of path: ResolvedPath) throws {
+        guard let last = path.steps.last else {
+            write(try place(of: path, needsRow: false)?.key ?? "NULL")
+            return
+        }
+        if last.isCast { return write(try place(of: path)?.key ?? "NULL") }
+        let owner = ResolvedPath(variable: path.variable, steps: Array(path.steps.dropLast()))
+        guard let place = try place(of: owner), let column = place.mapping.columns[last.slot].name else {
+            return write("NULL")
+        }
+        write("\(place.alias).\(column)")
+    }
+
+    /// Writes `CASE WHEN … END` with a branch for each outcome of a test.
+    package mutating func writeChoice(
+        _ test: ResolvedCondition,
+        then: (inout QueryCompiler) throws -> Void,
+        otherwise: (inout QueryCompiler) throws -> Void
+    ) throws {
+        write("CASE WHEN ")
+        try write(test)
+        write(" THEN ")
+        try then(&self)
+        write(" ELSE ")
+        try otherwise(&self)
+        write(" END")
+    }
+
+    // MARK: - Membership
+
+    private mutating func writeMembership(_ operand: ResolvedExpression, _ set: PredicateValueSet) throws {
+        let operand = operand.withoutHints
+        let values: [SQLBinding]
+        if operand.type == .reference {
+            if case .conditional(let test, let first, let second) = operand {
+                return try writeChoice(test) {
+                    try $0.writeMembership(first, set)
+                } otherwise: {
+                    try $0.writeMembership(second, set)
+                }
+            }
+            if case .constant(let value, _) = operand { return write(set.contains(value) ? "1" : "0") }
+            guard case .object(let path) = operand else {
+                throw Self.unsupported("An object can be compared with an object only.")
+            }
+            let root = rootNumber(of: path)
+            values = set.members.compactMap { key(of: $0, root: root).map { .integer($0) } }
+        } else {
+            values = set.members.map { binding($0) }
+        }
+        guard set.containsNull else { return try writeMembership(operand, values, set) }
+        if values.isEmpty { return try writeNullTest(operand) }
+        if operand.isColumn {
+            write("(")
+            try writeMembership(operand, values, set)
+            write(" OR ")
+            try writeNullTest(operand)
+            write(")")
+        } else {
+            // The list is not empty and has no NULL, so the answer is NULL only for a value that is.
+            write("IFNULL(")
+            try writeMembership(operand, values, set)
+            write(", 1)")
+        }
+    }
+
+    private mutating func writeMembership(
+        _ operand: ResolvedExpression,
+        _ values: [SQLBinding],
+        _ set: PredicateValueSet
+    ) throws {
+        guard !values.isEmpty else { return write("0") }
+        let constants = set.members.lazy.map { ResolvedExpression.constant($0) }
+        try write(operand, for: .comparison, against: operand.type == .reference ? [] : Array(constants.prefix(1)))
+        writeCollation(set.folding, of: [operand])
+        if values.count == 1 {
+            write(" = ")
+            return bind(values[0])
+        }
+        write(" IN (")
+        if values.count <= Self.longestWrittenList {
+            // Filled up with the last value, so that there are few shapes.
+            let count = values.count <= 2 ? 2 : (values.count <= 4 ? 4 : 8)
+            for index in 0..<count {
+                if index > 0 { write(", ") }
+                bind(values[min(index, values.count - 1)])
+            }
+        } else {
+            write(mapping.dialect.members(parameter(for: .list(values))))
+        }
+        write(")")
+    }
+
+    private static let longestWrittenList = 8
+}
+
+extension ResolvedExpression {
+    /// The expression without `noindex:` around it.
+    fileprivate var withoutHints: ResolvedExpression {
+        if case .function(.noIndex, let arguments, .reference) = self, let argument = arguments.first {
+            return argument.withoutHints
+        }
+        return self
+    }
+
+    /// Whether the expression is written as the name of a column.
+    fileprivate var isColumn: Bool {
+        switch self {
+        case .attribute, .object: true
+        default: false
+        }
+    }
+
+    /// Whether the expression is written as the name of a column or as a parameter.
+    fileprivate var isPlain: Bool {
+        if case .constant = self { return true }
+        return isColumn
+    }
+
+    /// Whether the value may be nil.
+    fileprivate var mayBeNull: Bool {
+        switch self {
+        case .constant(let value, _): value.isNull
+        case .object(let path): !path.steps.isEmpty
+        case .aggregate(let aggregate): aggregate.function != .count
+        default: true
+        }
+    }
+}

@@ -1,0 +1,212 @@
+import StrataPredicates
+import StrataRows
+
+extension QueryCompiler {
+    /// What an expression's value is for.
+    package enum Use {
+        /// For a comparison: a column may stand as it is, with its index.
+        case comparison
+        /// For a computation, to which the storage class of a number matters.
+        case computation
+    }
+
+    /// Writes an expression as an operand that binds tighter than any comparison; `others` are what it is compared with.
+    package mutating func write(
+        _ expression: ResolvedExpression,
+        for use: Use,
+        against others: [ResolvedExpression] = []
+    ) throws {
+        switch expression {
+        case .constant(let value, _): bind(binding(value))
+        case .object(let path): try writeKey(of: path)
+        case .attribute(let path, let attribute):
+            if attribute.type == .double, others.contains(where: \.isHugeInteger) {
+                // Without the plus, SQLite would round the number to the column's type first.
+                write("+")
+            }
+            try write(path, attribute, for: use)
+        case .function(let function, let arguments, let type): try write(function, arguments, type, for: use)
+        case .aggregate(let aggregate): try write(aggregate)
+        case .conditional: try writeConditional(expression, for: use)
+        case .rowAggregate(let function, let operand):
+            if function == .count {
+                try writeCount(of: operand)
+            } else {
+                try writeAggregate(function, of: operand)
+            }
+        }
+    }
+
+    /// Writes a choice between values, a chain of choices as one.
+    private mutating func writeConditional(_ expression: ResolvedExpression, for use: Use) throws {
+        write("CASE")
+        var rest = expression
+        while case .conditional(let test, let value, let other) = rest {
+            write(" WHEN ")
+            try write(test)
+            write(" THEN ")
+            try write(value, for: use)
+            rest = other
+        }
+        write(" ELSE ")
+        try write(rest, for: use)
+        write(" END")
+    }
+
+    private mutating func write(_ path: ResolvedPath, _ attribute: PredicateAttribute, for use: Use) throws {
+        guard let place = try place(of: path) else { return write("NULL") }
+        if attribute.type == .entity { return write("\(place.alias).Z_ENT") }
+        let column = place.mapping.columns[attribute.slot]
+        if column.isTagged {
+            let entity = place.mapping.layout.name
+            throw Self.unsupported(
+                "The attribute \"\(attribute.name)\" of \(entity) allows external storage, so a SQL store can only compare it with nil."
+            )
+        }
+        guard let name = column.name else { return write("NULL") }
+        if use == .computation, attribute.type == .date || attribute.type == .decimal {
+            write("CAST(\(place.alias).\(name) AS REAL)")
+        } else {
+            write("\(place.alias).\(name)")
+        }
+    }
+
+    // MARK: - Functions
+
+    private mutating func write(
+        _ function: PredefinedFunction,
+        _ arguments: [ResolvedExpression],
+        _ type: ResolvedType,
+        for use: Use
+    ) throws {
+        if function == .cast, let source = arguments.first { return try writeCast(source, to: arguments.last) }
+        if function == .noIndex, let operand = arguments.first {
+            write("+")
+            return try write(operand, for: use)
+        }
+        if let sign = function.sign(for: arguments), arguments.count == 2 {
+            write("(")
+            try writeChain(arguments[0], of: function)
+            write(" \(sign) ")
+            try write(arguments[1], for: .computation)
+            return write(")")
+        }
+        if function == .onesComplement, arguments[0].isSurelyInteger {
+            write("~")
+            return try write(arguments[0], for: .computation)
+        }
+        if function == .length, arguments[0].type == .data {
+            write("length")
+        } else {
+            write(mapping.dialect.function(function))
+        }
+        write("(")
+        for (index, argument) in arguments.enumerated() {
+            if index > 0 { write(", ") }
+            try write(argument, for: .computation)
+        }
+        write(")")
+    }
+
+    /// Writes the left operand of an operator, without parentheses if it is a chain of operators that bind no looser:
+    /// SQLite's parser limits how deep they may be nested.
+    private mutating func writeChain(_ operand: ResolvedExpression, of function: PredefinedFunction) throws {
+        guard case .function(let inner, let arguments, _) = operand, arguments.count == 2,
+            let sign = inner.sign(for: arguments), inner.isAdditive == function.isAdditive,
+            inner.isAdditive || inner == .multiply || inner == .divide,
+            function.isAdditive || function == .multiply || function == .divide
+        else { return try write(operand, for: .computation) }
+        try writeChain(arguments[0], of: inner)
+        write(" \(sign) ")
+        try write(arguments[1], for: .computation)
+    }
+
+    // MARK: - CAST
+
+    private mutating func writeCast(_ source: ResolvedExpression, to target: ResolvedExpression?) throws {
+        guard let target = target?.constantValue?.stringValue.flatMap(CastTarget.init(rawValue:)) else {
+            throw Self.unsupported("CAST needs the name of a type.")
+        }
+        let makesNumber = target == .number || target == .decimal
+        switch (source.type, target) {
+        // Keys are no values.
+        case (.reference, _), (.entity, _): write("NULL")
+        case (.date, .date), (.string, .string), (.uri, .string), (.string, .url), (.uri, .url), (.uuid, .uuid),
+            (.data, .data):
+            try write(source, for: .computation)
+        case (let type, _) where type.isNumeric && makesNumber: try write(source, for: .computation)
+        case (let type, _) where type.isNumeric && target == .date || type == .date && makesNumber:
+            write("CAST(")
+            try write(source, for: .computation)
+            write(" AS REAL)")
+        default:
+            write("\(mapping.dialect.cast)(")
+            try write(source, for: .computation)
+            // Both names are of our own types, never from data.
+            write(", '\(source.type.rawValue)', '\(target.rawValue)')")
+        }
+    }
+}
+
+extension PredefinedFunction {
+    fileprivate var isAdditive: Bool { self == .add || self == .subtract }
+
+    /// The operator of SQL that does the same as the function with these arguments; `nil` if there is none.
+    ///
+    /// SQLite's bitwise operators and its modulus bring numbers beyond 64 bits into range, where ``Arithmetic`` has no answer.
+    fileprivate func sign(for arguments: [ResolvedExpression]) -> String? {
+        switch self {
+        case .add: return "+"
+        case .subtract: return "-"
+        case .multiply: return "*"
+        case .divide: return "/"
+        case .modulus, .bitwiseAnd, .bitwiseOr, .leftShift, .rightShift:
+            guard arguments.allSatisfy(\.isSurelyInteger) else { return nil }
+            return switch self {
+            case .modulus: "%"
+            case .bitwiseAnd: "&"
+            case .bitwiseOr: "|"
+            case .leftShift: "<<"
+            default: ">>"
+            }
+        default: return nil
+        }
+    }
+}
+
+extension ResolvedExpression {
+    /// Whether the value, unless it is nil, is a whole number in 64 bits for certain.
+    ///
+    /// That its type is integer does not say so: a sum that is too large becomes a floating-point number.
+    fileprivate var isSurelyInteger: Bool {
+        switch self {
+        case .constant(let value, _):
+            if case .int = value { return true }
+            return value.isNull
+        case .attribute(_, let attribute): return attribute.type == .integer || attribute.type == .bool
+        case .function(let function, let arguments, _):
+            switch function {
+            case .length, .modulus, .bitwiseAnd, .bitwiseOr, .bitwiseXor, .leftShift, .rightShift, .onesComplement,
+                .count,
+                .random, .randomBelow:
+                return true
+            case .noIndex: return arguments.allSatisfy(\.isSurelyInteger)
+            default: return false
+            }
+        case .aggregate(let aggregate):
+            switch aggregate.function {
+            case .count: return true
+            case .min, .max: return aggregate.element?.isSurelyInteger ?? false
+            default: return false
+            }
+        case .conditional(_, let first, let second): return first.isSurelyInteger && second.isSurelyInteger
+        case .object, .rowAggregate: return false
+        }
+    }
+
+    /// Whether the expression is an integer constant that a double cannot hold.
+    fileprivate var isHugeInteger: Bool {
+        guard case .int(let value)? = constantValue else { return false }
+        return value.magnitude > 1 << 53
+    }
+}

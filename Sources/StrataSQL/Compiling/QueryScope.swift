@@ -1,0 +1,60 @@
+import StrataRows
+
+/// The rows that one variable of a predicate stands for, and what hangs on them: a part of a FROM clause in the making.
+package struct QueryScope {
+    /// The mapping of the variable's entity.
+    package let mapping: EntityMapping
+    /// The name of the entity's table in the statement.
+    package let alias: String
+    /// The primary key of the row.
+    package let key: String
+    /// Whether the row itself is needed, and not only its key, which a join table has as well.
+    package var needsRow: Bool
+    /// Tables along to-one relationships, each joined once.
+    package private(set) var joins = ""
+    private var aliases: [Step: String] = [:]
+    private var casts: [Cast: String] = [:]
+
+    /// A to-one relationship from one of the scope's tables.
+    private struct Step: Hashable {
+        let alias: String
+        let column: SQLName
+    }
+
+    /// Rows that are looked at as rows of a sub-entity.
+    private struct Cast: Hashable {
+        let key: String
+        let entity: Int
+    }
+
+    package init(mapping: EntityMapping, alias: String, key: String? = nil) {
+        self.mapping = mapping
+        self.alias = alias
+        self.key = key ?? alias + ".Z_PK"
+        needsRow = key == nil
+    }
+
+    /// The table that a key column of another leads to.
+    ///
+    /// The join brings at most one row, and nulls where there is none, so that it can serve any number of conditions.
+    package mutating func join(_ table: SQLName, from alias: String, _ column: SQLName, newAlias: () -> String) -> String {
+        let step = Step(alias: alias, column: column)
+        if let known = aliases[step] { return known }
+        let alias = newAlias()
+        aliases[step] = alias
+        joins += " LEFT JOIN \(table) \(alias) ON \(alias).Z_PK = \(step.alias).\(column)"
+        return alias
+    }
+
+    /// The table in which the row with a key is found again if it is of an entity, or of one that inherits from it.
+    package mutating func cast(_ key: String, to entity: EntityMapping, newAlias: () -> String) -> String {
+        let cast = Cast(key: key, entity: entity.number)
+        if let known = casts[cast] { return known }
+        let alias = newAlias()
+        casts[cast] = alias
+        let (first, last) = (entity.subtree.lowerBound, entity.subtree.upperBound)
+        joins += " LEFT JOIN \(entity.table) \(alias) ON \(alias).Z_PK = \(key)"
+        joins += " AND \(alias).Z_ENT BETWEEN \(first) AND \(last)"
+        return alias
+    }
+}

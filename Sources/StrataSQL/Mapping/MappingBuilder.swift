@@ -1,0 +1,337 @@
+import Foundation
+import StrataKeys
+import StrataRows
+
+/// Works out a ``SQLMapping``: numbers first, then columns hierarchy by hierarchy, then join tables, then all of it by entity.
+package struct MappingBuilder {
+    private let schema: Schema
+    private let catalog: SQLCatalog?
+    /// In the order of their numbers in the store.
+    private let members: [EntityLayout]
+    /// Numbers in the store by numbers in the model; 0 for an entity that the store does not hold.
+    private let storeNumbers: [Int]
+
+    private var slotColumns: [[SlotColumn]]
+    private var hierarchies: [Hierarchy] = []
+    private var hierarchyOfRoot: [Int: Int] = [:]
+    private var indexNames = UniqueNames()
+    private var toManyMappings: [ObjectIdentifier: ToManyMapping] = [:]
+
+    package private(set) var mappings: [EntityMapping] = []
+    package private(set) var mappingsByModelNumber: [EntityMapping?]
+    package private(set) var tables: [SQLTable] = []
+    package private(set) var joinTables: [SQLJoinTable] = []
+
+    /// The entities of one hierarchy and the columns of their table.
+    private struct Hierarchy {
+        let table: SQLName
+        let entities: [EntityLayout]
+        var names = UniqueNames(taken: ["Z_PK", "Z_ENT", "Z_OPT"])
+        var inverselessKeys: [SQLName] = []
+        var orders: [SQLName] = []
+    }
+
+    package init(_ schema: Schema, configuration: String?, catalog: SQLCatalog?) {
+        self.schema = schema
+        self.catalog = catalog
+        let all = schema.entities
+        // A hierarchy has one table and one counter of keys, so it comes with its super-entities.
+        var closed: Set<Int> = []
+        for entity in schema.entities(inConfiguration: configuration) {
+            var next: EntityLayout? = entity
+            while let current = next, closed.insert(current.number).inserted { next = current.parent }
+        }
+        members = all.filter { closed.contains($0.number) }
+        var numbers = [Int](repeating: 0, count: all.count + 1)
+        for (index, entity) in members.enumerated() { numbers[entity.number] = index + 1 }
+        storeNumbers = numbers
+        slotColumns = Array(repeating: [], count: all.count + 1)
+        mappingsByModelNumber = Array(repeating: nil, count: all.count + 1)
+    }
+
+    private func number(_ entity: EntityLayout?) -> Int { entity.map { storeNumbers[$0.number] } ?? 0 }
+
+    package mutating func build() throws {
+        let byRoot = Dictionary(grouping: members, by: \.rootNumber)
+        hierarchies = members.filter { $0.parent == nil }.map { root in
+            Hierarchy(table: table(of: root), entities: byRoot[root.number] ?? [root])
+        }
+        for (index, hierarchy) in hierarchies.enumerated() {
+            hierarchyOfRoot[hierarchy.entities[0].number] = index
+        }
+        for index in hierarchies.indices { nameSlots(of: index) }
+        for index in hierarchies.indices { mapOwnedToMany(of: index) }
+        try mapJoins()
+        for hierarchy in hierarchies { makeMappings(hierarchy) }
+        for hierarchy in hierarchies {
+            let mappings = hierarchy.entities.compactMap { mappingsByModelNumber[$0.number] }
+            tables.append(
+                SQLTable(
+                    name: hierarchy.table,
+                    entities: mappings,
+                    columns: declaredColumns(hierarchy, mappings),
+                    inverselessKeys: hierarchy.inverselessKeys,
+                    constraints: constraints(mappings)
+                )
+            )
+        }
+        try requireDistinctTables()
+        try requireFewColumns()
+    }
+
+    /// The most columns that a table of SQLite may have, as it is built by default.
+    private static let mostColumns = 2000
+
+    private func requireFewColumns() throws {
+        for table in tables where table.columns.count + 3 > Self.mostColumns {
+            throw CocoaError(
+                .persistentStoreIncompatibleSchema,
+                userInfo: [
+                    NSLocalizedDescriptionKey:
+                        "The entity \(table.entities[0].layout.name) and its sub-entities need \(table.columns.count + 3) columns in table \(table.name.raw), but a table may have \(Self.mostColumns). Move attributes to entities of their own."
+                ]
+            )
+        }
+    }
+
+    private func requireDistinctTables() throws {
+        // The tables in which a store keeps its books.
+        var seen: Set<String> = ["Z_PRIMARYKEY", "Z_METADATA", "Z_MODELCACHE"]
+        for name in tables.map(\.name) + joinTables.map(\.name) where !seen.insert(name.raw.uppercased()).inserted {
+            throw CocoaError(
+                .persistentStoreIncompatibleSchema,
+                userInfo: [
+                    NSLocalizedDescriptionKey:
+                        "Two entities or relationships of the model would both be kept in table \(name.raw), or an entity in one of the store's own. Rename one: SQL does not tell upper from lower case."
+                ]
+            )
+        }
+    }
+
+    // MARK: - Columns of slots
+
+    private mutating func nameSlots(of index: Int) {
+        for entity in hierarchies[index].entities {
+            var columns = entity.parent.map { slotColumns[$0.number] } ?? []
+            for slot in entity.ownSlots { columns.append(column(of: slot, &hierarchies[index])) }
+            slotColumns[entity.number] = columns
+        }
+    }
+
+    private func column(of slot: Slot, _ hierarchy: inout Hierarchy) -> SlotColumn {
+        // The leaf of a composite attribute has a path for a name.
+        let base = slot.name.replacing(".", with: "_").uppercased()
+        guard let relationship = slot.relationship else {
+            var column = SlotColumn(name: hierarchy.names.name("Z" + base))
+            column.isDerived = slot.isDerived
+            column.isTagged = slot.kind == .data && slot.allowsExternalStorage
+            return column
+        }
+        let destination = number(relationship.destination)
+        guard destination > 0 else { return SlotColumn(name: nil) }
+        let suffix = hierarchy.names.suffix(for: "Z" + base)
+        var column = SlotColumn(name: SQLName("Z" + base + suffix))
+        if hasSubentities(relationship.destination) {
+            column.entity = hierarchy.names.name("Z\(destination)_" + base + suffix)
+        }
+        if let inverse = relationship.inverse, inverse.isToMany, inverse.isOrdered, !inverse.isTransient {
+            let order = hierarchy.names.name("Z_FOK_" + base + suffix)
+            column.order = order
+            hierarchy.orders.append(order)
+        }
+        return column
+    }
+
+    private func hasSubentities(_ entity: EntityLayout?) -> Bool {
+        entity?.subtree.dropFirst().contains { storeNumbers[$0] > 0 } ?? false
+    }
+
+    // MARK: - To-many relationships kept in the members' rows
+
+    private mutating func mapOwnedToMany(of index: Int) {
+        for entity in hierarchies[index].entities {
+            for slot in entity.ownToMany where !slot.isTransient {
+                let relationship = slot.relationship
+                guard let destination = relationship.destination, number(destination) > 0,
+                    let target = hierarchyOfRoot[destination.rootNumber]
+                else { continue }
+                if let inverse = relationship.inverse {
+                    guard !inverse.isToMany, !inverse.isTransient,
+                        let position = inverse.entity.slot(named: inverse.name)?.index
+                    else { continue }
+                    let column = slotColumns[inverse.entity.number][position]
+                    guard let name = column.name else { continue }
+                    toManyMappings[ObjectIdentifier(relationship)] = .key(
+                        .init(
+                            table: hierarchies[target].table,
+                            column: name,
+                            order: relationship.isOrdered ? column.order : nil,
+                            isWithoutInverse: false
+                        )
+                    )
+                } else {
+                    let base = "\(number(entity))" + relationship.name.uppercased()
+                    let column = hierarchies[target].names.name("Z" + base)
+                    var order: SQLName?
+                    if relationship.isOrdered {
+                        let name = hierarchies[target].names.name("Z_FOK_" + base)
+                        hierarchies[target].orders.append(name)
+                        order = name
+                    }
+                    hierarchies[target].inverselessKeys.append(column)
+                    toManyMappings[ObjectIdentifier(relationship)] = .key(
+                        .init(
+                            table: hierarchies[target].table,
+                            column: column,
+                            order: order,
+                            isWithoutInverse: true
+                        )
+                    )
+                }
+            }
+        }
+    }
+
+    // MARK: - Join tables
+
+    private mutating func mapJoins() throws {
+        let namer = JoinNamer(members: members, storeNumbers: storeNumbers, catalog: catalog)
+        for join in namer.joins() {
+            let tables = (table(of: join.owning.entity), table(of: join.inverse.entity))
+            joinTables.append(
+                SQLJoinTable(
+                    name: join.table,
+                    ownerNumber: number(join.owning.entity),
+                    memberNumber: number(join.owning.destination),
+                    first: join.first,
+                    second: join.second,
+                    orders: [join.firstOrder, join.secondOrder].compactMap { $0 },
+                    firstTable: tables.0,
+                    secondTable: tables.1,
+                    isSymmetric: join.isSymmetric
+                )
+            )
+            // A column that is named after a relationship holds what the relationship points at.
+            toManyMappings[ObjectIdentifier(join.owning)] = .join(
+                .init(
+                    table: join.table,
+                    owner: join.first,
+                    member: join.second,
+                    order: join.secondOrder,
+                    inverseOrder: join.firstOrder,
+                    memberTable: tables.1,
+                    isSymmetric: join.isSymmetric
+                )
+            )
+            guard !join.isSymmetric else { continue }
+            toManyMappings[ObjectIdentifier(join.inverse)] = .join(
+                .init(
+                    table: join.table,
+                    owner: join.second,
+                    member: join.first,
+                    order: join.firstOrder,
+                    inverseOrder: join.secondOrder,
+                    memberTable: tables.0,
+                    isSymmetric: false
+                )
+            )
+        }
+    }
+
+    private func table(of entity: EntityLayout) -> SQLName {
+        SQLName("Z" + entity.root.name.uppercased())
+    }
+
+    // MARK: - By entity
+
+    private mutating func makeMappings(_ hierarchy: Hierarchy) {
+        // Sub-entities are numbered right behind their super-entity.
+        var last: [Int: Int] = [:]
+        for entity in hierarchy.entities.reversed() {
+            let own = number(entity)
+            let end = last[own] ?? own
+            if let parent = entity.parent { last[number(parent)] = max(end, last[number(parent)] ?? 0) }
+            last[own] = end
+        }
+        for entity in hierarchy.entities {
+            let own = number(entity)
+            let mapping = EntityMapping(
+                layout: entity,
+                number: own,
+                rootNumber: number(hierarchy.entities[0]),
+                table: hierarchy.table,
+                subtree: own...(last[own] ?? own),
+                isShared: hierarchy.entities.count > 1,
+                columns: slotColumns[entity.number],
+                toMany: entity.toMany.map { toManyMappings[ObjectIdentifier($0.relationship)] ?? .absent }
+            )
+            mappings.append(mapping)
+            mappingsByModelNumber[entity.number] = mapping
+        }
+    }
+
+    private mutating func constraints(_ mappings: [EntityMapping]) -> [SQLConstraint] {
+        var constraints: [SQLConstraint] = []
+        for mapping in mappings {
+            var seen: Set<[SQLName]> = []
+            for names in mapping.layout.uniquenessConstraints {
+                let slots = names.compactMap { mapping.layout.slot(named: $0) }
+                let columns = slots.compactMap { mapping.columns[$0.index].name }
+                guard !names.isEmpty, columns.count == names.count, seen.insert(columns).inserted else { continue }
+                let entity = mapping.layout.name
+                constraints.append(
+                    SQLConstraint(
+                        layout: mapping.layout,
+                        slots: slots,
+                        columns: columns,
+                        // Two constraints may come to one name: {a, b} and {a_b}.
+                        index: indexNames.name("Z_\(entity)_UNIQUE_" + names.joined(separator: "_"))
+                    )
+                )
+            }
+        }
+        return constraints
+    }
+
+    // MARK: - Order of columns
+
+    /// Integers and relationships entity by entity, then keys of owners and positions, then the other types, each for
+    /// all entities.
+    private func declaredColumns(_ hierarchy: Hierarchy, _ mappings: [EntityMapping]) -> [SQLColumn] {
+        var result: [SQLColumn] = []
+        func add(_ mapping: EntityMapping, _ isIncluded: (Slot) -> Bool) {
+            for slot in mapping.layout.ownSlots where isIncluded(slot) {
+                let column = mapping.columns[slot.index]
+                if let name = column.name { result.append(SQLColumn(name: name, type: Self.declaredType(slot))) }
+                if let name = column.entity { result.append(SQLColumn(name: name, type: "INTEGER")) }
+            }
+        }
+        for mapping in mappings {
+            add(mapping) { $0.kind == .int }
+            add(mapping) { $0.kind == .reference }
+        }
+        for name in hierarchy.inverselessKeys + hierarchy.orders {
+            result.append(SQLColumn(name: name, type: "INTEGER"))
+        }
+        for group in Self.groups {
+            for mapping in mappings { add(mapping) { group.contains($0.type) } }
+        }
+        return result
+    }
+
+    private static let groups: [[AttributeType]] = [
+        [.double, .float, .date], [.decimal],
+        [.string], [.uri], [.uuid], [.transformable],
+        [.data, .objectID],
+    ]
+
+    private static func declaredType(_ slot: Slot) -> String {
+        switch slot.type {
+        case .double, .float: "FLOAT"
+        case .date: "TIMESTAMP"
+        case .decimal: "DECIMAL"
+        case .string, .uri: "VARCHAR"
+        default: slot.kind == .int || slot.kind == .reference ? "INTEGER" : "BLOB"
+        }
+    }
+}

@@ -1,0 +1,62 @@
+import StrataRows
+
+/// The name of a table, column, index or trigger.
+///
+/// In a text it stands as SQL needs it: in quotes unless it is plain.
+///
+/// Names come from a model, never from data.
+package struct SQLName: Sendable, Hashable, CustomStringConvertible {
+    /// The name itself.
+    package let raw: String
+    /// The name as it is written in a statement.
+    package let description: String
+
+    package init(_ raw: String) {
+        self.raw = raw
+        description = Self.isPlain(raw) ? raw : "\"" + raw.replacing("\"", with: "\"\"") + "\""
+    }
+
+    package static func == (left: SQLName, right: SQLName) -> Bool { left.raw == right.raw }
+    package func hash(into hasher: inout Hasher) { hasher.combine(raw) }
+
+    /// Letters, digits and underscores.
+    ///
+    /// All our names start with a Z, so none is a reserved word.
+    private static func isPlain(_ name: String) -> Bool {
+        guard let first = name.utf8.first, !(0x30...0x39).contains(first) else { return false }
+        return name.utf8.allSatisfy { byte in
+            switch byte {
+            case 0x30...0x39, 0x41...0x5A, 0x5F, 0x61...0x7A: true
+            default: false
+            }
+        }
+    }
+}
+
+extension SQLName {
+    package static let key = SQLName("Z_PK")
+    package static let entity = SQLName("Z_ENT")
+    package static let version = SQLName("Z_OPT")
+}
+
+/// Hands out names that are unique in one table: a name that is taken gets `1` appended, then `2`, and so on.
+package struct UniqueNames {
+    // SQLite compares names without regard to case.
+    private var taken: Set<String> = []
+    /// The number that was appended last, by name: the ones below are taken.
+    private var last: [String: Int] = [:]
+
+    package init(taken: [String] = []) { self.taken = Set(taken.map { $0.uppercased() }) }
+
+    /// The suffix with which `name` is not taken yet; the name is taken then.
+    package mutating func suffix(for name: String) -> String {
+        let name = name.uppercased()
+        if taken.insert(name).inserted { return "" }
+        var number = last[name, default: 0]
+        repeat { number += 1 } while !taken.insert(name + String(number)).inserted
+        last[name] = number
+        return String(number)
+    }
+
+    package mutating func name(_ name: String) -> SQLName { SQLName(name + suffix(for: name)) }
+}

@@ -1,0 +1,157 @@
+import Foundation
+import StrataPredicates
+import StrataRows
+import StrataSQL
+import StrataSQLite
+
+/// What comes after SET in a batch update.
+struct BatchAssignments {
+    /// What SQLite says of a value that does not fit.
+    static let rangeMessage = "strata: out of range"
+    /// Fails.
+    ///
+    /// Called only for a value that does not fit.
+    static let refuseRange = ScalarFunction("strata_out_of_range", argumentCount: 0, isDeterministic: false) {
+        $0.fail(rangeMessage)
+    }
+
+    /// Columns with values that are the same for all rows.
+    private var constants: [(column: SQLName, value: SQLBinding)] = []
+    /// Columns with what is worked out, of `t0`.
+    private var computed: [(column: SQLName, text: String)] = []
+    private let computedBindings: [SQLBinding]
+    /// Columns of positions, which a member loses with its owner.
+    private var orders: [(column: SQLName, owner: SQLName, value: SQLBinding)] = []
+    /// What the worked-out values need, joined to `t0`.
+    private let joins: String
+    /// Whether the values need nothing but the row itself, so that they can be worked out while it changes.
+    private let isPlain: Bool
+
+    init(_ update: BatchUpdate, _ entity: EntityMapping, _ mapping: SQLMapping) throws {
+        for slot in update.constantSlots {
+            let place = entity.columns[slot.index]
+            guard let name = place.name else { continue }
+            constants.append((name, SQLBinding(update.constants, slot, isTagged: place.isTagged)))
+            if let column = place.entity {
+                let number = update.constants.reference(slot).flatMap { mapping.entity(modelNumber: $0.entity)?.number }
+                constants.append((column, number.map { .integer(Int64($0)) } ?? .null))
+            }
+            if let order = place.order { orders.append((order, name, SQLBinding(update.constants, slot))) }
+        }
+        var compiler = QueryCompiler(
+            mapping,
+            storeNumber: update.rows.storeNumber,
+            entity: entity,
+            variableCount: update.variableCount
+        )
+        for (slot, expression) in update.computed.map({ ($0.slot, $0.expression) }) {
+            guard let name = entity.columns[slot.index].name else { continue }
+            try compiler.writeValue(expression, for: slot)
+            computed.append((name, compiler.takeText()))
+        }
+        computedBindings = compiler.bindings
+        joins = compiler.joins
+        isPlain = joins.isEmpty && update.computed.allSatisfy(\.expression.needsOnlyItsRow)
+    }
+
+    /// A statement, and its values.
+    typealias Bound = (sql: String, bindings: [SQLBinding])
+
+    /// The statement that changes the rows.
+    func statement(_ rows: RowSelection, _ entity: EntityMapping) -> Bound {
+        guard isPlain else { return statement(from: values(of: rows, entity), entity) }
+        let assignments = fixed(of: "t0") + computed.map { "\($0.column) = \($0.text)" }
+        return (
+            "UPDATE \(entity.table) AS t0 SET \(assignments.joined(separator: ", "))\(rows.restriction)",
+            fixedBindings + computedBindings + rows.bindings
+        )
+    }
+
+    /// A query that works out the new values of the rows: their keys, then what is computed.
+    func values(of rows: RowSelection, _ entity: EntityMapping) -> Bound {
+        let columns = computed.indices.map { ", \(computed[$0].text) AS v\($0)" }.joined()
+        return (
+            "SELECT t0.Z_PK AS k\(columns) FROM \(entity.table) AS t0\(joins) WHERE t0.Z_PK IN (\(rows.select("t0.Z_PK")))",
+            computedBindings + rows.bindings
+        )
+    }
+
+    /// The statement that changes the rows to values that are worked out for all of them before the first one changes.
+    func statement(from values: Bound, _ entity: EntityMapping) -> Bound {
+        let assignments = fixed(of: "\(entity.table)") + computed.indices.map { "\(computed[$0].column) = n.v\($0)" }
+        return (
+            "UPDATE \(entity.table) SET \(assignments.joined(separator: ", ")) FROM (\(values.sql)) AS n WHERE \(entity.table).Z_PK = n.k",
+            fixedBindings + values.bindings
+        )
+    }
+
+    /// The assignments that are the same for all rows.
+    private func fixed(of table: String) -> [String] {
+        constants.map { "\($0.column) = ?" }
+            + orders.map { "\($0.column) = CASE WHEN \(table).\($0.owner) IS ? THEN \(table).\($0.column) END" }
+            + ["Z_OPT = Z_OPT + 1"]
+    }
+
+    private var fixedBindings: [SQLBinding] { constants.map(\.value) + orders.map(\.value) }
+
+    /// The columns with values that differ from row to row.
+    var computedColumns: [SQLName] { computed.map(\.column) }
+}
+
+extension QueryCompiler {
+    /// Writes an expression as a value for a column.
+    fileprivate mutating func writeValue(_ expression: ResolvedExpression, for slot: Slot) throws {
+        let range: (String, String)?
+        switch slot.type {
+        case .integer16: range = ("\(Int16.min)", "\(Int16.max)")
+        case .integer32: range = ("\(Int32.min)", "\(Int32.max)")
+        // A sum that is too large becomes a floating-point number.
+        case .integer64: range = ("\(Int64.min)", "\(Int64.max)")
+        default: range = nil
+        }
+        guard let range else {
+            guard slot.type == .boolean, expression.type != .bool else {
+                return try write(expression, for: .computation)
+            }
+            write("(")
+            try write(expression, for: .computation)
+            return write(" <> 0)")
+        }
+        write("CAST(CASE WHEN ")
+        try write(expression, for: .computation)
+        write(" NOT BETWEEN \(range.0) AND \(range.1) THEN \(BatchAssignments.refuseRange.name)() ELSE ")
+        try write(expression, for: .computation)
+        write(" END AS INTEGER)")
+    }
+}
+
+extension ResolvedExpression {
+    /// Whether the value depends on nothing but the columns of the row itself.
+    fileprivate var needsOnlyItsRow: Bool {
+        switch self {
+        case .constant: true
+        case .attribute(let path, _): path.steps.isEmpty
+        case .function(_, let arguments, _): arguments.allSatisfy(\.needsOnlyItsRow)
+        case .object, .aggregate, .conditional, .rowAggregate: false
+        }
+    }
+}
+
+extension SQLBinding {
+    /// The value of a slot as its column holds it.
+    init(_ row: Row, _ slot: Slot, isTagged: Bool = false) {
+        guard !row.isNull(slot.index) else {
+            self = .null
+            return
+        }
+        switch slot.kind {
+        case .int, .reference: self = .integer(row.int(slot.word))
+        case .double: self = .double(row.double(slot.word))
+        case .string: self = .text(row.string(slot.word))
+        // Data of a batch stays in its rows: no two rows may have one file.
+        case .data: self = .blob(isTagged ? ExternalData.tagged(row.data(slot.word)) : row.data(slot.word))
+        case .uuid: self = .blob(withUnsafeBytes(of: row.uuid(slot.word).uuid) { Data($0) })
+        case .decimal: self = StoredDecimal.stored(row.decimal(slot.word)).value
+        }
+    }
+}

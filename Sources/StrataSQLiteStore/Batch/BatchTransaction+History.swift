@@ -1,0 +1,53 @@
+import Foundation
+import StrataRows
+import StrataSQL
+import StrataSQLite
+
+extension BatchTransaction {
+    /// Records what the batch has changed: one change for each row, all in one transaction.
+    func recordHistory() throws {
+        guard let history else { return }
+        if !hasRecordedDeletions { try recordDeletions() }
+        for rows in changes.inserted { try history.inserted(rows.keys, entity(rows)) }
+        let touched = changes.followed + changes.related
+        if touched.isEmpty, changes.inserted.isEmpty {
+            // Each row once, as one statement has changed them.
+            for rows in changes.changed { try history.updated(rows.keys, entity(rows), mask(rows, history)) }
+        } else {
+            try recordUpdates(changes.changed + touched, history)
+        }
+        try history.finish()
+    }
+
+    /// Records the rows that are listed as deleted; as long as they are there if values are kept of them.
+    func recordDeletions() throws {
+        guard let history else { return }
+        for rows in changes.deleted { try history.willDelete(rows.keys, entity(rows)) }
+        hasRecordedDeletions = true
+    }
+
+    /// Records rows that may be listed several times, but for those that are new.
+    private func recordUpdates(_ groups: [BatchRows], _ history: HistoryWriter) throws {
+        var touched = TouchedRows()
+        for rows in groups {
+            let (entity, mask) = (try entity(rows), try mask(rows, history))
+            for key in rows.keys { touched.touch(key, entity, mask) }
+        }
+        for rows in changes.inserted + changes.deleted {
+            let entity = try entity(rows)
+            for key in rows.keys { _ = touched.take(key, entity) }
+        }
+        try touched.record(in: history)
+    }
+
+    /// The properties that changed; of rows that only triggers have touched, those that the store computes.
+    private func mask(_ rows: BatchRows, _ history: HistoryWriter) throws -> HistoryMask {
+        let places = history.places(try entity(rows))
+        return rows.properties.isEmpty ? places.derivedMask : places.mask(names: rows.properties)
+    }
+
+    private func entity(_ rows: BatchRows) throws -> EntityMapping {
+        if let entity = mapping.entity(rows.layout) { return entity }
+        throw SQLiteBoundary.damaged(file.url, "it does not hold entity \(rows.layout.name).")
+    }
+}

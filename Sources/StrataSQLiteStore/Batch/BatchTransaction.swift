@@ -1,0 +1,150 @@
+import Foundation
+import StrataRows
+import StrataSQL
+import StrataSQLite
+
+/// One batch, inside a write transaction that its caller begins, and commits or rolls back.
+///
+/// Used once, by the thread that executes the request.
+final class BatchTransaction {
+    let batch: Batch
+    let file: OpenSQLiteFile
+    let connection: Connection
+    var mapping: SQLMapping { file.mapping }
+    /// Whether the rows that are changed have to be listed.
+    var listsRows: Bool { batch.listsRows || history != nil }
+    /// Where changes are recorded; `nil` if the store keeps no history.
+    let history: HistoryWriter?
+    /// Whether the deleted rows are in the history already.
+    var hasRecordedDeletions = false
+
+    /// What has changed so far.
+    var changes = BatchChanges()
+    /// What the batch does to external files.
+    let files: FileChanges
+
+    init(_ batch: Batch, _ file: OpenSQLiteFile, _ connection: Connection) {
+        self.batch = batch
+        self.file = file
+        self.connection = connection
+        files = FileChanges(file)
+        history = HistoryWriter(file, connection, author: batch.author, contextName: batch.contextName)
+    }
+
+    /// Writes everything.
+    ///
+    /// - Throws: What is refused; the transaction must be rolled back then.
+    func run() throws {
+        _ = file.database.reports.take()
+        if let entity = mapping.entity(batch.layout) {
+            switch batch.work {
+            case .insert(let insertion): try insert(insertion, entity)
+            case .update(let update): try self.update(update, entity)
+            case .delete(let deletion): try delete(deletion, entity)
+            }
+        }
+        noteTriggers()
+        try recordHistory()
+    }
+
+    // MARK: - Statements
+
+    /// Runs a statement without results, and tells how many rows it has changed.
+    @discardableResult
+    func run(_ sql: String, _ bindings: [SQLBinding] = []) throws -> Int {
+        let statement = try prepare(sql)
+        try statement.bind(bindings)
+        try statement.run()
+        return connection.changeCount
+    }
+
+    /// Runs a statement that changes rows, lists them if somebody wants to know, and tells how many they are.
+    ///
+    /// What is passed:
+    ///   - sql: An UPDATE or DELETE without a RETURNING clause.
+    ///   - bindings: Its values.
+    ///   - kind: Where the rows are listed.
+    ///   - root: The number of the root entity of the table.
+    ///   - properties: The names of what changes.
+    @discardableResult
+    func change(
+        _ sql: String,
+        _ bindings: [SQLBinding] = [],
+        _ kind: WritableKeyPath<BatchChanges, [BatchRows]>,
+        root: Int,
+        properties: [String] = []
+    ) throws -> Int {
+        guard listsRows else {
+            let count = try run(sql, bindings)
+            if count > 0 { changes.unlistedRoots.insert(root) }
+            return count
+        }
+        return try list(sql + " RETURNING Z_PK, Z_ENT", bindings, kind, properties)
+    }
+
+    /// Lists the rows that a statement gives: key and entity.
+    @discardableResult
+    func list(
+        _ sql: String,
+        _ bindings: [SQLBinding] = [],
+        _ kind: WritableKeyPath<BatchChanges, [BatchRows]>,
+        _ properties: [String] = []
+    ) throws -> Int {
+        let statement = try prepare(sql)
+        try statement.bind(bindings)
+        var rows: [BatchRows] = []
+        var count = 0
+        while try statement.step() {
+            count += 1
+            guard let entity = mapping.entity(storeNumber: statement.int64(1)) else { continue }
+            rows.add(statement.int64(0), entity.layout, properties: properties)
+        }
+        changes[keyPath: kind] += rows
+        return count
+    }
+
+    /// The first column of a statement's first row.
+    func firstKey(_ sql: String, _ bindings: [SQLBinding] = []) throws -> Int64? {
+        let statement = try prepare(sql)
+        try statement.bind(bindings)
+        return try statement.step() ? statement.int64(0) : nil
+    }
+
+    private func prepare(_ sql: String) throws -> Statement {
+        do {
+            return try connection.statement(SQL(sql))
+        } catch {
+            throw QueryCompiler.limitError(error) ?? error
+        }
+    }
+
+    // MARK: - Triggers
+
+    /// Lists the rows whose derived attributes triggers have changed, but for those that are listed already.
+    private func noteTriggers() {
+        let reports = file.database.reports.take()
+        guard !reports.isEmpty else { return }
+        var known: [Int: Set<Int64>] = [:]
+        for rows in [changes.inserted, changes.changed, changes.followed, changes.deleted].joined() {
+            known[rows.layout.rootNumber, default: []].formUnion(rows.keys)
+        }
+        for report in reports {
+            guard let layout = mapping.entity(storeNumber: report.entity)?.layout,
+                known[layout.rootNumber]?.contains(report.key) != true
+            else { continue }
+            changes.related.add(report.key, layout)
+        }
+    }
+
+    // MARK: - External files
+
+    /// Notes the files that rows refer to: one in each column of a statement's results.
+    func noteObsoleteFiles(_ sql: String, _ bindings: [SQLBinding] = []) throws {
+        let statement = try prepare(sql)
+        try statement.bind(bindings)
+        let columns = 0..<statement.columnCount
+        while try statement.step() {
+            for column in columns { files.noteObsolete(statement[column].bytes) }
+        }
+    }
+}

@@ -1,0 +1,155 @@
+import Foundation
+import StrataRows
+import StrataSQL
+import StrataSQLite
+
+/// The rows that a batch deletes, by key, entity and how many cascades have led to them: a temporary table of the writer's
+/// for each hierarchy, so that any number of rows takes no memory of ours.
+struct DoomedRows {
+    /// The table of one hierarchy that rows may be deleted of.
+    struct Table {
+        let layout: EntityLayout
+        /// The number of the hierarchy's root in the store.
+        let root: Int
+        let name: SQLName
+        let entities: [EntityMapping]
+    }
+
+    private(set) var tables: [Table] = []
+    /// The relationships of everything that may be deleted.
+    private(set) var links: [StoredLink] = []
+    /// The to-one relationships without an inverse that may lead to what is deleted.
+    private(set) var looseLinks: [LooseLink] = []
+    private let mapping: SQLMapping
+
+    /// A to-one relationship that no delete rule looks after, since the other side knows nothing of it.
+    struct LooseLink {
+        let relationship: Relationship
+        let owner: EntityMapping
+        let column: SQLName
+        /// The number of the destination's root in the store.
+        let destinationRoot: Int
+    }
+
+    /// Finds out what the deletion of rows of an entity may lead to, by the model alone.
+    init(_ entity: EntityMapping, _ mapping: SQLMapping) {
+        self.mapping = mapping
+        var waiting = [entity]
+        var seen: Set<Int> = []
+        while let next = waiting.popLast() {
+            guard seen.insert(next.rootNumber).inserted, let root = mapping.entity(storeNumber: Int64(next.rootNumber)),
+                let table = mapping.table(of: root)
+            else { continue }
+            tables.append(
+                Table(layout: root.layout, root: root.number, name: root.table, entities: table.entities)
+            )
+            let own = root.layout.deleteLinks.compactMap { StoredLink($0, mapping) }
+            links += own
+            waiting += own.filter { $0.link.relationship.deleteRule == .cascade }.map(\.destination)
+        }
+        looseLinks = Self.looseLinks(of: mapping).filter { seen.contains($0.destinationRoot) }
+    }
+
+    private static func looseLinks(of mapping: SQLMapping) -> [LooseLink] {
+        mapping.entities.flatMap { owner in
+            owner.layout.referenceSlots.compactMap { slot in
+                guard let relationship = slot.relationship, relationship.inverse == nil,
+                    relationship.entity === owner.layout, let column = owner.columns[slot.index].name,
+                    let destination = mapping.entity(modelNumber: slot.destinationNumber)
+                else { return nil }
+                return LooseLink(
+                    relationship: relationship,
+                    owner: owner,
+                    column: column,
+                    destinationRoot: destination.rootNumber
+                )
+            }
+        }
+    }
+
+    /// Whether the deletion of rows of an entity takes more than one statement.
+    static func areNeeded(for entity: EntityMapping, _ mapping: SQLMapping, isRecorded: Bool) -> Bool {
+        let entities = mapping.table(of: entity)?.entities ?? []
+        return entities.contains { $0.columns.contains(where: \.isTagged) }
+            || entity.layout.deleteLinks.contains { StoredLink($0, mapping)?.needsWork(isRecorded: isRecorded) == true }
+            || looseLinks(of: mapping).contains { $0.destinationRoot == entity.rootNumber }
+    }
+
+    // MARK: - Names
+
+    /// The temporary table of a hierarchy.
+    func name(_ root: Int) -> String { "temp.strata_doomed_\(root)" }
+
+    /// A query for the doomed keys of a hierarchy.
+    func keys(of root: Int) -> String { "SELECT k FROM \(name(root))" }
+
+    /// A query for the doomed rows that have a relationship.
+    func keys(of link: StoredLink) -> String {
+        "SELECT v.k FROM \(name(link.owner.rootNumber)) AS v" + (entityCondition(link).map { " WHERE \($0)" } ?? "")
+    }
+
+    /// The condition that a doomed row `v` has a relationship, where others of its hierarchy have not.
+    func entityCondition(_ link: StoredLink) -> String? {
+        guard link.owner.number != link.owner.rootNumber else { return nil }
+        return "v.e BETWEEN \(link.owner.subtree.lowerBound) AND \(link.owner.subtree.upperBound)"
+    }
+
+    /// The condition that a destination's key is not doomed itself.
+    func othersOnly(_ key: String, of link: StoredLink) -> String { othersOnly(key, link.destination.rootNumber) }
+
+    /// The condition that a key of a hierarchy is not doomed.
+    func othersOnly(_ key: String, _ root: Int) -> String {
+        guard tables.contains(where: { $0.root == root }) else { return "1" }
+        return "\(key) NOT IN (\(keys(of: root)))"
+    }
+
+    // MARK: - Filling
+
+    /// Makes the tables, empty.
+    func makeTables(_ transaction: BatchTransaction) throws {
+        for table in tables {
+            let name = name(table.root)
+            try transaction.run(
+                "CREATE TABLE IF NOT EXISTS \(name) (k INTEGER PRIMARY KEY, e INTEGER NOT NULL, r INTEGER NOT NULL)"
+            )
+            try transaction.run(
+                "CREATE INDEX IF NOT EXISTS \(name)_by_round ON strata_doomed_\(table.root) (r)"
+            )
+            try transaction.run("DELETE FROM \(name)")
+        }
+    }
+
+    /// Empties the tables, which stay with the connection.
+    func clearTables(_ transaction: BatchTransaction) throws {
+        for table in tables { try transaction.run("DELETE FROM \(name(table.root))") }
+    }
+
+    /// Adds the rows that the request means, and tells how many there are.
+    func add(_ rows: RowSelection, _ entity: EntityMapping, _ transaction: BatchTransaction) throws -> Int {
+        try transaction.run(
+            "INSERT INTO \(name(entity.rootNumber)) (k, e, r) \(rows.select("t0.Z_PK, t0.Z_ENT, 0"))",
+            rows.bindings
+        )
+    }
+
+    /// Adds what cascades lead to, round by round, until there is nothing new.
+    func addCascades(_ transaction: BatchTransaction) throws {
+        let cascades = links.filter { $0.link.relationship.deleteRule == .cascade }
+        guard !cascades.isEmpty else { return }
+        var round: Int64 = 0
+        var added = 0
+        repeat {
+            added = 0
+            for link in cascades {
+                added += try transaction.run(
+                    """
+                    INSERT OR IGNORE INTO \(name(link.destination.rootNumber)) (k, e, r) \
+                    SELECT d.Z_PK, d.Z_ENT, ? FROM \(link.members(self, round: true))
+                    """,
+                    [.integer(round + 1), .integer(round)]
+                )
+            }
+            round += 1
+        } while added > 0
+    }
+}

@@ -1,0 +1,69 @@
+import Foundation
+import StrataKeys
+import StrataLocks
+import StrataPredicates
+import StrataRows
+import StrataSQL
+import StrataSQLite
+
+extension SQLiteEngine {
+    package var takesBatches: Bool { true }
+
+    package func execute(_ batch: Batch, didCommit: (BatchChanges) -> Void) throws {
+        let file = try openFile()
+        // What makes the rows is the user's code, which must not keep others from writing.
+        let batch = try batch.withRowsMade(in: file.folder)
+        let start = OperationTally.startTiming()
+        defer { OperationTally.stopTiming(start) }
+        guard let control = batch.control else {
+            guard let rows = batch.rows else { return try execute(batch, file, nil, didCommit) }
+            // Beyond the limit it is given up, also because everybody else waits for the writer.
+            return try rows.evaluating {
+                try execute(batch, file, Cancellation(orWhen: EvaluationBudget.end), didCommit)
+            }
+        }
+        let cancellation = Cancellation()
+        try control.running(stoppedBy: { cancellation.cancel() }) {
+            do {
+                try execute(batch, file, cancellation, didCommit)
+            } catch let error as CocoaError where error.code == .userCancelled && control.isCancelled {
+                throw CancellationError()
+            }
+        }
+    }
+
+    private func execute(
+        _ batch: Batch,
+        _ file: OpenSQLiteFile,
+        _ cancellation: Cancellation?,
+        _ didCommit: (BatchChanges) -> Void
+    ) throws {
+        try SQLiteBoundary.run(.saving, file.url, for: batch.contextName) {
+            let lease = try file.pool.writer(cancellation: cancellation)
+            try requireInUse()
+            try requireNoOtherHistory(of: file, lease.connection)
+            let transaction = BatchTransaction(batch, file, lease.connection)
+            do {
+                #if FaultPoints
+                try FaultPoint.batchBegan.reach()
+                #endif
+                try transaction.run()
+                #if FaultPoints
+                try FaultPoint.batchWritten.reach()
+                #endif
+                // All that the batch changes is known here, and not committed yet.
+                let changes = transaction.changes
+                let number = transaction.history?.number
+                try transaction.files.willCommit(lease.connection)
+                try lease.commit {
+                    if let number { noteOwnTransaction(number) }
+                    didCommit(changes)
+                }
+            } catch {
+                transaction.files.abandon()
+                throw error
+            }
+            transaction.files.didCommit()
+        }
+    }
+}

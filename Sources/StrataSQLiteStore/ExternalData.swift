@@ -1,0 +1,135 @@
+import Foundation
+import StrataKeys
+import StrataRows
+import StrataSQL
+import StrataSQLite
+
+/// Binary data that is kept in files beside the store, or in the row behind a tag.
+///
+/// A tagged value is `01` and the bytes, or `02`, the name of a file (a UUID of 36 characters) and a zero. The model, not the
+/// value, tells whether an attribute is tagged. Files are never changed: a new value is a new file, so that a reader
+/// with an older row still finds its own.
+struct ExternalData: Sendable {
+    /// What a tagged value holds.
+    enum Content {
+        case inline(Data)
+        case file(String)
+        case malformed
+    }
+
+    /// The folder of the files; `nil` for a store in memory, which keeps all data in its rows.
+    let folder: URL?
+
+    /// Data of more bytes goes to a file.
+    static let threshold = 128 * 1024
+
+    init(storePath: String?) {
+        folder = storePath.map {
+            Self.supportFolder(of: URL(fileURLWithPath: $0)).appendingPathComponent("_EXTERNAL_DATA")
+        }
+    }
+
+    /// The hidden folder beside a store.
+    static func supportFolder(of store: URL) -> URL {
+        let name = store.deletingPathExtension().lastPathComponent
+        return store.deletingLastPathComponent().appendingPathComponent(".\(name)_SUPPORT")
+    }
+
+    // MARK: - Reading
+
+    static func content(_ bytes: UnsafeRawBufferPointer) -> Content {
+        switch bytes.first {
+        case 1: return .inline(Data(bytes.dropFirst()))
+        case 2:
+            guard bytes.count >= 37 else { return .malformed }
+            let name = String(decoding: bytes[1..<37], as: UTF8.self)
+            // Nothing but a UUID, so that no row can lead out of the folder.
+            return UUID(uuidString: name) == nil ? .malformed : .file(name)
+        case nil: return .inline(Data())
+        default: return .malformed
+        }
+    }
+
+    /// The data of a file, mapped rather than read; `nil` if it is missing.
+    ///
+    /// Throws: Why a file that is there cannot be read: no permission, too many open files, a broken disk.
+    func read(_ name: String) throws -> Data? {
+        guard let url = folder?.appendingPathComponent(name) else { return nil }
+        do {
+            return try Data(contentsOf: url, options: .mappedIfSafe)
+        } catch let error as CocoaError where [.fileReadNoSuchFile, .fileNoSuchFile].contains(error.code) {
+            return nil
+        } catch {
+            let reason = (error as? CocoaError)?.underlying ?? error
+            throw CocoaError(
+                (error as? CocoaError)?.code ?? .fileReadUnknown,
+                userInfo: [
+                    NSLocalizedDescriptionKey:
+                        "The file \(url.path), which holds the value of an attribute, cannot be read: \(reason.localizedDescription)",
+                    NSFilePathErrorKey: url.path,
+                    NSUnderlyingErrorKey: error,
+                ]
+            )
+        }
+    }
+
+    // MARK: - Writing
+
+    func isKeptOutside(_ data: Data) -> Bool { folder != nil && data.count > Self.threshold }
+
+    /// Writes a new file, which may not survive a loss of power yet.
+    ///
+    /// - Returns: Its name.
+    /// - Throws: `CocoaError` if there is no folder and none can be made, or no file in it; `SQLiteError` of writing.
+    func write(_ data: Data) throws -> String {
+        guard let folder else { throw CocoaError(.fileWriteUnknown) }
+        let name = UUID().uuidString
+        try makeFolder(folder)
+        do {
+            let path = folder.appendingPathComponent(name).path
+            try data.withUnsafeBytes { try DiskFile.create(path, $0) }
+        } catch let error as SQLiteError {
+            remove(name)
+            guard [.cannotOpen, .readOnly].contains(error.code), access(folder.path, W_OK) != 0 else { throw error }
+            throw CocoaError(
+                .fileWriteNoPermission,
+                userInfo: [NSFilePathErrorKey: folder.path, NSUnderlyingErrorKey: error]
+            )
+        }
+        return name
+    }
+
+    private func makeFolder(_ folder: URL) throws {
+        guard access(folder.path, F_OK) != 0 else { return }
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        let support = folder.deletingLastPathComponent()
+        try DiskFile.synchronize(folder: support.path)
+        try DiskFile.synchronize(folder: support.deletingLastPathComponent().path)
+    }
+
+    /// Sees to it that files are there after a loss of power.
+    ///
+    /// - Throws: `SQLiteError` if the disk fails.
+    func synchronize(_ names: [String]) throws(SQLiteError) {
+        guard let folder, !names.isEmpty else { return }
+        for name in names { try DiskFile.synchronize(folder.appendingPathComponent(name).path) }
+        try DiskFile.synchronize(folder: folder.path)
+    }
+
+    /// The tagged value for data that stays in the row.
+    static func tagged(_ data: Data) -> Data { Data([1]) + data }
+
+    /// The tagged value for a file.
+    static func tagged(file name: String) -> Data { Data([2]) + Data(name.utf8) + Data([0]) }
+
+    /// Removes a file; that it is gone already does not matter.
+    func remove(_ name: String) {
+        guard let folder else { return }
+        DiskFile.remove(folder.appendingPathComponent(name).path)
+    }
+
+    /// The names of all files.
+    func names() -> [String] {
+        folder.flatMap { try? FileManager.default.contentsOfDirectory(atPath: $0.path) } ?? []
+    }
+}

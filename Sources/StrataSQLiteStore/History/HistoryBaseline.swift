@@ -1,0 +1,48 @@
+import StrataRows
+import StrataSQL
+import StrataSQLite
+
+/// Which keys were given when a file's history began: rows with higher ones must have been inserted by it.
+///
+/// Kept in the metadata, of files whose history was begun here; Apple's framework keeps no such thing.
+struct HistoryBaseline {
+    /// The last key of each hierarchy, by the name of its root entity.
+    let lastKeys: [String: Int]
+
+    /// What is in the metadata of a file; `nil` for one whose history somebody else has begun.
+    init?(_ metadata: StoreMetadata) {
+        guard let keys = metadata.values[StoreMetadata.historyBaselineKey] as? [String: Any] else { return nil }
+        lastKeys = keys.compactMapValues { $0 as? Int }
+    }
+
+    /// The keys that are given so far.
+    init(_ mapping: SQLMapping, _ connection: Connection) throws {
+        var keys: [String: Int] = [:]
+        for table in mapping.tables {
+            guard let root = table.entities.first else { continue }
+            // A counter that lags behind its table, in a file that was tampered with, catches up.
+            let statement = try connection.statement(
+                SQL(
+                    """
+                    SELECT MAX(IFNULL((SELECT Z_MAX FROM Z_PRIMARYKEY WHERE Z_ENT = \(root.rootNumber)), 0),
+                    IFNULL((SELECT MAX(Z_PK) FROM \(table.name)), 0))
+                    """
+                )
+            )
+            keys[Self.name(table)] = try statement.step() ? Int(statement[0].int64) : 0
+        }
+        lastKeys = keys
+    }
+
+    /// Keeps the keys in the metadata, in the write transaction that begins the history.
+    func write(_ connection: Connection) throws {
+        guard var metadata = try StoreMetadata(connection, SQLCatalog(connection), nil) else { return }
+        metadata.values[StoreMetadata.historyBaselineKey] = lastKeys
+        try metadata.write(connection)
+    }
+
+    /// The last key of a table's hierarchy when the history began; `nil` if that was not kept.
+    func lastKey(of table: SQLTable) -> Int? { lastKeys[Self.name(table)] }
+
+    private static func name(_ table: SQLTable) -> String { table.entities.first?.layout.name ?? "" }
+}

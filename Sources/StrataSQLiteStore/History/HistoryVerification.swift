@@ -1,0 +1,166 @@
+import Foundation
+import StrataRows
+import StrataSQL
+import StrataSQLite
+
+/// Checks a file's history against itself and against the rows: played again, the changes must lead to the rows that are
+/// there.
+///
+/// What a history does not reach back to is taken as it is: rows from before its beginning, and all of which the first
+/// transactions were purged.
+struct HistoryVerification {
+    private let mapping: SQLMapping
+    private let connection: Connection
+    /// `nil` if it is not known which rows are older than the history.
+    private let baseline: HistoryBaseline?
+
+    init(_ mapping: SQLMapping, _ baseline: HistoryBaseline?, _ connection: Connection) {
+        self.mapping = mapping
+        self.baseline = baseline
+        self.connection = connection
+    }
+
+    func run(_ report: inout VerificationReport) throws {
+        try checkTransactions(&report)
+        try checkCounters(&report)
+        let isWhole = try self.isWhole()
+        for table in mapping.tables {
+            try checkOrder(table, &report)
+            try checkOutcome(table, &report)
+            guard isWhole else { continue }
+            try checkOrigin(table, &report)
+            if let last = baseline?.lastKey(of: table) { try checkVersions(table, after: last, &report) }
+        }
+    }
+
+    /// Whether the history reaches back to its beginning.
+    private func isWhole() throws -> Bool {
+        if let first = try connection.firstInt64("SELECT MIN(Z_PK) FROM ATRANSACTION") { return first == 1 }
+        return try HistoryCounters.last(.transaction, connection) == 0
+    }
+
+    private func keys(_ query: String) throws -> [String] { try connection.strings(SQL(query)) }
+
+    // MARK: - The history by itself
+
+    private func checkTransactions(_ report: inout VerificationReport) throws {
+        report.add(
+            "ACHANGE",
+            rows: try keys(
+                """
+                SELECT Z_PK FROM ACHANGE AS c WHERE NOT EXISTS (SELECT 1 FROM ATRANSACTION WHERE Z_PK = c.ZTRANSACTIONID)
+                """
+            ),
+            "of no transaction"
+        )
+        report.add(
+            "ACHANGE",
+            rows: try keys("SELECT Z_PK FROM ACHANGE WHERE ZCHANGETYPE IS NULL OR NOT (ZCHANGETYPE IN (0, 1, 2))"),
+            "of no kind that is known"
+        )
+        for column in ["ZAUTHORTS", "ZBUNDLEIDTS", "ZCONTEXTNAMETS", "ZPROCESSIDTS"] {
+            report.add(
+                "ATRANSACTION",
+                rows: try keys(
+                    """
+                    SELECT Z_PK FROM ATRANSACTION AS t WHERE \(column) NOT NULL
+                    AND NOT EXISTS (SELECT 1 FROM ATRANSACTIONSTRING WHERE Z_PK = t.\(column))
+                    """
+                ),
+                "whose \(column) is no text of ATRANSACTIONSTRING"
+            )
+        }
+    }
+
+    private func checkCounters(_ report: inout VerificationReport) throws {
+        for counter in HistorySchema.Counter.allCases {
+            let largest = try connection.firstInt64(SQL("SELECT MAX(Z_PK) FROM \(counter.table)")) ?? 0
+            let number = SQL("SELECT Z_MAX FROM Z_PRIMARYKEY WHERE Z_ENT = \(counter.rawValue)")
+            let last = try connection.firstInt64(number) ?? 0
+            guard last < largest else { continue }
+            report.add("Z_PRIMARYKEY: the counter of \(counter.name) is \(last), but there is a row \(largest)")
+        }
+    }
+
+    // MARK: - The history against the rows
+
+    private func changes(of table: SQLTable) -> String {
+        let numbers = table.entities.map { "\($0.number)" }.joined(separator: ", ")
+        return "SELECT * FROM ACHANGE WHERE ZENTITY IN (\(numbers))"
+    }
+
+    /// Nothing is inserted twice, or changed or deleted after its deletion.
+    private func checkOrder(_ table: SQLTable, _ report: inout VerificationReport) throws {
+        report.add(
+            "history of \(table.name.raw)",
+            rows: try keys(
+                """
+                SELECT DISTINCT ZENTITYPK FROM (SELECT ZENTITYPK, ZCHANGETYPE AS kind, LAG(ZCHANGETYPE) OVER
+                (PARTITION BY ZENTITYPK ORDER BY Z_PK) AS former FROM (\(changes(of: table))))
+                WHERE former NOT NULL AND (kind = 0) <> (former = 2) ORDER BY 1
+                """
+            ),
+            "inserted although there, or changed although deleted"
+        )
+    }
+
+    /// What was last inserted or changed is there, and what was last deleted is not.
+    private func checkOutcome(_ table: SQLTable, _ report: inout VerificationReport) throws {
+        let last =
+            "SELECT ZENTITYPK AS k, ZENTITY AS e, ZCHANGETYPE AS kind, MAX(Z_PK) FROM (\(changes(of: table))) GROUP BY ZENTITYPK"
+        let row = "SELECT 1 FROM \(table.name) WHERE Z_PK = l.k"
+        report.add(
+            table.name.raw,
+            rows: try keys("SELECT k FROM (\(last)) AS l WHERE kind = 2 AND EXISTS (\(row)) ORDER BY k"),
+            "deleted according to the history"
+        )
+        report.add(
+            table.name.raw,
+            rows: try keys("SELECT k FROM (\(last)) AS l WHERE kind <> 2 AND NOT EXISTS (\(row)) ORDER BY k"),
+            "missing although in the history"
+        )
+        report.add(
+            table.name.raw,
+            rows: try keys(
+                """
+                SELECT k FROM (\(last)) AS l JOIN \(table.name) AS t ON t.Z_PK = k WHERE kind <> 2 AND t.Z_ENT <> e ORDER BY k
+                """
+            ),
+            "of another entity than in the history"
+        )
+    }
+
+    /// All rows come from an insertion, unless they were there when the history began; where that was not kept, unless
+    /// they are older than all that the history has inserted.
+    private func checkOrigin(_ table: SQLTable, _ report: inout VerificationReport) throws {
+        let inserts = "SELECT ZENTITYPK FROM (\(changes(of: table))) WHERE ZCHANGETYPE = 0"
+        let last = baseline?.lastKey(of: table).map(String.init) ?? "(SELECT MIN(ZENTITYPK) FROM (\(inserts)))"
+        report.add(
+            table.name.raw,
+            rows: try keys(
+                """
+                SELECT Z_PK FROM \(table.name) WHERE Z_PK > \(last) AND NOT (Z_PK IN (\(inserts))) ORDER BY Z_PK
+                """
+            ),
+            "without an insertion in the history"
+        )
+    }
+
+    /// Rows that were inserted since the history began and have another version than new ones were changed by it.
+    ///
+    /// One that was deleted in between comes back with a higher version.
+    private func checkVersions(_ table: SQLTable, after last: Int, _ report: inout VerificationReport) throws {
+        let changes = changes(of: table)
+        report.add(
+            table.name.raw,
+            rows: try keys(
+                """
+                SELECT Z_PK FROM \(table.name) WHERE Z_PK > \(last) AND Z_OPT > 1
+                AND Z_PK IN (SELECT ZENTITYPK FROM (\(changes)) WHERE ZCHANGETYPE = 0)
+                AND NOT (Z_PK IN (SELECT ZENTITYPK FROM (\(changes)) WHERE ZCHANGETYPE <> 0)) ORDER BY Z_PK
+                """
+            ),
+            "changed without an update in the history"
+        )
+    }
+}

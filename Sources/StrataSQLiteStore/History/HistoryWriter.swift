@@ -1,0 +1,256 @@
+import Foundation
+import StrataRows
+import StrataSQL
+import StrataSQLite
+
+/// Records what one write transaction changes, in that transaction: changes one by one or in runs, and at the end, with
+/// ``finish()``, who made them.
+///
+/// A transaction that records no change leaves none. If it is rolled back, so is what was recorded, numbers included; nobody
+/// else can have seen them.
+///
+/// Used once, by the thread that writes, before it commits.
+final class HistoryWriter {
+    private let file: OpenSQLiteFile
+    private let history: HistoryMapping
+    private let connection: Connection
+    private let author: String?
+    private let contextName: String?
+    /// The number of the transaction; `nil` as long as nothing was recorded.
+    private(set) var number: Int64?
+    private var lastChange: Int64 = 0
+
+    /// Makes a writer; `nil` if the store does not record.
+    ///
+    /// - Parameters:
+    ///   - file: The store.
+    ///   - connection: A connection inside a write transaction.
+    ///   - author: The saving context's transaction author.
+    ///   - contextName: The saving context's name.
+    init?(_ file: OpenSQLiteFile, _ connection: Connection, author: String?, contextName: String?) {
+        guard let history = file.history, history.isRecording else { return nil }
+        self.file = file
+        self.history = history
+        self.connection = connection
+        self.author = author
+        self.contextName = contextName
+    }
+
+    // MARK: - Changes
+
+    /// Records that rows of one concrete entity are new.
+    ///
+    /// - Parameters:
+    ///   - keys: Their primary keys.
+    ///   - entity: Their entity.
+    /// - Throws: Errors of SQLite.
+    func inserted(_ keys: some Sequence<Int64>, _ entity: EntityMapping) throws {
+        try record(.insert, keys, entity, nil)
+    }
+
+    /// Records that rows of one concrete entity have changed.
+    ///
+    /// - Parameters:
+    ///   - keys: Their primary keys.
+    ///   - entity: Their entity.
+    ///   - names: The names of the properties that have changed.
+    /// - Throws: Errors of SQLite.
+    func updated(_ keys: some Sequence<Int64>, _ entity: EntityMapping, properties names: some Sequence<String>) throws
+    {
+        try updated(keys, entity, places(entity).mask(names: names))
+    }
+
+    /// As ``updated(_:_:properties:)``, with the properties as bits.
+    func updated(_ keys: some Sequence<Int64>, _ entity: EntityMapping, _ changed: HistoryMask) throws {
+        try record(.update, keys, entity, changed)
+    }
+
+    /// Records that rows of one concrete entity go; called while they are still there, as values are kept of them.
+    ///
+    /// - Parameters:
+    ///   - keys: Their primary keys.
+    ///   - entity: Their entity.
+    /// - Throws: Errors of SQLite.
+    func willDelete(_ keys: some Sequence<Int64>, _ entity: EntityMapping) throws {
+        let kept = history.entity(entity)
+        guard !kept.kept.isEmpty else { return try record(.delete, keys, entity, nil) }
+        let number = try begin()
+        let select = try connection.statement(kept.selectTombstone)
+        let insert = try connection.statement(kept.insertTombstone)
+        for key in keys {
+            try bind(insert, .delete, key, entity, number)
+            try select.bind(key, at: 1)
+            if try select.step() {
+                for (index, slot) in kept.kept.enumerated() {
+                    try insert.bind(keptValue(select[index], entity.columns[slot.index]), at: 7 + index)
+                }
+            }
+            select.reset()
+            try insert.run()
+        }
+    }
+
+    /// Whether values are kept of deleted objects of an entity or of one that inherits from it.
+    func keepsValues(of entity: EntityMapping) -> Bool {
+        entity.subtree.contains { number in
+            file.mapping.entity(storeNumber: Int64(number)).map { !history.entity($0).kept.isEmpty } ?? false
+        }
+    }
+
+    /// Which bits stand for the properties of an entity.
+    func places(_ entity: EntityMapping) -> HistoryPlaces { history.entity(entity).places }
+
+    private func record(
+        _ kind: HistoryChangeKind,
+        _ keys: some Sequence<Int64>,
+        _ entity: EntityMapping,
+        _ changed: HistoryMask?
+    ) throws {
+        var keys = keys.makeIterator()
+        guard var key = keys.next() else { return }
+        let number = try begin()
+        let columns = changed.map { Data($0.bytes) }
+        let insert = try connection.statement(HistoryEntity.insert)
+        while true {
+            try bind(insert, kind, key, entity, number)
+            if let columns { try insert.bind(columns, at: 6) }
+            try insert.run()
+            guard let next = keys.next() else { return }
+            key = next
+        }
+    }
+
+    private func bind(
+        _ insert: borrowing Statement,
+        _ kind: HistoryChangeKind,
+        _ key: Int64,
+        _ entity: EntityMapping,
+        _ number: Int64
+    ) throws {
+        lastChange += 1
+        try insert.bind(lastChange, at: 1)
+        try insert.bind(kind.rawValue, at: 2)
+        try insert.bind(entity.number, at: 3)
+        try insert.bind(key, at: 4)
+        try insert.bind(number, at: 5)
+    }
+
+    /// A value as it is stored; of one that is in a file the content, as the file goes with its row.
+    private func keptValue(_ value: Value, _ column: SlotColumn) throws -> SQLBinding {
+        switch value.kind {
+        case .null: return .null
+        case .integer: return .integer(value.int64)
+        case .real: return .double(value.double)
+        case .text: return .text(value.string)
+        case .blob:
+            guard column.isTagged else { return .blob(value.data) }
+            return try file.queries.tagged(value).map { .blob(ExternalData.tagged($0)) } ?? .null
+        }
+    }
+
+    // MARK: - The transaction
+
+    private static let bundleID = Bundle.main.bundleIdentifier
+    /// As in Apple's files the name of the process, which is the same the next time it runs.
+    private static let processID = ProcessInfo.processInfo.processName
+
+    /// Records a migration to another version of the model: a transaction without changes, by Apple's author text.
+    func migrated(fromModelWithDigest digest: String) throws {
+        _ = try begin()
+        try writeTransaction(
+            author: "com.apple.coredata.schemamigrator: lightweight migration from model with digest { \(digest) }"
+        )
+    }
+
+    /// Records who made the changes; nothing may be recorded afterwards.
+    ///
+    /// - Returns: The number of the transaction; `nil` if nothing was changed.
+    /// - Throws: Errors of SQLite.
+    @discardableResult
+    func finish() throws -> Int64? {
+        guard number != nil else { return nil }
+        try writeTransaction(author: author)
+        return number
+    }
+
+    private func begin() throws -> Int64 {
+        if let number { return number }
+        let number = try HistoryCounters.take(.transaction, connection)
+        lastChange = try HistoryCounters.last(.change, connection)
+        self.number = number
+        return number
+    }
+
+    private func writeTransaction(author: String?) throws {
+        let strings = [author, Self.bundleID, contextName, Self.processID]
+        let keys = try strings.map { try $0.flatMap { try stringKey($0) } }
+        let statement = try connection.statement(
+            """
+            INSERT INTO ATRANSACTION (Z_PK, Z_ENT, ZAUTHORTS, ZBUNDLEIDTS, ZCONTEXTNAMETS, ZPROCESSIDTS, ZTIMESTAMP)
+            VALUES (?, 16002, ?, ?, ?, ?, ?)
+            """
+        )
+        try statement.bind(number ?? 0, at: 1)
+        for (index, key) in keys.enumerated() { if let key { try statement.bind(key, at: 2 + index) } }
+        try statement.bind(Date().timeIntervalSinceReferenceDate, at: 6)
+        try statement.run()
+        try HistoryCounters.advance(.change, to: lastChange, connection)
+    }
+
+    /// The key of a text that transactions share.
+    private func stringKey(_ text: String) throws -> Int64? {
+        do {
+            let known = try connection.statement("SELECT Z_PK FROM ATRANSACTIONSTRING WHERE ZNAME = ?")
+            try known.bind(text, at: 1)
+            if try known.step() { return known[0].int64 }
+        }
+        let key = try HistoryCounters.take(.string, connection)
+        let statement = try connection.statement(
+            "INSERT INTO ATRANSACTIONSTRING (Z_PK, Z_ENT, ZNAME) VALUES (?, 16003, ?)"
+        )
+        try statement.bind(key, at: 1)
+        try statement.bind(text, at: 2)
+        try statement.run()
+        return key
+    }
+}
+
+/// The counters of the history's tables, in `Z_PRIMARYKEY`: a number is never given twice, purged or not.
+enum HistoryCounters {
+    typealias Counter = HistorySchema.Counter
+
+    /// The highest number so far.
+    static func last(_ counter: Counter, _ connection: Connection) throws -> Int64 {
+        // A counter that lags behind its table, in a file that was tampered with, catches up.
+        let statement = try connection.statement(
+            SQL(
+                """
+                SELECT MAX(IFNULL((SELECT Z_MAX FROM Z_PRIMARYKEY WHERE Z_ENT = \(counter.rawValue)), 0),
+                IFNULL((SELECT MAX(Z_PK) FROM \(counter.table)), 0))
+                """
+            )
+        )
+        return try statement.step() ? statement[0].int64 : 0
+    }
+
+    /// The next number.
+    static func take(_ counter: Counter, _ connection: Connection) throws -> Int64 {
+        let next = try last(counter, connection) + 1
+        try advance(counter, to: next, connection)
+        return next
+    }
+
+    /// Lets the next number be one higher than `number`.
+    static func advance(_ counter: Counter, to number: Int64, _ connection: Connection) throws {
+        let statement = try connection.statement(
+            """
+            INSERT INTO Z_PRIMARYKEY (Z_ENT, Z_NAME, Z_SUPER, Z_MAX) VALUES (?, ?, 0, ?)
+            ON CONFLICT (Z_ENT) DO UPDATE SET Z_MAX = excluded.Z_MAX
+            """
+        )
+        try statement.bind(counter.rawValue, at: 1)
+        try statement.bind(counter.name, at: 2)
+        try statement.bind(number, at: 3)
+        try statement.run()
+    }
+}

@@ -1,0 +1,87 @@
+import Foundation
+import StrataKeys
+import StrataRows
+import StrataSQL
+import StrataSQLite
+
+extension SQLiteEngine: HistoryStore {
+    package var hasHistory: Bool { (try? openFile().history) != nil }
+
+    package var recordsHistory: Bool { (try? openFile().history?.isRecording) ?? false }
+
+    package func lastHistoryNumber() throws -> Int64 { try readHistory { try $0.lastNumber() } }
+
+    package func history(_ query: HistoryQuery) throws -> [HistoryRecord] { try readHistory { try $0.records(query) } }
+
+    package func deleteHistory(_ bound: HistoryBound) throws -> Int {
+        try writeHistory { try HistoryPurge(connection: $0).purge(before: bound) }
+    }
+
+    package func historyConsumers() throws -> [HistoryConsumerRecord] {
+        try readHistory { try HistoryConsumers(connection: $0.connection).all() }
+    }
+
+    package func setHistoryConsumer(_ name: String, to number: Int64) throws {
+        let file = try openFile()
+        let history = try history(of: file)
+        try writeHistory { connection in
+            let consumers = HistoryConsumers(connection: connection)
+            let queries = HistoryQueries(file: file, history: history, connection: connection)
+            // One that is known may be late, and changes nothing by that.
+            if try consumers.isKnown(name) {
+                try queries.requireReached(number)
+            } else {
+                try queries.requireCovered(number)
+            }
+            try consumers.set(name, to: number)
+        }
+    }
+
+    package func removeHistoryConsumer(_ name: String) throws {
+        try writeHistory { try HistoryConsumers(connection: $0).remove(name) }
+    }
+
+    package func purgeHistory(consumersLiveSince time: Double) throws -> Int {
+        try writeHistory { try HistoryConsumers(connection: $0).purge(liveSince: time) }
+    }
+
+    private func readHistory<R>(_ body: (HistoryQueries) throws -> R) throws -> R {
+        let file = try openFile()
+        let history = try history(of: file)
+        return try OperationTally.timingStore {
+            try SQLiteBoundary.run(.reading, file.url) {
+                try file.pool.read(isSnapshot: true) {
+                    try body(HistoryQueries(file: file, history: history, connection: $0))
+                }
+            }
+        }
+    }
+
+    /// Changes the history's tables in a transaction of its own.
+    ///
+    /// - Throws: `persistentStoreSave` (134030) for a store that may not be written.
+    func writeHistory<R>(_ body: (Connection) throws -> R) throws -> R {
+        let file = try openFile()
+        _ = try history(of: file)
+        guard !isReadOnly else {
+            throw CocoaError(
+                .persistentStoreSave,
+                userInfo: [NSLocalizedDescriptionKey: "The store \(file.url.path) is read-only."]
+            )
+        }
+        return try SQLiteBoundary.run(.saving, file.url, for: SQLiteBoundary.waiter) {
+            try file.pool.write { try body($0) }
+        }
+    }
+
+    private func history(of file: OpenSQLiteFile) throws -> HistoryMapping {
+        if let history = file.history { return history }
+        throw CocoaError(
+            .persistentStoreUnsupportedRequestType,
+            userInfo: [
+                NSLocalizedDescriptionKey:
+                    "The store \(file.url.path) has no history: open it with NSPersistentHistoryTrackingKey."
+            ]
+        )
+    }
+}

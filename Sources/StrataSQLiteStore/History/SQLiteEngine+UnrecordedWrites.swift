@@ -1,0 +1,60 @@
+import Foundation
+import StrataKeys
+import StrataRows
+import StrataSQL
+import StrataSQLite
+
+// What is written without being recorded is missing in the history, and nobody who reads it could know. So whoever opens a file
+// without the option does not write to one that has a history.
+
+extension SQLiteEngine {
+    /// Refuses to save from now on if the file has a history that is not to be gone on with.
+    func protectHistory(of file: OpenSQLiteFile) {
+        guard let history = file.history, !history.isRecording, !isReadOnly else { return }
+        makeReadOnly(
+            """
+            the store \(file.url.path) was opened without NSPersistentHistoryTrackingKey, but has been opened with it before. \
+            It is read-only, so that its history has no gap.
+            """
+        )
+    }
+
+    /// Refuses a write, and all that come after it, to a file whose history somebody else has begun since it was opened here
+    /// without one.
+    ///
+    /// Called with the write lock, under which a history is begun.
+    func requireNoOtherHistory(of file: OpenSQLiteFile, _ connection: Connection) throws {
+        guard file.history == nil, try file.hasNewHistory(connection) else { return }
+        let reason =
+            """
+            the store \(file.url.path) was opened without NSPersistentHistoryTrackingKey, and somebody else has opened it with \
+            it since. It is read-only here from now on, so that its history has no gap: add the store again, with the option.
+            """
+        makeReadOnly(reason)
+        throw CocoaError(
+            .persistentStoreSave,
+            userInfo: [
+                NSLocalizedDescriptionKey: "The save is refused: \(reason)",
+                NSFilePathErrorKey: file.url.path,
+            ]
+        )
+    }
+
+    private func makeReadOnly(_ reason: String) {
+        isReadOnly = true
+        try? FileHandle.standardError.write(contentsOf: Data("CoreData: \(reason)\n".utf8))
+    }
+}
+
+extension OpenSQLiteFile {
+    /// Whether the file, which had no history when it was opened, has one now.
+    ///
+    /// Mostly a look at a number that is in memory, which SQLite counts up when a table is made.
+    func hasNewHistory(_ connection: Connection, _ catalog: SQLCatalog? = nil) throws -> Bool {
+        let version = try connection.firstInt64("PRAGMA schema_version") ?? 0
+        guard version != schemaWithoutHistory.load(ordering: .relaxed) else { return false }
+        guard try !HistorySchema.isPresent(in: catalog ?? SQLCatalog(connection)) else { return true }
+        schemaWithoutHistory.store(version, ordering: .relaxed)
+        return false
+    }
+}

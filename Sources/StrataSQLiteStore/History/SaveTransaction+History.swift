@@ -1,0 +1,113 @@
+import Foundation
+import StrataRows
+import StrataSQL
+import StrataSQLite
+
+/// A row by its hierarchy and its key.
+struct HistoryRowName: Hashable {
+    let root: Int
+    let key: Int64
+}
+
+/// Rows that a save changes besides those it was told to: owners of changed to-many relationships, rows that triggers have
+/// touched, rows set free of deleted ones.
+struct TouchedRows {
+    private(set) var isEmpty = true
+    private var masks: [HistoryRowName: (entity: EntityMapping, mask: HistoryMask)] = [:]
+
+    mutating func touch(_ key: Int64, _ entity: EntityMapping, _ mask: HistoryMask) {
+        isEmpty = false
+        masks[HistoryRowName(root: entity.rootNumber, key: key), default: (entity, mask)].mask.formUnion(mask)
+    }
+
+    /// Takes out what is known of a row, which is recorded already or will be with this.
+    mutating func take(_ key: Int64, _ entity: EntityMapping) -> HistoryMask? {
+        masks.removeValue(forKey: HistoryRowName(root: entity.rootNumber, key: key))?.mask
+    }
+
+    /// Records what is left, in the order of the keys: as one run where the same has happened to rows of one entity.
+    func record(in history: HistoryWriter) throws {
+        let rows = masks.sorted { ($0.key.root, $0.key.key) < ($1.key.root, $1.key.key) }
+        var start = 0
+        while start < rows.count {
+            let (entity, mask) = rows[start].value
+            var end = start + 1
+            while end < rows.count, rows[end].value.entity === entity, rows[end].value.mask == mask { end += 1 }
+            try history.updated(rows[start..<end].lazy.map(\.key.key), entity, mask)
+            start = end
+        }
+    }
+}
+
+extension SaveTransaction {
+    /// Records inserted and changed rows, when everything is written; deletions were recorded as they were made.
+    func recordHistory() throws {
+        guard let history else { return }
+        try collectTouched(history)
+        try recordInserts(history)
+        try recordUpdates(history)
+        try touched.record(in: history)
+        result.historyNumber = try history.finish()
+    }
+
+    private func collectTouched(_ history: HistoryWriter) throws {
+        for owner in changes.touched {
+            guard let key = storedKey(owner.owner.key), let entity = mapping.entity(modelNumber: owner.owner.entity)
+            else { continue }
+            // Members that go from a row which somebody else has deleted are no conflict, and no change of it either.
+            guard try owner.owner.key < 0 || isStored(key, entity) else { continue }
+            touched.touch(key, entity, history.places(entity).mask(toMany: owner.relationships))
+        }
+        // The row may be of a sub-entity, which the rows that are read again tell.
+        var relationships: [HistoryRowName: [String]] = [:]
+        for row in released {
+            relationships[HistoryRowName(root: row.entity.rootNumber, key: row.key), default: []].append(
+                row.relationship
+            )
+        }
+        for row in result.reread {
+            let entity = try entity(row.layout)
+            let names = relationships[HistoryRowName(root: entity.rootNumber, key: row.key)] ?? []
+            touched.touch(row.key, entity, history.places(entity).mask(names: names))
+            touched.touch(row.key, entity, history.places(entity).derivedMask)
+        }
+    }
+
+    private func isStored(_ key: Int64, _ entity: EntityMapping) throws -> Bool {
+        let statement = try connection.statement(SQL("SELECT 1 FROM \(entity.table) WHERE Z_PK = ?"))
+        try statement.bind(key, at: 1)
+        let isThere = try statement.step()
+        statement.reset()
+        return isThere
+    }
+
+    private func recordInserts(_ history: HistoryWriter) throws {
+        var start = 0
+        while start < changes.inserted.count {
+            let layout = changes.inserted[start].layout
+            var end = start + 1
+            while end < changes.inserted.count, changes.inserted[end].layout === layout { end += 1 }
+            let entity = try entity(layout)
+            let keys = result.insertedKeys[start..<end]
+            try history.inserted(keys, entity)
+            if !touched.isEmpty { for key in keys { _ = touched.take(key, entity) } }
+            start = end
+        }
+    }
+
+    private func recordUpdates(_ history: HistoryWriter) throws {
+        for run in updateRuns() {
+            let entity = try entity(run[0].row.layout)
+            let mask = history.places(entity).mask(run[0].changed)
+            guard !touched.isEmpty else {
+                try history.updated(run.lazy.map(\.row.key), entity, mask)
+                continue
+            }
+            for update in run {
+                var mask = mask
+                if let more = touched.take(update.row.key, entity) { mask.formUnion(more) }
+                try history.updated(CollectionOfOne(update.row.key), entity, mask)
+            }
+        }
+    }
+}

@@ -1,0 +1,58 @@
+import StrataRows
+import StrataSQL
+import StrataSQLite
+
+/// Hands out primary keys, by the counters in `Z_PRIMARYKEY`.
+///
+/// A key is never handed out twice, not even after its row is gone.
+struct KeyAllocation {
+    private let mapping: SQLMapping
+
+    init(_ mapping: SQLMapping) { self.mapping = mapping }
+
+    /// Reserves keys, in the transaction that is open: as many as `counts` has for each root entity's number in the model.
+    func reserve(_ counts: [Int: Int], _ connection: Connection) throws -> [Int: Range<Int64>] {
+        var ranges: [Int: Range<Int64>] = [:]
+        for (root, count) in counts where count > 0 {
+            guard let entity = mapping.entity(modelNumber: root) else { continue }
+            ranges[root] = try reserve(count, entity, connection)
+        }
+        return ranges
+    }
+
+    private func reserve(_ count: Int, _ root: EntityMapping, _ connection: Connection) throws -> Range<Int64> {
+        // A counter that lags behind its table, in a file that was tampered with, catches up.
+        let sql = SQL(
+            """
+            UPDATE Z_PRIMARYKEY SET Z_MAX = MAX(IFNULL(Z_MAX, 0), (SELECT IFNULL(MAX(Z_PK), 0) FROM \(root.table))) + ?
+            WHERE Z_ENT = ? RETURNING Z_MAX
+            """
+        )
+        for _ in 0..<2 {
+            let statement = try connection.statement(sql)
+            try statement.bind(count, at: 1)
+            try statement.bind(root.number, at: 2)
+            if try statement.step() {
+                let last = statement[0].int64
+                while try statement.step() {}
+                // A counter at the end of the numbers, in a file that was tampered with, is added to as a floating-point number.
+                guard last >= Int64(count), last < .max else {
+                    let name = root.layout.name
+                    throw SQLiteBoundary.damaged(nil, "Z_PRIMARYKEY leaves no keys for entity \(name).")
+                }
+                return (last - Int64(count) + 1)..<(last + 1)
+            }
+            try addCounter(root, connection)
+        }
+        throw SQLiteBoundary.damaged(nil, "Z_PRIMARYKEY has no row for entity \(root.layout.name).")
+    }
+
+    private func addCounter(_ root: EntityMapping, _ connection: Connection) throws {
+        let statement = try connection.statement(
+            "INSERT INTO Z_PRIMARYKEY (Z_ENT, Z_NAME, Z_SUPER, Z_MAX) VALUES (?, ?, 0, 0)"
+        )
+        try statement.bind(root.number, at: 1)
+        try statement.bind(root.layout.name, at: 2)
+        try statement.run()
+    }
+}

@@ -1,0 +1,55 @@
+import Foundation
+import StrataKeys
+import StrataRows
+import StrataSQL
+import Synchronization
+
+/// The external files that threads have looked for in vain.
+enum MissedFiles {
+    private static let key = "CoreData.MissedFiles"
+    /// Counts those of all threads, so that nearly always one look tells that there are none.
+    private static let count = Atomic<Int>(0)
+
+    /// Notes a file for the read that the current thread makes.
+    static func note(_ name: String) {
+        let number = count.add(1, ordering: .relaxed).newValue
+        let noted = Thread.current.threadDictionary[key] as? Noted ?? Noted()
+        noted.numbers[name] = number
+        Thread.current.threadDictionary[key] = noted
+    }
+
+    /// Files by name, each with the count when it was last missed.
+    private final class Noted {
+        var numbers: [String: Int] = [:]
+    }
+
+    /// Runs a read, and tells which files it has looked for in vain.
+    @inline(__always)
+    static func noting<R>(_ read: () throws -> R) rethrows -> (result: R, missed: Set<String>) {
+        let before = count.load(ordering: .relaxed)
+        let result = try read()
+        guard count.load(ordering: .relaxed) != before else { return (result, []) }
+        return (result, taken(since: before))
+    }
+
+    /// What the current thread has noted since the count was `before`; what reads that failed have left is older.
+    private static func taken(since before: Int) -> Set<String> {
+        let noted = Thread.current.threadDictionary[key] as? Noted
+        Thread.current.threadDictionary[key] = nil
+        return Set((noted?.numbers ?? [:]).filter { $0.value > before }.keys)
+    }
+
+    /// The error of a read from a version that is held on to, of which files are missing.
+    ///
+    /// This process keeps the files of versions that somebody holds; others know nothing of these.
+    static func error(_ missed: Set<String>, _ url: URL) -> CocoaError {
+        CocoaError(
+            .persistentStoreOperation,
+            userInfo: [
+                NSLocalizedDescriptionKey:
+                    "The store \(url.path) cannot be read as of an older version: its external data file \(missed.min() ?? "") is gone, as another process has replaced or deleted it since. Pin the context anew, or begin the loop again, to read the newest version.",
+                NSFilePathErrorKey: url.path,
+            ]
+        )
+    }
+}

@@ -1,0 +1,249 @@
+import Foundation
+import StrataKeys
+import StrataRows
+import StrataSQL
+import StrataSQLite
+import Synchronization
+
+/// What a SQLite store has while it is open.
+final class OpenSQLiteFile: Sendable {
+    let request: SQLiteStoreRequest
+    let database: SQLiteDatabase
+    let mapping: SQLMapping
+    let queries: RowQueries
+    let writing: WriteShapes
+    let external: ExternalData
+    /// The history that is written, or was once; `nil` without one.
+    let history: HistoryMapping?
+    /// The last version of the schema that was seen to be without a history; -1 for none.
+    let schemaWithoutHistory = Atomic<Int64>(-1)
+    /// The external files that only older versions name.
+    let retired: RetiredFiles
+    /// The external files of commits that failed.
+    let doubtful = DoubtfulFiles()
+    /// What commits promise about a loss of power.
+    let synchronous: SQLiteOptions.Synchronous
+    /// What the metadata was on opening.
+    let metadata: StoreMetadata
+
+    var url: URL { request.url }
+    var pool: ConnectionPool { database.pool }
+
+    /// The folder of the file; that for temporary files if it is in memory.
+    var folder: URL {
+        external.folder == nil ? FileManager.default.temporaryDirectory : url.deletingLastPathComponent()
+    }
+
+    private init(
+        _ request: SQLiteStoreRequest,
+        _ database: SQLiteDatabase,
+        _ mapping: SQLMapping,
+        _ metadata: StoreMetadata,
+        _ history: HistoryMapping?
+    ) {
+        self.request = request
+        self.database = database
+        self.mapping = mapping
+        self.metadata = metadata
+        self.history = history
+        var path: String?
+        if case .file(let file) = request.options.place { path = file }
+        external = ExternalData(storePath: path)
+        retired = RetiredFiles.of(external)
+        synchronous = request.options.synchronous
+        queries = RowQueries(mapping, external, path == nil ? nil : request.url)
+        writing = WriteShapes(mapping)
+    }
+
+    /// Holds on to a version of the file.
+    ///
+    /// - Throws: `persistentStoreOperation` (134070) with the `advice` if too many are held; errors of SQLite.
+    func pinning(
+        _ advice: String,
+        _ pin: (ConnectionPool) throws(SQLiteError) -> PinnedSnapshot
+    ) throws -> PinnedSnapshot {
+        do {
+            return try pin(pool)
+        } catch {
+            guard error.code == .full else { throw error }
+            throw CocoaError(
+                .persistentStoreOperation,
+                userInfo: [
+                    NSLocalizedDescriptionKey:
+                        "The store \(url.path) cannot keep another version: \(error.message). \(advice)"
+                ]
+            )
+        }
+    }
+
+    /// Sees to it that what is committed now is there after a loss of power.
+    ///
+    /// - Throws: Errors of the disk.
+    func makeCommitsDurable() throws(SQLiteError) {
+        guard synchronous != .off, case .file(let path) = pool.location else { return }
+        if pool.isWriteAheadLogged {
+            // With FULL the commit itself has synced the log. No lock is on that file which closing it could end.
+            if synchronous == .normal { try DiskFile.synchronize(path + "-wal") }
+        } else {
+            // The commit has ended the journal, in a way that may be lost.
+            if access(path + "-journal", F_OK) == 0 { try DiskFile.synchronize(path + "-journal") }
+            try DiskFile.synchronize(folder: (path as NSString).deletingLastPathComponent)
+        }
+    }
+
+    // MARK: - Opening
+
+    /// Opens a store, or makes it if there is none.
+    ///
+    /// A file that is there is looked at through a connection that cannot write, so that one that will not do is not touched.
+    ///
+    /// - Throws: What ``NSPersistentStoreCoordinator/addPersistentStore(type:configuration:at:options:)`` says.
+    static func open(_ request: SQLiteStoreRequest) throws -> OpenSQLiteFile {
+        let options = request.options
+        let file: OpenSQLiteFile
+        switch options.place {
+        case .privateMemory:
+            let database = try SQLiteDatabase(.memory, options.pool, access: .readWriteCreate)
+            file = try openOrCreate(request, database)
+        case .sharedMemory(let name):
+            let database = try SQLiteDatabase.shared(named: name, options.pool)
+            file = try openOrCreate(request, database)
+        case .file(let path):
+            file = try openFile(request, path)
+        }
+        if !options.isReadOnly {
+            if options.vacuums { try file.pool.writeWithoutTransaction { try $0.run("VACUUM") } }
+            if options.analyzes { try file.pool.write { try $0.run("ANALYZE") } }
+        }
+        return file
+    }
+
+    private static func openFile(_ request: SQLiteStoreRequest, _ path: String) throws -> OpenSQLiteFile {
+        let options = request.options
+        var isDirectory: ObjCBool = false
+        let exists = FileManager.default.fileExists(atPath: path, isDirectory: &isDirectory)
+        if isDirectory.boolValue {
+            throw CocoaError(
+                .persistentStoreOpen,
+                userInfo: [NSLocalizedDescriptionKey: "The store \(path) cannot be opened: it is a folder."]
+            )
+        }
+        if exists, try size(of: path) > 0 || options.isReadOnly {
+            let reader = try SQLiteDatabase(.file(path), options.pool, access: .readOnly)
+            let found = try existing(request, reader)
+            if options.isReadOnly {
+                guard let found else {
+                    throw CocoaError(
+                        .persistentStoreOpen,
+                        userInfo: [NSLocalizedDescriptionKey: "The store \(path) cannot be opened: it is empty."]
+                    )
+                }
+                return found
+            }
+            try reader.pool.close()
+        }
+        // A model that no store can have is refused before there is a file.
+        if !exists { _ = try SQLMapping(request.schema, configuration: request.configuration) }
+        let access: Connection.Access = options.isReadOnly ? .readOnly : exists ? .readWrite : .readWriteCreate
+        return try openOrCreate(request, SQLiteDatabase(.file(path), options.pool, access: access))
+    }
+
+    private static func size(of path: String) throws -> Int {
+        try FileManager.default.attributesOfItem(atPath: path)[.size] as? Int ?? 0
+    }
+
+    private static func openOrCreate(_ request: SQLiteStoreRequest, _ database: SQLiteDatabase) throws -> OpenSQLiteFile {
+        if let found = try existing(request, database) {
+            guard request.recordsHistory, try !hasHistoryTables(for: found.mapping, found.pool) else { return found }
+            try database.pool.write { try prepareHistory(found.mapping, $0) }
+            return try existing(request, database) ?? found
+        }
+        try database.pool.write { connection in
+            // Somebody else may have been first.
+            guard try SQLCatalog(connection).isEmpty else { return }
+            let mapping = try SQLMapping(request.schema, configuration: request.configuration)
+            for statement in SQLiteSchema(mapping).statements { try connection.execute(statement) }
+            try fillPrimaryKeys(mapping, connection)
+            try StoreMetadata(newFor: request).write(connection)
+            if request.recordsHistory { try prepareHistory(mapping, connection) }
+        }
+        guard let made = try existing(request, database) else {
+            throw SQLiteBoundary.damaged(request.url, "it is empty after its tables were made.")
+        }
+        return made
+    }
+
+    private static func hasHistoryTables(for mapping: SQLMapping, _ pool: ConnectionPool) throws -> Bool {
+        let catalog = try pool.read(isSnapshot: true) { try SQLCatalog($0) }
+        return HistorySchema.isPresent(in: catalog)
+            && HistorySchema.tombstoneCount(in: catalog) >= HistoryMapping.tombstoneCount(for: mapping)
+    }
+
+    private static func prepareHistory(_ mapping: SQLMapping, _ connection: Connection) throws {
+        let count = HistoryMapping.tombstoneCount(for: mapping)
+        guard try HistorySchema.prepare(tombstoneCount: count, connection) else { return }
+        try HistoryBaseline(mapping, connection).write(connection)
+    }
+
+    private static func fillPrimaryKeys(_ mapping: SQLMapping, _ connection: Connection) throws {
+        let statement = try connection.statement(
+            "INSERT INTO Z_PRIMARYKEY (Z_ENT, Z_NAME, Z_SUPER, Z_MAX) VALUES (?, ?, ?, 0)"
+        )
+        for entity in mapping.entities {
+            let parent = entity.layout.parent.flatMap { mapping.entity(modelNumber: $0.number) }
+            try statement.bind(entity.number, at: 1)
+            try statement.bind(entity.layout.name, at: 2)
+            try statement.bind(parent?.number ?? 0, at: 3)
+            try statement.run()
+        }
+    }
+
+    /// The store that is in the database; `nil` if that is empty.
+    private static func existing(_ request: SQLiteStoreRequest, _ database: SQLiteDatabase) throws -> OpenSQLiteFile? {
+        try database.pool.read(isSnapshot: true) { connection in
+            let catalog = try SQLCatalog(connection)
+            guard !catalog.isEmpty else { return nil }
+            let (url, configuration) = (request.url, request.configuration)
+            guard let metadata = try StoreMetadata(connection, catalog, url) else {
+                throw mismatch(url, "it is a SQLite database, but no store of this framework or of Apple's.")
+            }
+            if let type = metadata.values[NSStoreTypeKey] as? String, type != NSSQLiteStoreType {
+                throw mismatch(url, "it says that it is a store of type \(type).")
+            }
+            if !request.options.ignoresVersions { try request.requireVersion(metadata.dictionary) }
+            let mapping = try SQLMapping(request.schema, configuration: configuration, catalog: catalog)
+            let missing = mapping.missing(in: catalog)
+            guard missing.isEmpty else {
+                let names = missing.prefix(8).joined(separator: ", ") + (missing.count > 8 ? " …" : "")
+                throw CocoaError(
+                    .persistentStoreIncompatibleSchema,
+                    userInfo: [
+                        NSLocalizedDescriptionKey: "The store \(url.path) cannot be opened: it lacks \(names).",
+                        NSFilePathErrorKey: url.path,
+                    ]
+                )
+            }
+            let history =
+                HistorySchema.isPresent(in: catalog)
+                ? HistoryMapping(
+                    mapping,
+                    isRecording: request.recordsHistory,
+                    tombstoneCount: HistorySchema.tombstoneCount(in: catalog)
+                ) : nil
+            let file = OpenSQLiteFile(request, database, mapping, metadata, history)
+            // Spares the first write a look at all tables.
+            if history == nil { _ = try file.hasNewHistory(connection, catalog) }
+            return file
+        }
+    }
+
+    private static func mismatch(_ url: URL, _ reason: String) -> CocoaError {
+        CocoaError(
+            .persistentStoreTypeMismatch,
+            userInfo: [
+                NSLocalizedDescriptionKey: "The store \(url.path) cannot be opened: \(reason)",
+                NSFilePathErrorKey: url.path,
+            ]
+        )
+    }
+}

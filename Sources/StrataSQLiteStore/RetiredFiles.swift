@@ -1,0 +1,99 @@
+import Foundation
+import StrataRows
+import StrataSQL
+import Synchronization
+
+/// External files that no row names any more, but that rows of older versions do, which somebody still reads.
+///
+/// A file is removed once every version has gone that was held when its row let go of it. Covers this process, whichever
+/// coordinators have the store open: what another process removes is gone. Any thread may call any member.
+final class RetiredFiles: Sendable {
+    private struct State {
+        var lastHold: UInt64 = 0
+        /// The numbers of the holds there are.
+        var holds: Set<UInt64> = []
+        /// Names, with the number of the last hold that may need them; in the order of these numbers.
+        var waiting: [(name: String, lastHold: UInt64)] = []
+    }
+
+    /// Keeps the files that are there until it goes.
+    final class Hold: Sendable {
+        private let files: RetiredFiles
+        private let number: UInt64
+
+        fileprivate init(_ files: RetiredFiles, _ number: UInt64) {
+            self.files = files
+            self.number = number
+        }
+
+        deinit { files.end(number) }
+    }
+
+    private let external: ExternalData
+    private let state = Mutex(State())
+
+    private init(_ external: ExternalData) { self.external = external }
+
+    // MARK: - By folder
+
+    private struct Weak {
+        weak var files: RetiredFiles?
+    }
+
+    private static let known = Mutex<[String: Weak]>([:])
+
+    /// Those of a folder, shared by all who have the store open.
+    static func of(_ external: ExternalData) -> RetiredFiles {
+        // A store in memory has no files.
+        guard let store = external.folder?.deletingLastPathComponent() else { return RetiredFiles(external) }
+        // The folder itself may not be there yet.
+        let folder = store.deletingLastPathComponent().resolvingSymlinksInPath()
+        let path = folder.appendingPathComponent(store.lastPathComponent).path
+        return known.withLock { known in
+            if let files = known[path]?.files { return files }
+            known = known.filter { $0.value.files != nil }
+            let files = RetiredFiles(external)
+            known[path] = Weak(files: files)
+            return files
+        }
+    }
+
+    // MARK: - Holding and removing
+
+    /// Keeps the files that are there for a version that is about to be read.
+    func hold() -> Hold {
+        let number = state.withLock { state in
+            state.lastHold += 1
+            state.holds.insert(state.lastHold)
+            return state.lastHold
+        }
+        return Hold(self, number)
+    }
+
+    /// Removes files that no row names any more, as soon as nobody can need them.
+    func retire(_ names: [String]) {
+        guard !names.isEmpty else { return }
+        let isWaiting = state.withLock { state in
+            guard !state.holds.isEmpty else { return false }
+            state.waiting += names.map { ($0, state.lastHold) }
+            return true
+        }
+        guard !isWaiting else { return }
+        for name in names { external.remove(name) }
+    }
+
+    /// Removes nothing of what was retired so far: the folder is another store's from now on, which may have files of these names.
+    func forget() { state.withLock { $0.waiting = [] } }
+
+    private func end(_ number: UInt64) {
+        let free = state.withLock { state in
+            state.holds.remove(number)
+            let oldest = state.holds.min() ?? .max
+            let count = state.waiting.firstIndex { $0.lastHold >= oldest } ?? state.waiting.count
+            let free = state.waiting.prefix(count).map(\.name)
+            state.waiting.removeFirst(count)
+            return free
+        }
+        for name in free { external.remove(name) }
+    }
+}

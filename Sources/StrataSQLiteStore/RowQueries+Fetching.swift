@@ -1,0 +1,212 @@
+import Foundation
+import StrataRows
+import StrataSQL
+import StrataSQLite
+
+/// A statement that answers a fetch, with what has to be bound.
+struct FetchStatement {
+    let sql: SQL
+    let bindings: [SQLBinding]
+    let limit: Int
+    let offset: Int
+
+    var isWindowed: Bool { limit > 0 || offset > 0 }
+
+    func bind(_ statement: borrowing Statement) throws {
+        try statement.bind(bindings)
+        guard isWindowed else { return }
+        let index = bindings.count + 1
+        try statement.bind(limit > 0 ? limit : -1, at: index)
+        try statement.bind(max(offset, 0), at: index + 1)
+    }
+}
+
+/// The running statement of a fetch of whole rows.
+struct RowStatement: ~Copyable {
+    private let statement: Statement
+    private let shape: RowShape
+    private let queries: RowQueries
+    private let stamp = CoarseClock.now
+    private let skipped: KeySet?
+
+    fileprivate init(_ statement: consuming Statement, _ shape: RowShape, _ queries: RowQueries, skipped: KeySet?) {
+        self.skipped = skipped
+        self.statement = statement
+        self.shape = shape
+        self.queries = queries
+    }
+
+    /// The next row; `nil` at the end.
+    @inline(__always)
+    func next() throws -> Row? {
+        repeat {
+            guard try statement.step() else { return nil }
+        } while skipped?.contains(statement[RowShape.keyPosition].int64) ?? false
+        guard let row = try shape.row(statement, stamp: stamp, queries) else {
+            throw queries.unknownEntity(statement, shape)
+        }
+        return row
+    }
+}
+
+extension RowQueries {
+    /// The whole rows that a fetch asks for.
+    func rows(_ plan: FetchPlan, _ entity: EntityMapping, _ connection: Connection) throws -> [Row] {
+        let statement = try rowStatement(plan, entity, connection)
+        var rows: [Row] = []
+        if plan.limit > 0 { rows.reserveCapacity(min(plan.limit, 1024)) }
+        var counter = RowCounter(plan.control)
+        while let row = try statement.next() {
+            rows.append(consume row)
+            counter.count()
+            if let skipped = plan.skipped, rows.count >= skipped.wanted { break }
+        }
+        counter.finish()
+        return rows
+    }
+
+    /// The statement for the whole rows that a fetch asks for, before its first row.
+    func rowStatement(_ plan: FetchPlan, _ entity: EntityMapping, _ connection: Connection) throws -> RowStatement {
+        // A fetch of one entity alone needs no columns of its sub-entities.
+        let isDeep = plan.coversHierarchy || plan.entityNumbers != [entity.layout.number]
+        let shape =
+            plan.wantedSlots.map { RowShape(entity, in: mapping, isDeep: isDeep, wanted: $0) }
+            ?? shape(entity, isDeep: isDeep)
+        let fetch = try statement(
+            plan,
+            entity,
+            select: "SELECT \(shape.columns)",
+            whole: shape.selectAll
+        )
+        let statement = try prepare(fetch, connection)
+        try fetch.bind(statement)
+        return RowStatement(statement, shape, self, skipped: plan.skipped?.keys)
+    }
+
+    /// The references of the rows that a fetch asks for.
+    func references(_ plan: FetchPlan, _ entity: EntityMapping, _ connection: Connection) throws -> [ObjectReference] {
+        // Where only one entity can match its number need not be read, so that an index may do for an ordered fetch.
+        let onlyNumber = plan.sort != nil && plan.coversHierarchy && !entity.isShared ? entity.layout.number : nil
+        let fetch = try statement(plan, entity, select: "SELECT t0.Z_PK\(onlyNumber == nil ? ", t0.Z_ENT" : "")")
+        let statement = try prepare(fetch, connection)
+        try fetch.bind(statement)
+        var references: [ObjectReference] = []
+        var counter = RowCounter(plan.control)
+        if let onlyNumber {
+            while try statement.step() {
+                references.append(ObjectReference(key: statement[0].int64, entity: onlyNumber))
+                counter.count()
+            }
+            counter.finish()
+            return references
+        }
+        while try statement.step() {
+            let number = modelNumber(statement[1].int64, 0)
+            guard number > 0 else { throw unknownEntity(statement, shape(entity)) }
+            references.append(ObjectReference(key: statement[0].int64, entity: number))
+            counter.count()
+        }
+        counter.finish()
+        return references
+    }
+
+    /// The number of rows that a fetch asks for.
+    func count(_ plan: FetchPlan, _ entity: EntityMapping, _ connection: Connection) throws -> Int {
+        let plan = plan.unsorted
+        var fetch = try statement(plan, entity, select: "SELECT \(plan.isWindowed ? "1" : "COUNT(*)")")
+        if fetch.isWindowed {
+            fetch = FetchStatement(
+                sql: SQL("SELECT COUNT(*) FROM (\(fetch.sql.text))"),
+                bindings: fetch.bindings,
+                limit: fetch.limit,
+                offset: fetch.offset
+            )
+        }
+        let statement = try prepare(fetch, connection)
+        try fetch.bind(statement)
+        return try statement.step() ? Int(statement[0].int64) : 0
+    }
+
+    func prepare(_ fetch: FetchStatement, _ connection: Connection) throws -> Statement {
+        do {
+            return try connection.statement(fetch.sql)
+        } catch {
+            throw QueryCompiler.limitError(error) ?? error
+        }
+    }
+
+    /// Completes `SELECT …` by what the plan says.
+    ///
+    /// `whole` is the statement for all rows of the hierarchy, ready made.
+    private func statement(
+        _ plan: FetchPlan,
+        _ entity: EntityMapping,
+        select: String,
+        whole: SQL? = nil
+    ) throws -> FetchStatement {
+        if let whole, plan.coversHierarchy, plan.predicate == nil, plan.sort == nil, !plan.isWindowed {
+            return FetchStatement(sql: whole, bindings: [], limit: 0, offset: 0)
+        }
+        let compiled = try QueryCompiler.compile(plan, entity, mapping)
+        var conditions: [String] = []
+        if !plan.coversHierarchy { conditions.append(entityCondition(plan)) }
+        if let condition = compiled.condition { conditions.append("(\(condition))") }
+        var text = "\(select) FROM \(entity.table) AS t0\(compiled.joins)"
+        if !conditions.isEmpty { text += " WHERE " + conditions.joined(separator: " AND ") }
+        if let order = compiled.order { text += " ORDER BY " + order }
+        if plan.isWindowed { text += " LIMIT ? OFFSET ?" }
+        return FetchStatement(sql: SQL(text), bindings: compiled.bindings, limit: plan.limit, offset: plan.offset)
+    }
+
+    /// The condition that tells the plan's entities from the others of their hierarchy.
+    func entityCondition(_ plan: FetchPlan) -> String {
+        let numbers = plan.entityNumbers.compactMap { mapping.entity(modelNumber: $0)?.number }
+        return numbers.count == 1
+            ? "t0.Z_ENT = \(numbers[0])" : "t0.Z_ENT IN (\(numbers.map(String.init).joined(separator: ", ")))"
+    }
+}
+
+extension RowQueries {
+    /// The members of a to-many relationship, in their order; those without a position come last.
+    func members(
+        _ relationship: ToManySlot,
+        _ entity: EntityMapping,
+        of owner: Int64,
+        _ connection: Connection
+    ) throws -> [ObjectReference] {
+        guard let sql = membersStatement(relationship, entity) else { return [] }
+        let declared = relationship.destinationNumber
+        let statement = try connection.statement(sql)
+        try statement.bind(owner, at: 1)
+        var members: [ObjectReference] = []
+        while try statement.step() {
+            members.append(
+                ObjectReference(key: statement[0].int64, entity: modelNumber(statement[1].int64, declared))
+            )
+        }
+        return members
+    }
+
+    /// The statement that selects the members of an owner.
+    static func membersStatement(_ relationship: ToManyMapping) -> SQL? {
+        switch relationship {
+        case .absent: return nil
+        case .key(let key):
+            let order = key.order.map { " ORDER BY \($0) IS NULL, \($0), Z_PK" } ?? ""
+            return SQL("SELECT Z_PK, Z_ENT FROM \(key.table) WHERE \(key.column) = ?\(order)")
+        case .join(let side):
+            let order = side.order.map { " ORDER BY j.\($0) IS NULL, j.\($0), j.\(side.member)" } ?? ""
+            // A member whose row is gone without its pairs is no member.
+            return SQL(
+                "SELECT m.Z_PK, m.Z_ENT FROM \(side.table) AS j JOIN \(side.memberTable) AS m ON m.Z_PK = j.\(side.member) WHERE j.\(side.owner) = ?\(order)"
+            )
+        }
+    }
+}
+
+extension FetchPlan {
+    /// The plan in no particular order, for counting.
+    fileprivate var unsorted: FetchPlan {
+        with(predicate: predicate, sort: nil, limit: limit, offset: offset)
+    }
+}

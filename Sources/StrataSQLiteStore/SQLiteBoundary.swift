@@ -1,0 +1,109 @@
+import Foundation
+import StrataKeys
+import StrataRows
+import StrataSQL
+import StrataSQLite
+
+/// The one place where errors of SQLite become errors of the framework.
+///
+/// The user info has SQLite's result code under `NSSQLiteErrorDomain`, the path of the file, and the ``SQLiteError`` as the
+/// underlying error. Its text never holds a value of a row.
+enum SQLiteBoundary {
+    /// What was being done, which decides what an error means.
+    enum Doing: String {
+        case opening = "be opened"
+        case reading = "be read"
+        case saving = "be saved"
+        case replacing = "be replaced"
+        case destroying = "be destroyed"
+    }
+
+    /// Runs `body` and puts its errors into the framework's terms; errors that are so already pass.
+    ///
+    /// `context`: The name of the context on whose behalf that is.
+    static func run<R>(
+        _ doing: Doing,
+        _ url: URL?,
+        for context: @autoclosure () -> String? = nil,
+        _ body: () throws -> R
+    ) throws -> R {
+        do {
+            return try body()
+        } catch let error as SQLiteError {
+            throw cocoaError(error, doing, url, for: context())
+        }
+    }
+
+    /// The name of the context that the calling thread works for, for ``run(_:_:for:_:)``; `nil` outside all scopes.
+    static var waiter: String? { (ConfinementScope.innermost as? any NamedScope)?.scopeName }
+
+    static func cocoaError(_ error: SQLiteError, _ doing: Doing, _ url: URL?, for context: String? = nil) -> CocoaError
+    {
+        let path = url?.path ?? "in memory"
+        let (code, reason) = meaning(of: error, doing, path, context)
+        var userInfo: [String: Any] = [
+            NSLocalizedDescriptionKey: "The store \(path) cannot \(doing.rawValue): \(reason)",
+            NSSQLiteErrorDomain: Int(error.code.rawValue),
+            NSUnderlyingErrorKey: error,
+        ]
+        userInfo[NSFilePathErrorKey] = url?.path
+        return CocoaError(code, userInfo: userInfo)
+    }
+
+    private static func meaning(
+        of error: SQLiteError,
+        _ doing: Doing,
+        _ path: String,
+        _ context: String?
+    ) -> (CocoaError.Code, String) {
+        switch error.code {
+        case .busy, .locked:
+            if let wait = error.wait {
+                let seconds = (wait.seconds * 1000).rounded() / 1000
+                let process = "process \(ProcessInfo.processInfo.processIdentifier)"
+                let waiter = context.map { "context \"\($0)\" of \(process)" } ?? process
+                let advice = "Raise NSPersistentStoreTimeoutOption if it may take that long."
+                return (.persistentStoreTimeout, "\(waiter) waited \(seconds) s for \(wait.blockerText). \(advice)")
+            }
+            return (.persistentStoreTimeout, "it is locked: \(error.message).")
+        case .interrupt: return (.userCancelled, "the request was cancelled.")
+        case .notADatabase, .corrupt: return (.fileReadCorruptFile, "\(error.message).")
+        case .full: return (.fileWriteOutOfSpace, "there is no space left on the volume.")
+        case .readOnly:
+            return (
+                .fileWriteNoPermission,
+                "the file or its folder may not be written; open it with NSReadOnlyPersistentStoreOption."
+            )
+        case .cannotOpen where doing != .saving: return cannotOpen(error, path)
+        case .abort where doing == .reading:
+            return (
+                .persistentStoreOperation,
+                "\(error.message). Pin the context anew, or begin the loop again, to read the newest version."
+            )
+        case .misuse where doing == .opening: return (.persistentStoreOpen, "\(error.message).")
+        default: return (.sqlite, "SQLite error \(error.extendedCode.rawValue), \(error.message).")
+        }
+    }
+
+    private static func cannotOpen(_ error: SQLiteError, _ path: String) -> (CocoaError.Code, String) {
+        let files = FileManager.default
+        let folder = (path as NSString).deletingLastPathComponent
+        if !files.fileExists(atPath: folder) { return (.fileNoSuchFile, "the folder \(folder) does not exist.") }
+        guard files.fileExists(atPath: path) else {
+            return files.isWritableFile(atPath: folder)
+                ? (.fileReadNoSuchFile, "there is no such file.")
+                : (.fileWriteNoPermission, "the folder \(folder) may not be written.")
+        }
+        if !files.isReadableFile(atPath: path) { return (.fileReadNoPermission, "the file may not be read.") }
+        return (.persistentStoreOpen, "\(error.message).")
+    }
+
+    /// The error for a row, or a file, that contradicts the model.
+    static func damaged(_ url: URL?, _ reason: String) -> CocoaError {
+        var userInfo: [String: Any] = [
+            NSLocalizedDescriptionKey: "The store \(url?.path ?? "in memory") is damaged: \(reason)"
+        ]
+        userInfo[NSFilePathErrorKey] = url?.path
+        return CocoaError(.fileReadCorruptFile, userInfo: userInfo)
+    }
+}

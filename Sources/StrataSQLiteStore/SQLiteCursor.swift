@@ -1,0 +1,75 @@
+import Foundation
+import StrataLocks
+import StrataPredicates
+import StrataRows
+import StrataSQL
+import StrataSQLite
+
+/// A running statement on a version of the file that is held on to, so that one row at a time is in memory.
+///
+/// Letting go of the cursor ends statement and transaction.
+final class SQLiteCursor: RowCursor {
+    private let file: OpenSQLiteFile
+    private let plan: FetchPlan
+    private let cancellation: Cancellation
+    private var isAtEnd = false
+    // Destroyed in this order: a statement must not outlive its lease.
+    private let statement: RowStatement
+    private let lease: SnapshotLease
+    private let files: RetiredFiles.Hold
+
+    private init(
+        _ statement: consuming RowStatement,
+        _ lease: consuming SnapshotLease,
+        _ files: RetiredFiles.Hold,
+        _ file: OpenSQLiteFile,
+        _ plan: FetchPlan,
+        _ cancellation: Cancellation
+    ) {
+        self.statement = statement
+        self.lease = lease
+        self.files = files
+        self.file = file
+        self.plan = plan
+        self.cancellation = cancellation
+    }
+
+    /// Runs the statement of a fetch, up to its first row.
+    static func open(_ plan: FetchPlan, _ entity: EntityMapping, _ file: OpenSQLiteFile) throws -> SQLiteCursor {
+        let cancellation = Cancellation(orWhen: EvaluationBudget.end)
+        let files = file.retired.hold()
+        // A connection of its own, as the statement stays on it.
+        let snapshot = try file.pinning("End a loop over rows(for:), or unpin a context.") {
+            pool throws(SQLiteError) in try pool.pinSnapshot()
+        }
+        let lease = try snapshot.reader(cancellation: cancellation)
+        let statement = try file.queries.rowStatement(plan, entity, lease.connection)
+        return SQLiteCursor(statement, lease, files, file, plan, cancellation)
+    }
+
+    func next(_ count: Int) throws -> [Row] {
+        try plan.evaluating {
+            guard let control = plan.control else { return try piece(count) }
+            return try control.running(stoppedBy: { [cancellation] in cancellation.cancel() }) { try piece(count) }
+        }
+    }
+
+    private func piece(_ count: Int) throws -> [Row] {
+        let (rows, missed) = try MissedFiles.noting {
+            try SQLiteBoundary.run(.reading, file.url) {
+                var rows: [Row] = []
+                // A statement that is stepped beyond its end would begin anew.
+                while rows.count < count, !isAtEnd {
+                    guard let row = try statement.next() else {
+                        isAtEnd = true
+                        break
+                    }
+                    rows.append(row)
+                }
+                return rows
+            }
+        }
+        guard missed.isEmpty else { throw MissedFiles.error(missed, file.url) }
+        return rows
+    }
+}

@@ -1,0 +1,76 @@
+import Foundation
+import StrataRows
+import StrataSQL
+import StrataSQLite
+import Synchronization
+
+/// The database of a store: its connections, and what its triggers report.
+///
+/// Any thread may use it.
+final class SQLiteDatabase: Sendable {
+    let pool: ConnectionPool
+    let reports: TriggerReports
+
+    /// Opens a database; one in memory is made anew whatever `access` says.
+    init(_ location: ConnectionPool.Location, _ options: PoolOptions, access: Connection.Access) throws(SQLiteError) {
+        let reports = TriggerReports()
+        var options = options
+        options.access = access
+        options.functions += PredicateFunctions.all + reports.functions + [BatchAssignments.refuseRange]
+        options.aggregates += PredicateFunctions.aggregates
+        options.collations += PredicateCollations.all
+        self.reports = reports
+        pool = try ConnectionPool(location, options: options)
+        SQLDebug.ofProcess?.follow(pool)
+    }
+
+    // MARK: - Shared databases in memory
+
+    private struct Weak {
+        weak var database: SQLiteDatabase?
+    }
+
+    private static let shared = Mutex<[String: Weak]>([:])
+
+    /// The database in memory of that name, which lives as long as a store uses it.
+    static func shared(named name: String, _ options: PoolOptions) throws(SQLiteError) -> SQLiteDatabase {
+        try shared.withLock { databases throws(SQLiteError) in
+            if let found = databases[name]?.database { return found }
+            databases = databases.filter { $0.value.database != nil }
+            let database = try SQLiteDatabase(.memory, options, access: .readWriteCreate)
+            databases[name] = Weak(database: database)
+            return database
+        }
+    }
+}
+
+/// The rows that the triggers of derived attributes have changed during a save.
+///
+/// Filled on the thread that saves; the mutex only keeps the compiler's peace.
+final class TriggerReports: Sendable {
+    struct Entry: Hashable {
+        let entity: Int64
+        let key: Int64
+    }
+
+    private let entries = Mutex<Set<Entry>>([])
+
+    /// The functions that the triggers call: table, entity, key, attribute, value.
+    var functions: [ScalarFunction] {
+        [DerivedTriggers.updateCallback, DerivedTriggers.insertCallback].map { name in
+            ScalarFunction(name, argumentCount: 5, isDeterministic: false) { [self] call in
+                let entry = Entry(entity: call[1].int64, key: call[2].int64)
+                _ = entries.withLock { $0.insert(entry) }
+                call.returnNull()
+            }
+        }
+    }
+
+    /// The entries so far, which are forgotten by asking.
+    func take() -> Set<Entry> {
+        entries.withLock { entries in
+            defer { entries = [] }
+            return entries
+        }
+    }
+}

@@ -1,0 +1,180 @@
+import Foundation
+import StrataKeys
+import StrataRows
+import StrataSQL
+import StrataSQLite
+
+extension SQLiteEngine {
+    // MARK: - Metadata of closed stores
+
+    package static func metadata(at url: URL) throws -> [String: Any] {
+        try SQLiteBoundary.run(.opening, url) {
+            try withFile(url, access: .readOnly) { database in
+                try database.pool.read { try metadata($0, url).dictionary }
+            }
+        }
+    }
+
+    package static func rewriteMetadata(_ metadata: [String: Any]?, at url: URL) throws {
+        try SQLiteBoundary.run(.saving, url) {
+            try withFile(url, access: .readWrite) { database in
+                try database.pool.write { connection in
+                    var stored = try self.metadata(connection, url)
+                    if let uuid = metadata?[NSStoreUUIDKey] as? String, !uuid.isEmpty { stored.uuid = uuid }
+                    stored.values = StoreMetadata.replacing(stored.values, with: metadata ?? [:])
+                    stored.values[NSStoreUUIDKey] = nil
+                    try stored.write(connection)
+                }
+            }
+        }
+    }
+
+    private static func metadata(_ connection: Connection, _ url: URL) throws -> StoreMetadata {
+        guard let metadata = try StoreMetadata(connection, SQLCatalog(connection), url) else {
+            throw CocoaError(
+                .persistentStoreTypeMismatch,
+                userInfo: [
+                    NSLocalizedDescriptionKey:
+                        "The file \(url.path) is a SQLite database, but no store of this framework or of Apple's.",
+                    NSFilePathErrorKey: url.path,
+                ]
+            )
+        }
+        return metadata
+    }
+
+    /// The model that a store keeps a copy of, as it lies in `Z_MODELCACHE`; `nil` if it keeps none.
+    ///
+    /// The store's file is not changed.
+    package static func cachedModel(at url: URL) throws -> Data? {
+        try SQLiteBoundary.run(.opening, url) {
+            try withFile(url, access: .readOnly) { database in
+                try database.pool.read { connection in
+                    _ = try metadata(connection, url)
+                    guard try SQLCatalog(connection).hasTable("Z_MODELCACHE") else { return nil }
+                    let statement = try connection.statement("SELECT Z_CONTENT FROM Z_MODELCACHE LIMIT 1")
+                    guard try statement.step(), !statement[0].isNull else { return nil }
+                    return statement[0].data
+                }
+            }
+        }
+    }
+
+    /// Opens a database for one piece of work, and closes it.
+    private static func withFile<R>(
+        _ url: URL,
+        _ options: SQLiteOptions? = nil,
+        access: Connection.Access,
+        _ body: (SQLiteDatabase) throws -> R
+    ) throws -> R {
+        let options = try options ?? SQLiteOptions(url: url)
+        let database: SQLiteDatabase
+        switch options.place {
+        case .file(let path):
+            database = try SQLiteDatabase(.file(path), options.pool, access: access)
+            defer { try? database.pool.close() }
+            return try body(database)
+        case .sharedMemory(let name):
+            database = try SQLiteDatabase.shared(named: name, options.pool)
+            return try body(database)
+        case .privateMemory:
+            throw CocoaError(
+                .persistentStoreOpen,
+                userInfo: [NSLocalizedDescriptionKey: "A store in memory cannot be reached before it is added."]
+            )
+        }
+    }
+
+    // MARK: - Replacing and destroying
+
+    /// Copies a store over another, or to where there is none, with its external files.
+    ///
+    /// The destination is written under its locks: others that have it open see all of the new store or all of the old one.
+    package static func replace(
+        at destination: URL,
+        _ destinationOptions: SQLiteOptions,
+        with source: URL,
+        _ sourceOptions: SQLiteOptions
+    ) throws {
+        if destinationOptions.isReadOnly {
+            throw CocoaError(
+                .persistentStoreOperation,
+                userInfo: [
+                    NSLocalizedDescriptionKey:
+                        "The store \(destination.path) cannot be replaced: the destination's options make it read-only.",
+                    NSFilePathErrorKey: destination.path,
+                ]
+            )
+        }
+        guard FilePlace(destination) != FilePlace(source) else { return }
+        try SQLiteBoundary.run(.reading, source) {
+            try withFile(source, sourceOptions, access: .readOnly) { from in
+                _ = try from.pool.read { try metadata($0, source) }
+                try SQLiteBoundary.run(.replacing, destination) {
+                    try overwrite(destination, destinationOptions, with: from)
+                }
+            }
+        }
+        RetiredFiles.of(ExternalData(storePath: destination.path)).forget()
+        let files = FileManager.default
+        let (old, new) = (ExternalData.supportFolder(of: destination), ExternalData.supportFolder(of: source))
+        try? files.removeItem(at: old)
+        if files.fileExists(atPath: new.path) { try files.copyItem(at: new, to: old) }
+    }
+
+    private static func overwrite(
+        _ destination: URL,
+        _ options: SQLiteOptions,
+        with source: SQLiteDatabase
+    ) throws {
+        removeUnlessDatabase(destination)
+        try withFile(destination, options, access: .readWriteCreate) { target in
+            try source.pool.read { reader in
+                try target.pool.writeWithoutTransaction { try $0.copyAll(from: reader) }
+            }
+            try target.pool.checkpoint(.truncate)
+        }
+    }
+
+    /// Removes a file that SQLite cannot write into.
+    private static func removeUnlessDatabase(_ url: URL) {
+        do {
+            try Connection(path: url.path, access: .readOnly).validate()
+        } catch  where [.notADatabase, .corrupt].contains(error.code) {
+            removeFiles(of: url)
+        } catch {
+            // Anything else comes up again when the file is opened for writing.
+        }
+    }
+
+    /// Empties a store under its locks, so that others that have it open see that, and removes its external files.
+    ///
+    /// The file stays, as an empty database, unless `NSPersistentStoreForceDestroyOption` asks for its removal.
+    ///
+    /// - Parameter removesFile: Whether that is asked for.
+    package static func destroy(at url: URL, options: SQLiteOptions, removesFile: Bool) throws {
+        if removesFile {
+            removeFiles(of: url)
+        } else if FileManager.default.fileExists(atPath: url.path) {
+            try SQLiteBoundary.run(.destroying, url) {
+                try withFile(url, options, access: .readWrite) { database in
+                    try database.pool.writeWithoutTransaction { try $0.eraseAll() }
+                    try database.pool.checkpoint(.truncate)
+                }
+            }
+        }
+        try? FileManager.default.removeItem(at: ExternalData.supportFolder(of: url))
+    }
+
+    /// Removes a store that nobody has open, with its external files.
+    package static func removeAll(of url: URL) {
+        removeFiles(of: url)
+        try? FileManager.default.removeItem(at: ExternalData.supportFolder(of: url))
+    }
+
+    private static func removeFiles(of url: URL) {
+        for suffix in ["", "-wal", "-shm", "-journal"] {
+            try? FileManager.default.removeItem(atPath: url.path + suffix)
+        }
+    }
+}

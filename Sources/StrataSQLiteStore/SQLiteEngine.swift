@@ -1,0 +1,362 @@
+import Foundation
+import StrataKeys
+import StrataPredicates
+import StrataRows
+import StrataSQL
+import StrataSQLite
+import Synchronization
+
+#if FaultPoints
+import StrataLocks
+#endif
+
+/// What a SQLite store is opened with.
+package struct SQLiteStoreRequest: Sendable {
+    package var url: URL
+    package let schema: Schema
+    /// The configuration whose entities the store holds, or `nil` for all.
+    package let configuration: String?
+    package var options: SQLiteOptions
+    /// The UUID of the store if it has to be made.
+    package var newUUID: String
+    /// The labels of the model's version, for the metadata of a store that has to be made.
+    package let versionIdentifiers: [String]
+    /// Refuses a store that was made with another version of the model, by its metadata.
+    package let requireVersion: @Sendable (_ metadata: [String: Any]) throws -> Void
+
+    package init(
+        url: URL,
+        schema: Schema,
+        configuration: String?,
+        options: SQLiteOptions,
+        newUUID: String,
+        versionIdentifiers: [String],
+        requireVersion: @escaping @Sendable (_ metadata: [String: Any]) throws -> Void
+    ) {
+        self.url = url
+        self.schema = schema
+        self.configuration = configuration
+        self.options = options
+        self.newUUID = newUUID
+        self.versionIdentifiers = versionIdentifiers
+        self.requireVersion = requireVersion
+    }
+
+    var recordsHistory: Bool { options.tracksHistory && !options.isReadOnly }
+}
+
+/// A store engine for a SQLite file, in the layout of Apple's framework.
+///
+/// Any thread may use it. Reads run on connections of their own and wait for nobody; saves wait for one another, in the
+/// order in which they come.
+package final class SQLiteEngine: RowStore {
+    private let file: Mutex<OpenSQLiteFile?>
+    /// The transactions of the history that this engine has written.
+    private let ownTransactions = Mutex(OwnTransactions())
+    /// Tells that the file was written to, if somebody wants to know.
+    private let watcher = Mutex<CommitWatcher?>(nil)
+    private let onCommit = Mutex<(@Sendable () -> Void)?>(nil)
+    private struct Metadata {
+        var current: StoreMetadata
+        /// Whether it has to be written with the next save.
+        var isNew = false
+    }
+
+    private let metadataState: Mutex<Metadata>
+    private let readOnly: Atomic<Bool>
+
+    /// Whether another store has taken this one's place.
+    private let isRetired = Atomic(false)
+
+    // MARK: - Opening and closing
+
+    /// Opens a store, or makes it if there is none.
+    ///
+    /// - Throws: What ``NSPersistentStoreCoordinator/addPersistentStore(type:configuration:at:options:)`` says.
+    package init(_ request: SQLiteStoreRequest) throws {
+        let opened = try SQLiteBoundary.run(.opening, request.url) { try OpenSQLiteFile.open(request) }
+        file = Mutex(opened)
+        metadataState = Mutex(Metadata(current: opened.metadata))
+        readOnly = Atomic(request.options.isReadOnly)
+        protectHistory(of: opened)
+    }
+
+    /// Where the file is; `nil` once the store is closed.
+    package var url: URL? { file.withLock { $0?.url } }
+
+    package var place: String { url?.path ?? "" }
+
+    /// Whether saves are refused.
+    package var isReadOnly: Bool {
+        get { readOnly.load(ordering: .acquiring) }
+        set { readOnly.store(newValue, ordering: .releasing) }
+    }
+
+    /// Starts, or starts anew, to tell that the file was written to, by whomever.
+    ///
+    /// - Parameter told: Called on a thread of the watcher's own.
+    /// - Throws: Errors of reading the file.
+    package func watchForCommits(_ told: @escaping @Sendable () -> Void) throws {
+        onCommit.withLock { $0 = told }
+        try watchAgain()
+    }
+
+    private func watchAgain() throws {
+        guard let told = onCommit.withLock({ $0 }), let file = file.withLock({ $0 }) else { return }
+        let new = try SQLiteBoundary.run(.opening, file.url) { try CommitWatcher(file.pool, handler: told) }
+        replaceWatcher(new)
+    }
+
+    private func replaceWatcher(_ new: CommitWatcher?) {
+        let old = watcher.withLock { current in
+            defer { current = new }
+            return current
+        }
+        old?.stop()
+    }
+
+    package func close() {
+        // It reads the file through a connection of its own.
+        replaceWatcher(nil)
+        let file = file.withLock { file in
+            defer { file = nil }
+            return file
+        }
+        // A database in memory may have other stores; it goes with the last.
+        guard let file, case .file = file.pool.location else { return }
+        // Connections that hold a version would keep the log, and the file, open.
+        let pinned = versions.withLock { $0.compactMap(\.version) }
+        for version in pinned { version.end() }
+        // A write under way for a minute keeps the file open until it ends; nothing is lost by that.
+        try? file.pool.close()
+    }
+
+    /// The open file.
+    ///
+    /// - Throws: `persistentStoreOperation` (134070) once the store was removed.
+    func openFile() throws -> OpenSQLiteFile {
+        if let file = file.withLock({ $0 }) { return file }
+        throw closedError
+    }
+
+    package func retire(_ body: () throws -> Void) throws {
+        let file = try openFile()
+        // What is read-only here nobody writes through this store; and in a database in memory, which has a single
+        // connection, whoever writes would keep the body from reading.
+        guard !isReadOnly, case .file = file.pool.location else {
+            try body()
+            return isRetired.store(true, ordering: .releasing)
+        }
+        try SQLiteBoundary.run(.saving, file.url) {
+            try file.pool.write { _ in
+                try body()
+                isRetired.store(true, ordering: .releasing)
+            }
+        }
+    }
+
+    /// Refuses a write that has got its turn after another store has taken this one's place.
+    func requireInUse() throws {
+        if isRetired.load(ordering: .acquiring) { throw closedError }
+    }
+
+    /// Uses another file from now on, which must be the same store.
+    ///
+    /// - Parameters:
+    ///   - url: Where that file is.
+    ///   - options: What it is opened with.
+    /// - Returns: Whether it does, and the error of watching the new file if that has failed.
+    package func move(to url: URL, options: SQLiteOptions) -> (isMoved: Bool, watching: (any Error)?) {
+        // What is not there would be made, and be empty.
+        guard FileManager.default.fileExists(atPath: url.path), let old = try? openFile() else { return (false, nil) }
+        let uuid = metadata.uuid
+        var request = old.request
+        request.url = url
+        request.options = options
+        request.newUUID = uuid
+        guard let new = try? OpenSQLiteFile.open(request) else { return (false, nil) }
+        guard new.metadata.uuid == uuid else {
+            try? new.pool.close()
+            return (false, nil)
+        }
+        file.withLock { $0 = new }
+        var failure: (any Error)?
+        do { try watchAgain() } catch { failure = error }
+        try? old.pool.close()
+        return (true, failure)
+    }
+
+    // MARK: - Metadata
+
+    /// The UUID and the property list, as they are in the file, or will be after the next save.
+    package var metadata: (uuid: String, values: [String: Any]) {
+        let current = metadataState.withLock { $0.current }
+        return (current.uuid, current.dictionary)
+    }
+
+    /// Sets the metadata, which the next save writes.
+    package func setMetadata(_ values: [String: Any], uuid: String) {
+        let new = StoreMetadata(dictionary: values, uuid: uuid)
+        metadataState.withLock { $0 = Metadata(current: new, isNew: true) }
+    }
+
+    /// Writes the metadata when it has changed since it was read, without a save.
+    package func saveMetadata() throws {
+        guard metadataState.withLock({ $0.isNew }) else { return }
+        let file = try openFile()
+        try SQLiteBoundary.run(.saving, file.url) {
+            do {
+                try file.pool.write { _ = try self.writeMetadata($0) }
+            } catch {
+                noteUnwrittenMetadata()
+                throw error
+            }
+        }
+    }
+
+    /// Writes the metadata if it has changed, in the transaction that is open.
+    ///
+    /// - Returns: Whether it did; then it has to be noted if the transaction fails.
+    private func writeMetadata(_ connection: Connection) throws -> Bool {
+        let new = metadataState.withLock { state -> StoreMetadata? in
+            guard state.isNew else { return nil }
+            state.isNew = false
+            return state.current
+        }
+        guard let new else { return false }
+        do {
+            try new.write(connection)
+        } catch {
+            noteUnwrittenMetadata()
+            throw error
+        }
+        return true
+    }
+
+    private func noteUnwrittenMetadata() { metadataState.withLock { $0.isNew = true } }
+
+    // MARK: - Reading
+
+    /// Reads the file as it is when asked.
+    private var newest: SQLiteReading {
+        get throws { SQLiteReading(try openFile()) }
+    }
+
+    package func rows(for plan: FetchPlan) throws -> [Row] { try newest.rows(for: plan) }
+
+    package func references(for plan: FetchPlan) throws -> [ObjectReference] { try newest.references(for: plan) }
+
+    package func count(for plan: FetchPlan) throws -> Int { try newest.count(for: plan) }
+
+    package func cursor(for plan: FetchPlan) throws -> any RowCursor { try newest.cursor(for: plan) }
+
+    package func values(for plan: DictionaryPlan) throws -> FetchedValues { try newest.values(for: plan) }
+
+    package func count(for plan: DictionaryPlan) throws -> Int { try newest.count(for: plan) }
+
+    package func row(forKey key: Int64, in layout: EntityLayout) throws -> Row? { try newest.row(forKey: key, in: layout) }
+
+    package func rows(forKeys keys: [Int64], in layout: EntityLayout) throws -> [Row] {
+        try newest.rows(forKeys: keys, in: layout)
+    }
+
+    package func members(of relationship: ToManySlot, ownedBy owner: ObjectReference) throws -> [ObjectReference] {
+        try newest.members(of: relationship, ownedBy: owner)
+    }
+
+    package func memberships(of relationship: ToManySlot, ownedBy owners: [ObjectReference]) throws -> Memberships {
+        try newest.memberships(of: relationship, ownedBy: owners)
+    }
+
+    package func rows(forKeys keys: [Int64], in layout: EntityLayout, _ control: FetchControl) throws -> [Row] {
+        try newest.rows(forKeys: keys, in: layout, control)
+    }
+
+    package func memberships(of relationship: ToManySlot, ownedBy owners: [ObjectReference], _ control: FetchControl) throws
+        -> Memberships
+    { try newest.memberships(of: relationship, ownedBy: owners, control) }
+
+    // MARK: - Versions that contexts are pinned to
+
+    /// The versions that somebody may hold, so that closing the file ends them.
+    private let versions = Mutex<[WeakVersion]>([])
+
+    private struct WeakVersion {
+        weak var version: SQLiteVersion?
+    }
+
+    package var keepsVersions: Bool { (try? openFile().pool.isWriteAheadLogged) ?? false }
+
+    package func pinnedVersion() throws -> (any RowSource)? {
+        let file = try openFile()
+        guard file.pool.isWriteAheadLogged else { return nil }
+        let version = try SQLiteVersion.pin(file)
+        versions.withLock { versions in
+            versions.removeAll { $0.version == nil }
+            versions.append(WeakVersion(version: version))
+        }
+        return version
+    }
+
+    package func hasWritten(_ number: Int64) -> Bool { ownTransactions.withLock { $0.contains(number) } }
+
+    package func forgetOwnTransactions() { ownTransactions.withLock { $0 = OwnTransactions() } }
+
+    /// Notes that this store object has written a transaction of the history, as part of its commit.
+    func noteOwnTransaction(_ number: Int64) { ownTransactions.withLock { $0.note(number) } }
+
+    // MARK: - Writing
+
+    package func reserveKeys(_ counts: [Int: Int]) throws -> [Int: [Range<Int64>]] {
+        let file = try openFile()
+        return try SQLiteBoundary.run(.saving, file.url, for: SQLiteBoundary.waiter) {
+            try file.pool.write { try KeyAllocation(file.mapping).reserve(counts, $0).mapValues { [$0] } }
+        }
+    }
+
+    package func save(_ changes: StoreChanges, didCommit: (StoreSaveResult) -> Void) throws -> [StoreConflict] {
+        let file = try openFile()
+        guard !isReadOnly else {
+            throw CocoaError(
+                .persistentStoreSave,
+                userInfo: [NSLocalizedDescriptionKey: "The store \(file.url.path) is read-only."]
+            )
+        }
+        let start = OperationTally.startTiming()
+        defer { OperationTally.stopTiming(start) }
+        return try SQLiteBoundary.run(.saving, file.url, for: changes.contextName) {
+            let lease = try file.pool.writer()
+            try requireInUse()
+            try requireNoOtherHistory(of: file, lease.connection)
+            let transaction = SaveTransaction(changes, file, lease.connection)
+            var hasWrittenMetadata = false
+            do {
+                #if FaultPoints
+                try FaultPoint.saveBegan.reach()
+                #endif
+                let conflicts = try transaction.run()
+                guard conflicts.isEmpty else {
+                    transaction.files.abandon()
+                    return conflicts
+                }
+                hasWrittenMetadata = try writeMetadata(lease.connection)
+                let result = transaction.result
+                let number = transaction.history?.number
+                #if FaultPoints
+                try FaultPoint.saveWritten.reach()
+                #endif
+                try transaction.files.willCommit(lease.connection)
+                try lease.commit {
+                    if let number { noteOwnTransaction(number) }
+                    didCommit(result)
+                }
+            } catch {
+                if hasWrittenMetadata { noteUnwrittenMetadata() }
+                transaction.files.abandon()
+                throw error
+            }
+            transaction.files.didCommit()
+            return []
+        }
+    }
+}

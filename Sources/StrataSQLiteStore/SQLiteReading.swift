@@ -1,0 +1,184 @@
+import Foundation
+import StrataLocks
+import StrataPredicates
+import StrataRows
+import StrataSQL
+import StrataSQLite
+
+/// Answers reads of a SQLite file: of what is committed when they are made, or of one version that is held on to.
+///
+/// Any thread may use it. Reads of the newest version run beside each other; those of one held version take turns, as
+/// one connection has it open.
+struct SQLiteReading {
+    let file: OpenSQLiteFile
+    /// The version; `nil` for the newest.
+    private let snapshot: PinnedSnapshot?
+
+    init(_ file: OpenSQLiteFile, at snapshot: PinnedSnapshot? = nil) {
+        self.file = file
+        self.snapshot = snapshot
+    }
+
+    func rows(for plan: FetchPlan) throws -> [Row] {
+        let rows =
+            try read(plan) {
+                try $0.count(plan, $1, $2)
+            } answer: {
+                try $0.rows(plan, $1, $2)
+            } ?? []
+        OperationTally.current?.pointee.rows += rows.count
+        return rows
+    }
+
+    func references(for plan: FetchPlan) throws -> [ObjectReference] {
+        let references =
+            try read(plan) {
+                try $0.count(plan, $1, $2)
+            } answer: {
+                try $0.references(plan, $1, $2)
+            } ?? []
+        OperationTally.current?.pointee.rows += references.count
+        return references
+    }
+
+    func count(for plan: FetchPlan) throws -> Int {
+        try plan.evaluating {
+            try read(plan.layout, control: plan.control) { try $0.count(plan, $1, $2) } ?? 0
+        }
+    }
+
+    func cursor(for plan: FetchPlan) throws -> any RowCursor {
+        guard let entity = file.mapping.entity(plan.layout) else { return ListCursor([]) }
+        // One connection serves all who read this version, so no statement stays open on it.
+        guard snapshot == nil else { return KeyedCursor(try references(for: plan), plan.layout, self) }
+        // Where a version cannot be held on to, all rows are read at once.
+        guard file.pool.isWriteAheadLogged else { return ListCursor(try rows(for: plan)) }
+        return try plan.evaluating {
+            try SQLiteBoundary.run(.reading, file.url) { try SQLiteCursor.open(plan, entity, file) }
+        }
+    }
+
+    func values(for plan: DictionaryPlan) throws -> FetchedValues {
+        let values =
+            try read(plan.rows) {
+                try $0.count(plan, $1, $2)
+            } answer: {
+                try $0.values(plan, $1, $2)
+            } ?? FetchedValues(width: plan.columns.count)
+        OperationTally.current?.pointee.rows += values.count
+        return values
+    }
+
+    func count(for plan: DictionaryPlan) throws -> Int {
+        try plan.rows.evaluating {
+            try read(plan.rows.layout, control: plan.rows.control) { try $0.count(plan, $1, $2) } ?? 0
+        }
+    }
+
+    func row(forKey key: Int64, in layout: EntityLayout) throws -> Row? {
+        OperationTally.current?.pointee.faults += 1
+        return try read(layout) { try $0.row(key, $1, $2, stamp: CoarseClock.now) } ?? nil
+    }
+
+    func rows(forKeys keys: [Int64], in layout: EntityLayout, _ control: FetchControl? = nil) throws -> [Row] {
+        // In one transaction: the rows are of one commit, and SQLite takes its locks once.
+        try read(layout, isSnapshot: keys.count > 1, control: control) {
+            try $0.rows(keys, $1, $2, stamp: CoarseClock.now)
+        } ?? []
+    }
+
+    func members(of relationship: ToManySlot, ownedBy owner: ObjectReference) throws -> [ObjectReference] {
+        guard let entity = file.mapping.entity(modelNumber: owner.entity) else { return [] }
+        OperationTally.current?.pointee.faults += 1
+        return try OperationTally.timingStore {
+            try SQLiteBoundary.run(.reading, file.url) {
+                try onConnection { try file.queries.members(relationship, entity, of: owner.key, $0) }
+            }
+        }
+    }
+
+    /// Answers a fetch; in one transaction with the number of its results if somebody wants to follow it.
+    @inline(__always)
+    private func read<R>(
+        _ plan: FetchPlan,
+        count: (RowQueries, EntityMapping, Connection) throws -> Int,
+        answer: (RowQueries, EntityMapping, Connection) throws -> R
+    ) throws -> R? {
+        try plan.evaluating {
+            guard let control = plan.control, control.wantsCount else {
+                return try read(plan.layout, control: plan.control, answer)
+            }
+            return try read(plan.layout, isSnapshot: true, control: control) { queries, entity, connection in
+                control.expect(try count(queries, entity, connection))
+                return try answer(queries, entity, connection)
+            }
+        }
+    }
+
+    func memberships(
+        of relationship: ToManySlot,
+        ownedBy owners: [ObjectReference],
+        _ control: FetchControl? = nil
+    ) throws -> Memberships {
+        guard let owner = owners.first, let entity = file.mapping.entity(modelNumber: owner.entity),
+            let members = file.mapping.entity(modelNumber: relationship.destinationNumber)
+        else { return Memberships() }
+        return try read(members.layout, isSnapshot: true, control: control) { queries, members, connection in
+            try queries.memberships(relationship, entity, of: owners, members, connection, stamp: CoarseClock.now)
+        } ?? Memberships()
+    }
+
+    /// Reads rows of an entity; `nil` if the store does not hold it.
+    @inline(__always)
+    private func read<R>(
+        _ layout: EntityLayout,
+        isSnapshot: Bool = false,
+        control: FetchControl? = nil,
+        _ body: (RowQueries, EntityMapping, Connection) throws -> R
+    ) throws -> R? {
+        guard let entity = file.mapping.entity(layout) else { return nil }
+        return try OperationTally.timingStore {
+            try SQLiteBoundary.run(.reading, file.url) {
+                let end = EvaluationBudget.end
+                guard control != nil || end != nil else { return try read(entity, isSnapshot, nil, body) }
+                let cancellation = Cancellation(orWhen: end)
+                guard let control else { return try read(entity, isSnapshot, cancellation, body) }
+                return try control.running(stoppedBy: { cancellation.cancel() }) {
+                    try read(entity, isSnapshot, cancellation, body)
+                }
+            }
+        }
+    }
+
+    @inline(__always)
+    private func read<R>(
+        _ entity: EntityMapping,
+        _ isSnapshot: Bool,
+        _ cancellation: Cancellation?,
+        _ body: (RowQueries, EntityMapping, Connection) throws -> R
+    ) throws -> R {
+        var known: Set<String> = []
+        while true {
+            let (result, missed) = try MissedFiles.noting {
+                try onConnection(isSnapshot, cancellation) { try body(file.queries, entity, $0) }
+            }
+            guard !missed.isEmpty else { return result }
+            guard snapshot == nil else { throw MissedFiles.error(missed, file.url) }
+            // A save may have replaced an external file between row and file; the row of now names the new one. A file
+            // that is missing again is lost, and reads as nil.
+            if missed.isSubset(of: known) { return result }
+            known.formUnion(missed)
+        }
+    }
+
+    /// Runs `body` on a connection of the pool, or on that of the version.
+    @inline(__always)
+    private func onConnection<R>(
+        _ isSnapshot: Bool = false,
+        _ cancellation: Cancellation? = nil,
+        _ body: (Connection) throws -> R
+    ) throws -> R {
+        if let snapshot { return try snapshot.read(cancellation: cancellation, body) }
+        return try file.pool.read(isSnapshot: isSnapshot, cancellation: cancellation, body)
+    }
+}

@@ -1,0 +1,274 @@
+import Foundation
+import StrataKeys
+import StrataRows
+import StrataSQL
+import StrataSQLite
+
+#if FaultPoints
+import StrataLocks
+#endif
+
+/// One save, inside a write transaction that its caller begins, and commits or rolls back.
+///
+/// Deletes come first, then updates, then inserts, so that a unique value that one row gives up is free for the next. A
+/// write that meets a unique value still in use is put off to the end, when the others are done. Then relationships that
+/// no row holds, then what has to be read again. Conflicts are collected; with one, nothing may be committed.
+///
+/// Used once, by the thread that saves.
+final class SaveTransaction {
+    let changes: StoreChanges
+    let file: OpenSQLiteFile
+    let connection: Connection
+    var mapping: SQLMapping { file.mapping }
+
+    private(set) var conflicts: [StoreConflict] = []
+    var result = StoreSaveResult()
+    /// The permanent keys of rows that had temporary ones.
+    private(set) var permanentKeys = KeyMap<Int64>()
+    /// Rows whose stored form is not what was handed over.
+    var inexact: Set<TriggerReports.Entry> = []
+    /// Owners in ordered relationships with members that may have no position yet.
+    var unplaced: Set<UnplacedOwner> = []
+    /// Writes that met a unique value in use.
+    var putOff: [PutOffWrite] = []
+    /// What the save does to external files.
+    let files: FileChanges
+    /// Values for which this save has written a file, with its name.
+    var writtenFiles: [ExternalValue: String] = [:]
+    /// Where changes are recorded; `nil` if the store keeps no history.
+    let history: HistoryWriter?
+    /// What the history is told besides the rows of the change set.
+    var touched = TouchedRows()
+    /// Relationships that rows were taken out of because the save deletes what they led to.
+    var released: [(key: Int64, relationship: String, entity: EntityMapping)] = []
+
+    /// An owner in an ordered relationship, to which this save has added members.
+    struct UnplacedOwner: Hashable {
+        let table: SQLName
+        let owner: SQLName
+        let order: SQLName
+        let key: Int64
+    }
+
+    init(_ changes: StoreChanges, _ file: OpenSQLiteFile, _ connection: Connection) {
+        self.changes = changes
+        self.file = file
+        self.connection = connection
+        files = FileChanges(file)
+        history = HistoryWriter(file, connection, author: changes.author, contextName: changes.contextName)
+    }
+
+    /// Writes everything.
+    ///
+    /// - Returns: The conflicts; the transaction must be rolled back if there are any.
+    func run() throws -> [StoreConflict] {
+        _ = file.database.reports.take()
+        try allocateKeys()
+        for run in runs(changes.locked, \.layout) { try checkVersions(run) }
+        for run in runs(changes.deleted, \.layout) { try delete(run) }
+        for run in updateRuns() { try update(run) }
+        try insertAll()
+        try retryPutOff()
+        try checkTargets()
+        guard conflicts.isEmpty else { return conflicts }
+        for change in changes.toMany { try apply(change) }
+        for change in changes.toMany { try order(change) }
+        try placeUnplaced()
+        try releaseStragglers()
+        try readAgain()
+        try recordHistory()
+        return []
+    }
+
+    func report(_ conflict: StoreConflict) {
+        #if FaultPoints
+        if FaultGuard.versionCheck.isOff { return }
+        #endif
+        conflicts.append(conflict)
+    }
+
+    // MARK: - Keys
+
+    private func allocateKeys() throws {
+        let inserted = changes.inserted
+        // By the number of the root, in arrays, as each row asks.
+        var counts = [Int](repeating: 0, count: mapping.schema.entities.count + 1)
+        for row in inserted where row.key < 0 { counts[row.layout.rootNumber] += 1 }
+        let wanted = counts.enumerated().filter { $0.element > 0 }.map { ($0.offset, $0.element) }
+        let reserved = try KeyAllocation(mapping).reserve(Dictionary(uniqueKeysWithValues: wanted), connection)
+        var next = counts.indices.map { reserved[$0]?.lowerBound ?? 0 }
+        permanentKeys = KeyMap(minimumCapacity: inserted.count)
+        var keys: [Int64] = []
+        keys.reserveCapacity(inserted.count)
+        for row in inserted {
+            var key = row.key
+            if key < 0 {
+                let root = row.layout.rootNumber
+                let temporary = key
+                key = next[root]
+                guard key > 0 else { throw notHeld(row.layout) }
+                next[root] = key + 1
+                permanentKeys.set(key, for: temporary)
+            }
+            keys.append(key)
+        }
+        result.insertedKeys = keys
+    }
+
+    /// The key as it is stored; `nil` for a temporary one of a row that is not saved with the rest.
+    @inline(__always)
+    func storedKey(_ key: Int64) -> Int64? { key >= 0 ? key : permanentKeys[key] }
+
+    /// The mapping of an entity.
+    ///
+    /// - Throws: `persistentStoreSave` (134030) if the store does not hold it.
+    func entity(_ layout: EntityLayout) throws -> EntityMapping {
+        guard let entity = mapping.entity(layout) else { throw notHeld(layout) }
+        return entity
+    }
+
+    private func notHeld(_ layout: EntityLayout) -> CocoaError {
+        CocoaError(
+            .persistentStoreSave,
+            userInfo: [
+                NSLocalizedDescriptionKey:
+                    "The store \(file.url.path) does not hold entity \(layout.name)."
+            ]
+        )
+    }
+
+    // MARK: - Runs of one statement
+
+    /// Elements of one entity, which one statement serves.
+    func runs<Element>(_ elements: [Element], _ layout: (Element) -> EntityLayout) -> [[Element]] {
+        guard let first = elements.first else { return [] }
+        if elements.allSatisfy({ layout($0) === layout(first) }) { return [elements] }
+        var positions: [Int: Int] = [:]
+        var runs: [[Element]] = []
+        for element in elements {
+            let number = layout(element).number
+            if let position = positions[number] {
+                runs[position].append(element)
+            } else {
+                positions[number] = runs.count
+                runs.append([element])
+            }
+        }
+        return runs
+    }
+
+    private struct UpdateKey: Hashable {
+        let entity: Int
+        let changed: SlotSet
+    }
+
+    /// Updates of one entity and the same slots, which one statement serves.
+    func updateRuns() -> [[RowUpdate]] {
+        var positions: [UpdateKey: Int] = [:]
+        var runs: [[RowUpdate]] = []
+        for update in changes.updated {
+            let key = UpdateKey(entity: update.row.layout.number, changed: update.changed)
+            if let position = positions[key] {
+                runs[position].append(update)
+            } else {
+                positions[key] = runs.count
+                runs.append([update])
+            }
+        }
+        return runs
+    }
+
+    // MARK: - Versions
+
+    private func checkVersions(_ run: [RowDeletion]) throws {
+        let entity = try entity(run[0].layout)
+        let statement = try connection.statement(SQL("SELECT Z_OPT FROM \(entity.table) WHERE Z_PK = ?"))
+        for lock in run {
+            try statement.bind(lock.key, at: 1)
+            let version = try statement.step() ? statement[0].int64 : nil
+            statement.reset()
+            if version != lock.baseVersion { try reportVersion(entity, lock.key, lock.baseVersion) }
+        }
+    }
+
+    func reportVersion(_ entity: EntityMapping, _ key: Int64, _ baseVersion: Int64) throws {
+        let persisted = try file.queries.row(key, entity, connection, stamp: CoarseClock.now)
+        report(.version(layout: entity.layout, key: key, baseVersion: baseVersion, persisted: persisted))
+    }
+
+    // MARK: - Deleting
+
+    private func delete(_ run: [RowDeletion]) throws {
+        let entity = try entity(run[0].layout)
+        let keepsFiles = entity.columns.contains(where: \.isTagged)
+        let keys = run.map(\.key)
+        try history?.willDelete(keys, entity)
+        do {
+            let statement = try connection.statement(
+                SQL("DELETE FROM \(entity.table) WHERE Z_PK = ? AND Z_OPT = ?")
+            )
+            for deletion in run {
+                if keepsFiles { try rememberFiles(entity, deletion.key) { _ in true } }
+                try statement.bind(deletion.key, at: 1)
+                try statement.bind(deletion.baseVersion, at: 2)
+                try statement.run()
+                if connection.changeCount == 0 { try reportVersion(entity, deletion.key, deletion.baseVersion) }
+            }
+        }
+        // What other tables know of the rows.
+        for relationship in entity.toMany {
+            switch relationship {
+            case .join(let side):
+                try forEach(keys, "DELETE FROM \(side.table) WHERE \(side.owner) = ?")
+                if side.isSymmetric { try forEach(keys, "DELETE FROM \(side.table) WHERE \(side.member) = ?") }
+            case .key(let key) where key.isWithoutInverse:
+                let order = key.order.map { ", \($0) = NULL" } ?? ""
+                try forEach(keys, "UPDATE \(key.table) SET \(key.column) = NULL\(order) WHERE \(key.column) = ?")
+            case .key, .absent: break
+            }
+        }
+    }
+
+    private func forEach(_ keys: [Int64], _ sql: String) throws {
+        let statement = try connection.statement(SQL(sql))
+        for key in keys {
+            try statement.bind(key, at: 1)
+            try statement.run()
+        }
+    }
+
+    // MARK: - After the rows
+
+    /// Reads rows that triggers have changed, or that are not stored as they were given.
+    private func readAgain() throws {
+        let entries = file.database.reports.take().union(inexact)
+        guard !entries.isEmpty else { return }
+        var keys: [Int: [Int64]] = [:]
+        for entry in entries {
+            guard let entity = mapping.entity(storeNumber: entry.entity) else { continue }
+            keys[entity.rootNumber, default: []].append(entry.key)
+        }
+        let stamp = CoarseClock.now
+        for (root, keys) in keys {
+            guard let entity = mapping.entity(storeNumber: Int64(root)) else { continue }
+            result.reread += try file.queries.rows(keys, entity, connection, stamp: stamp)
+        }
+    }
+
+    // MARK: - External files
+
+    /// Notes the files of a row's values that are about to go.
+    func rememberFiles(_ entity: EntityMapping, _ key: Int64, _ isChanged: (Int) -> Bool) throws {
+        let names = entity.layout.slots.compactMap { slot in
+            let column = entity.columns[slot.index]
+            return column.isTagged && isChanged(slot.index) ? column.name?.description : nil
+        }
+        guard !names.isEmpty else { return }
+        let statement = try connection.statement(
+            SQL("SELECT \(names.joined(separator: ", ")) FROM \(entity.table) WHERE Z_PK = ?")
+        )
+        try statement.bind(key, at: 1)
+        guard try statement.step() else { return }
+        for index in names.indices { files.noteObsolete(statement[index].bytes) }
+    }
+}

@@ -1,0 +1,123 @@
+import Foundation
+import StrataKeys
+import StrataRows
+import StrataSQL
+import StrataSQLite
+
+/// A store's metadata: its UUID, and a property list in Apple's keys.
+///
+/// Keys that are not known are kept as they are.
+package struct StoreMetadata: @unchecked Sendable {
+    // @unchecked Sendable: the values are of property-list types, which nobody mutates in place.
+
+    var uuid: String
+    /// All but the UUID, which has a column of its own.
+    var values: [String: Any]
+
+    /// The keys that the framework writes; an application cannot remove them.
+    static let ownKeys: Set<String> = [
+        NSStoreTypeKey, NSStoreUUIDKey, NSStoreModelVersionHashesKey, NSStoreModelVersionIdentifiersKey,
+        NSPersistentStoreModelVersionChecksumKey, "NSStoreModelVersionHashesVersion", "NSStoreModelVersionHashesDigest",
+        "NSPersistenceFrameworkVersion", "NSPersistenceMaximumFrameworkVersion", "_NSAutoVacuumLevel",
+        historyBaselineKey,
+    ]
+
+    /// The last keys from before the history, by the name of the root entity: see ``HistoryBaseline``.
+    package static let historyBaselineKey = "StrataHistoryBaseline"
+
+    /// What a store keeps when an application sets its metadata: the framework's own keys stay as they are.
+    package static func replacing(_ old: [String: Any], with new: [String: Any]) -> [String: Any] {
+        var values = new
+        // It tells of one file, and may come from the metadata of another.
+        values[historyBaselineKey] = nil
+        return values.merging(old.filter { ownKeys.contains($0.key) }) { $1 }
+    }
+
+    /// The version that files made here carry: the oldest of Apple's frameworks that wrote all of the keys.
+    private static let frameworkVersion = 1344
+
+    /// The metadata of a new store.
+    init(newFor request: SQLiteStoreRequest) {
+        uuid = request.newUUID
+        let entities = request.schema.entities(inConfiguration: request.configuration)
+        let hashes = Dictionary(entities.map { ($0.name, $0.versionHash) }) { _, last in last }
+        values = [
+            NSStoreTypeKey: NSSQLiteStoreType,
+            NSStoreModelVersionHashesKey: hashes,
+            "NSStoreModelVersionHashesVersion": 3,
+            "NSStoreModelVersionHashesDigest": SchemaHashes.digest(of: hashes),
+            NSPersistentStoreModelVersionChecksumKey: SchemaHashes.checksum(of: hashes),
+            NSStoreModelVersionIdentifiersKey: request.versionIdentifiers,
+            "NSPersistenceFrameworkVersion": Self.frameworkVersion,
+            "_NSAutoVacuumLevel": "2",
+        ]
+    }
+
+    /// As the coordinator shows it.
+    init(dictionary: [String: Any], uuid: String) {
+        self.uuid = uuid
+        values = dictionary
+        values[NSStoreUUIDKey] = nil
+    }
+
+    /// As the coordinator shows it.
+    var dictionary: [String: Any] { values.merging([NSStoreUUIDKey: uuid]) { $1 } }
+
+    // MARK: - In the database
+
+    /// Reads the metadata.
+    ///
+    /// - Returns: `nil` if the database has none: it is no store.
+    /// - Throws: `fileReadCorruptFile` (259) if it is damaged.
+    init?(_ connection: Connection, _ catalog: SQLCatalog, _ url: URL?) throws {
+        guard catalog.hasColumn("Z_PLIST", in: "Z_METADATA"), catalog.hasColumn("Z_UUID", in: "Z_METADATA") else {
+            return nil
+        }
+        let statement = try connection.statement("SELECT Z_UUID, Z_PLIST FROM Z_METADATA ORDER BY Z_VERSION LIMIT 1")
+        guard try statement.step() else { throw SQLiteBoundary.damaged(url, "its metadata is missing.") }
+        guard let uuid = statement[0].optionalString, !uuid.isEmpty,
+            let list = try? PropertyListSerialization.propertyList(from: statement[1].data, format: nil),
+            let values = list as? [String: Any]
+        else { throw SQLiteBoundary.damaged(url, "its metadata cannot be read.") }
+        self.uuid = uuid
+        self.values = values
+    }
+
+    /// Writes the metadata, in the transaction that is open.
+    ///
+    /// - Throws: `persistentStoreSave` (134030) if a value cannot be in a property list.
+    func write(_ connection: Connection) throws {
+        guard PropertyListSerialization.propertyList(values, isValidFor: .binary),
+            let data = try? PropertyListSerialization.data(fromPropertyList: values, format: .binary, options: 0)
+        else {
+            throw CocoaError(
+                .persistentStoreSave,
+                userInfo: [
+                    NSLocalizedDescriptionKey:
+                        "The store's metadata cannot be written: all values must be of property-list types."
+                ]
+            )
+        }
+        let statement = try connection.statement(
+            "INSERT OR REPLACE INTO Z_METADATA (Z_VERSION, Z_UUID, Z_PLIST) VALUES (1, ?, ?)"
+        )
+        try statement.bind(uuid, at: 1)
+        try statement.bind(data, at: 2)
+        try statement.run()
+    }
+}
+
+extension SQLCatalog {
+    /// Reads the tables and columns of a database.
+    init(_ connection: Connection) throws(SQLiteError) {
+        let statement = try connection.statement(
+            """
+            SELECT t.name, c.name FROM sqlite_schema AS t, pragma_table_info(t.name) AS c
+            WHERE t.type = 'table' AND t.name NOT LIKE 'sqlite\\_%' ESCAPE '\\'
+            """
+        )
+        var columns: [String: [String]] = [:]
+        while try statement.step() { columns[statement[0].string, default: []].append(statement[1].string) }
+        self.init(columns)
+    }
+}
