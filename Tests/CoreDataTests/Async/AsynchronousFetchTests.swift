@@ -7,7 +7,7 @@ import Testing
 struct AsynchronousFetchTests {
     // MARK: - The request
 
-    @Test func `CS-148 a request holds its fetch request, needs no block, estimates 0, and is a fetch`() {
+    @Test func `a request holds its fetch request, needs no block, estimates 0, and is a fetch (CS-148)`() {
         let fetch = NSFetchRequest<City>(entityName: "City")
         let request = NSAsynchronousFetchRequest(fetchRequest: fetch)
         #expect(request.fetchRequest === fetch)
@@ -39,7 +39,7 @@ struct AsynchronousFetchTests {
     // MARK: - The result
 
     @Test(arguments: StoreKind.allCases)
-    func `CS-149, 150 execute returns at once, and the block gets the object it returned`(_ kind: StoreKind)
+    func `execute returns at once, and the block gets the object it returned (CS-149, 150)`(_ kind: StoreKind)
         async throws
     {
         let stack = try Stack(kind)
@@ -58,7 +58,7 @@ struct AsynchronousFetchTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `CS-151 the block runs on the context's queue, later, as one event`(_ kind: StoreKind) async throws {
+    func `the block runs on the context's queue, later, as one event (CS-151)`(_ kind: StoreKind) async throws {
         let stack = try Stack(kind)
         let context = stack.context()
         let inside = Shared(true)
@@ -75,7 +75,7 @@ struct AsynchronousFetchTests {
         #expect(log.entries.count == 1)
     }
 
-    @Test func `CS-151 for a context of the main queue the block runs there`() async throws {
+    @Test func `for a context of the main queue the block runs there (CS-151)`() async throws {
         let stack = try Stack(.sqlite)
         try stack.storeCities(["Porto"])
         let context = NSManagedObjectContext(.mainQueue)
@@ -88,7 +88,7 @@ struct AsynchronousFetchTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `CS-152 the result holds the context's own objects, with predicate, order and limit honoured`(
+    func `the result holds the context's own objects, with predicate, order and limit honoured (CS-152)`(
         _ kind: StoreKind
     )
         async throws
@@ -112,7 +112,7 @@ struct AsynchronousFetchTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `CS-152 objects that the context has are the ones in the result`(_ kind: StoreKind) async throws {
+    func `objects that the context has are the ones in the result (CS-152)`(_ kind: StoreKind) async throws {
         let stack = try Stack(kind)
         let id = try stack.storeCity("Porto")
         let context = stack.context()
@@ -177,7 +177,8 @@ struct AsynchronousFetchTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `CS-157 a failing fetch delivers its error, and no result, through the block`(_ kind: StoreKind) async throws {
+    func `a failing fetch delivers its error, and no result, through the block (CS-157)`(_ kind: StoreKind) async throws
+    {
         let context = try Stack(kind).context()
         let (error, hasResult) = try await context.executed {
             let request = NSFetchRequest<City>(entityName: "City")
@@ -191,7 +192,7 @@ struct AsynchronousFetchTests {
         #expect(!hasResult)
     }
 
-    @Test func `CS-157 an error that the store meets while it reads comes the same way`() async throws {
+    @Test func `an error that the store meets while it reads comes the same way (CS-157)`() async throws {
         let stack = try Stack(.sqlite)
         try stack.pool.write { try $0.execute("DROP TABLE ZTAG") }
         let (error, hasResult) = try await stack.context().executed(allTags) {
@@ -221,7 +222,8 @@ struct AsynchronousFetchTests {
     // MARK: - Cancelling
 
     @Test(arguments: StoreKind.allCases)
-    func `CS-154 cancelled before it ran, a fetch delivers an empty result and no error`(_ kind: StoreKind) async throws
+    func `cancelled before it ran, a fetch delivers an empty result and no error (CS-154)`(_ kind: StoreKind)
+        async throws
     {
         let stack = try Stack(kind)
         try stack.storeCities(["Porto"])
@@ -237,7 +239,7 @@ struct AsynchronousFetchTests {
     }
 
     @Test(.timeLimit(.minutes(1)))
-    func `CS-158 cancelled while SQLite searches, a fetch delivers an empty result and leaves nothing open`()
+    func `cancelled while SQLite searches, a fetch delivers an empty result and leaves nothing open (CS-158)`()
         async throws
     {
         let options = [NSPersistentStoreConnectionPoolMaxSizeKey: 1]
@@ -293,7 +295,7 @@ struct AsynchronousFetchTests {
 
     // MARK: - Progress
 
-    @Test func `CS-155 there is a progress only under a current one, and then it is its child`() async throws {
+    @Test func `there is a progress only under a current one, and then it is its child (CS-155)`() async throws {
         let stack = try Stack(.sqlite)
         try stack.storeCities((1...1000).map { "City \($0)" })
         let context = stack.context()
@@ -305,7 +307,7 @@ struct AsynchronousFetchTests {
         context.performAndWait { #expect(whole.result.isFinished && whole.result.fractionCompleted == 1) }
     }
 
-    @Test func `CS-155 cancelling the progress, or its parent, cancels the fetch`() async throws {
+    @Test func `cancelling the progress, or its parent, cancels the fetch (CS-155)`() async throws {
         let stack = try Stack(.sqlite)
         try stack.makeTagsEndless(givingRows: false)
         let context = stack.context()
@@ -320,7 +322,7 @@ struct AsynchronousFetchTests {
         #expect(try await stack.becomesQuiet())
     }
 
-    @Test func `CS-156 the total is the estimate, or else indeterminate until the store has counted`() async throws {
+    @Test func `the total is the estimate, or else indeterminate until the store has counted (CS-156)`() async throws {
         let stack = try Stack(.sqlite)
         try stack.storeCities((1...600).map { "City \($0)" })
         let context = stack.context()

@@ -5,7 +5,7 @@ import Testing
 @Suite("Fetches that are awaited")
 struct AwaitedFetchTests {
     @Test(arguments: StoreKind.allCases)
-    func `user demand 20: an awaited fetch gives what a fetch gives`(_ kind: StoreKind) async throws {
+    func `an awaited fetch gives what a fetch gives (user demand 20)`(_ kind: StoreKind) async throws {
         let stack = try Stack(kind)
         try stack.storeCities(["Porto", "Faro"])
         let context = stack.context()
@@ -74,7 +74,7 @@ struct AwaitedFetchTests {
     }
 
     @Test(.timeLimit(.minutes(1)), arguments: [true, false])
-    func `user demand 20: cancelling the task interrupts SQLite and leaves nothing open`(givingRows: Bool) async throws
+    func `cancelling the task interrupts SQLite and leaves nothing open (user demand 20)`(givingRows: Bool) async throws
     {
         let stack = try Stack(.sqlite)
         try stack.makeTagsEndless(givingRows: givingRows)

@@ -26,7 +26,7 @@ struct BackgroundReadingTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `CS-149 the context's queue is free while rows are read`(_ kind: StoreKind) async throws {
+    func `the context's queue is free while rows are read (CS-149)`(_ kind: StoreKind) async throws {
         let stack = try Stack(kind)
         try stack.storeCities(["Porto"])
         let context = stack.context()
@@ -40,7 +40,7 @@ struct BackgroundReadingTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `CS-159 pending changes count as they are when the objects are made`(_ kind: StoreKind) async throws {
+    func `pending changes count as they are when the objects are made (CS-159)`(_ kind: StoreKind) async throws {
         let stack = try Stack(kind)
         try stack.storeCities(["Porto", "Faro", "Braga"])
         let context = stack.context()
@@ -62,7 +62,7 @@ struct BackgroundReadingTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `CS-159 a limit still holds when more changes are pending than when the fetch began`(_ kind: StoreKind)
+    func `a limit still holds when more changes are pending than when the fetch began (CS-159)`(_ kind: StoreKind)
         async throws
     {
         let stack = try Stack(kind)
@@ -79,7 +79,7 @@ struct BackgroundReadingTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `CS-159 IDs and counts see pending changes, and includesPendingChanges is honoured`(_ kind: StoreKind)
+    func `IDs and counts see pending changes, and includesPendingChanges is honoured (CS-159)`(_ kind: StoreKind)
         async throws
     {
         let stack = try Stack(kind)

@@ -20,7 +20,7 @@ struct ChildFetchTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `CS-152, 159 a child's asynchronous fetch sees what all above it have not saved`(_ kind: StoreKind)
+    func `a child's asynchronous fetch sees what all above it have not saved (CS-152, 159)`(_ kind: StoreKind)
         async throws
     {
         let stack = try Stack(kind)

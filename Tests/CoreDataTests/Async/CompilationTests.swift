@@ -7,7 +7,7 @@ import Testing
 /// are compiled against the module that the tests were built with.
 @Suite("What must not compile")
 struct CompilationTests {
-    @Test func `CS-20, 37 user demand 5: objects and what holds them are not Sendable`() throws {
+    @Test func `objects and what holds them are not Sendable (CS-20, 37, user demand 5)`() throws {
         try check(
             """
             func pass<T: Sendable>(_ value: T) {}
@@ -46,7 +46,7 @@ struct CompilationTests {
         )
     }
 
-    @Test func `user demand 5: objects do not go on to other tasks`() throws {
+    @Test func `objects do not go on to other tasks (user demand 5)`() throws {
         try check(
             """
             func toATask(_ object: NSManagedObject) {
@@ -75,7 +75,7 @@ struct CompilationTests {
         )
     }
 
-    @Test func `CS-2, 39, 153 there are no contexts without a queue`() throws {
+    @Test func `there are no contexts without a queue (CS-2, 39, 153)`() throws {
         try check(
             """
             func confined() {
@@ -86,7 +86,7 @@ struct CompilationTests {
         )
     }
 
-    @Test func `CS-21, 37 user demand 5: contexts, coordinators, IDs, models and rows are Sendable`() throws {
+    @Test func `contexts, coordinators, IDs, models and rows are Sendable (CS-21, 37, user demand 5)`() throws {
         try check(
             """
             func pass<T: Sendable>(_ value: T) {}

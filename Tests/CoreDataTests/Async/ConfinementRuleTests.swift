@@ -5,7 +5,7 @@ import Testing
 /// What the check must let pass: each of these was flagged by a checker that judged by threads.
 @Suite("Confinement without false alarms")
 struct ConfinementRuleTests {
-    @Test func `CS-25 nested main-queue contexts`() async throws {
+    @Test func `nested main-queue contexts (CS-25)`() async throws {
         let stack = try Stack(.memory)
         await MainActor.run {
             let contexts = (0..<2).map { _ in NSManagedObjectContext(.mainQueue) }
@@ -23,7 +23,7 @@ struct ConfinementRuleTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `CS-25 the block of an asynchronous fetch, and the objects in it`(_ kind: StoreKind) async throws {
+    func `the block of an asynchronous fetch, and the objects in it (CS-25)`(_ kind: StoreKind) async throws {
         let stack = try Stack(kind)
         try stack.storeCities(["Porto"])
         let names = try await stack.context().executed(citiesByName) { result in
@@ -32,7 +32,7 @@ struct ConfinementRuleTests {
         #expect(names == ["Porto 0"])
     }
 
-    @Test func `CS-20, 21, 25 names, IDs, userInfo and references on any thread`() async throws {
+    @Test func `names, IDs, userInfo and references on any thread (CS-20, 21, 25)`() async throws {
         let stack = try Stack(.memory)
         let context = stack.context("reader")
         let id = try stack.storeCity("Porto")
@@ -54,7 +54,7 @@ struct ConfinementRuleTests {
         }
     }
 
-    @Test func `CS-8, 25 a task that goes on on another thread between two blocks`() async throws {
+    @Test func `a task that goes on on another thread between two blocks (CS-8, 25)`() async throws {
         let stack = try Stack(.memory)
         let context = stack.context()
         let id = try stack.storeCity("Porto")
@@ -67,7 +67,7 @@ struct ConfinementRuleTests {
         #expect(names == ["Porto"])
     }
 
-    @Test func `CS-25 a block that waits for another context's block is inside both`() async throws {
+    @Test func `a block that waits for another context's block is inside both (CS-25)`() async throws {
         let stack = try Stack(.memory)
         let (first, second) = (stack.context("first"), stack.context("second"))
         first.performAndWait {
@@ -81,7 +81,7 @@ struct ConfinementRuleTests {
         }
     }
 
-    @Test func `CS-25 notifications, and asynchronous perform called inside the scope`() async throws {
+    @Test func `notifications, and asynchronous perform called inside the scope (CS-25)`() async throws {
         let stack = try Stack(.memory)
         let context = stack.context()
         let log = NotificationLog(.ofContexts, of: context) { context.hasChanges ? "changed" : "clean" }

@@ -35,7 +35,7 @@ struct DeadlockTests {
     }
 
     @Test(.timeLimit(.minutes(1)))
-    func `user demand 3: two contexts that wait for each other stop the program with the chain spelled out`() async {
+    func `two contexts that wait for each other stop the program with the chain spelled out (user demand 3)`() async {
         let result = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
             let stack = try Stack(.memory)
             let (first, second) = (stack.context("first"), stack.context("second"))
@@ -174,7 +174,7 @@ struct DeadlockTests {
         }
     }
 
-    @Test func `CS-7 waiting inline for a scope that the caller is in is no wait`() async throws {
+    @Test func `waiting inline for a scope that the caller is in is no wait (CS-7)`() async throws {
         let stack = try Stack(.memory)
         let (first, second) = (stack.context("first"), stack.context("second"))
         let depth = first.performAndWait {

@@ -50,7 +50,7 @@ struct ExecutorTests {
 
     init() throws { stack = try Stack(.sqlite) }
 
-    @Test func `user demand 6: an actor that lives on a context uses it without perform`() async throws {
+    @Test func `an actor that lives on a context uses it without perform (user demand 6)`() async throws {
         let importer = Importer(stack.context("importer"))
         for name in ["Porto", "Faro", "Braga"] { await importer.add(name) }
         try await importer.save()
@@ -137,7 +137,7 @@ struct ExecutorTests {
         while weakContext != nil { await Task.yield() }
     }
 
-    @Test func `user demand 5: perform throws the error's own type`() async {
+    @Test func `perform throws the error's own type (user demand 5)`() async {
         struct Full: Error, Equatable { let free: Int }
         let context = stack.context()
         do {
@@ -152,7 +152,7 @@ struct ExecutorTests {
         #expect(count == 0)
     }
 
-    @Test func `user demand 5: what a block makes and does not keep may leave it`() async throws {
+    @Test func `what a block makes and does not keep may leave it (user demand 5)`() async throws {
         final class Report { var names: [String] = [] }
         let context = stack.context()
         let report = await context.perform {

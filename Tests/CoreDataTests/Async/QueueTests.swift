@@ -4,7 +4,7 @@ import Testing
 
 @Suite("Queues of contexts")
 struct QueueTests {
-    @Test func `CS-4 blocks of a private queue never run on the main thread`() async throws {
+    @Test func `blocks of a private queue never run on the main thread (CS-4)`() async throws {
         let context = try Stack(.memory).context()
         let (ends, end) = AsyncStream<Bool>.makeStream()
         await MainActor.run {
@@ -20,7 +20,8 @@ struct QueueTests {
         #expect(!awaited)
     }
 
-    @Test func `CS-5, 6 blocks that many threads submit run one at a time, each thread's in its order`() async throws {
+    @Test func `blocks that many threads submit run one at a time, each thread's in its order (CS-5, 6)`() async throws
+    {
         let context = try Stack(.memory).context()
         let inside = Shared((now: 0, most: 0))
         let order = Shared<[[Int]]>(Array(repeating: [], count: 8))
@@ -44,7 +45,7 @@ struct QueueTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `CS-14 on the main queue without perform an event ends with a fetch, a save or processPendingChanges`(
+    func `on the main queue without perform an event ends with a fetch, a save or processPendingChanges (CS-14)`(
         _ kind: StoreKind
     ) async throws {
         let stack = try Stack(kind)

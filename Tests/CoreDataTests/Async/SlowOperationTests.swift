@@ -27,7 +27,7 @@ final class SlowOperationTests {
         try Stack(.memory).context("quiet").performAndWait {}
     }
 
-    @Test func `user demand 7: it tells of rows, faults and the store's time`() async throws {
+    @Test func `the log tells of rows, faults and the store's time (user demand 7)`() async throws {
         let stack = try Stack(.sqlite)
         try stack.storeCities((1...100).map { "City \($0)" })
         let id = try stack.storeCity("Porto")

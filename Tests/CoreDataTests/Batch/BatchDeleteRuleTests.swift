@@ -79,7 +79,7 @@ struct BatchDeleteRuleTests {
     }
 
     @Test(arguments: StoreKind.allCases, [1, 2, 3] as [UInt64])
-    func `CS-171 a batch delete leaves what the deletion of the objects leaves`(_ kind: StoreKind, _ seed: UInt64)
+    func `a batch delete leaves what the deletion of the objects leaves (CS-171)`(_ kind: StoreKind, _ seed: UInt64)
         throws
     {
         let deletions: [(String, String)] = [

@@ -5,7 +5,7 @@ import Testing
 @Suite("Batch deletes")
 struct BatchDeleteTests {
     @Test(arguments: StoreKind.allCases)
-    func `CS-167 what a fetch would find is deleted, with status, count or IDs`(_ kind: StoreKind) throws {
+    func `what a fetch would find is deleted, with status, count or IDs (CS-167)`(_ kind: StoreKind) throws {
         let stack = try Stack(kind)
         let ids = try stack.storeNumberedVenues(6)
         #expect(try stack.execute(NSBatchDeleteRequest("Venue", "price == 0")).value as? Bool == true)
@@ -24,7 +24,7 @@ struct BatchDeleteTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `CS-167 objects are deleted by IDs of one hierarchy, those that are gone already do not count`(
+    func `objects are deleted by IDs of one hierarchy, those that are gone already do not count (CS-167)`(
         _ kind: StoreKind
     ) throws {
         let stack = try Stack(kind)

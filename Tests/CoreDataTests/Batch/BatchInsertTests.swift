@@ -6,7 +6,7 @@ import Testing
 @Suite("Batch inserts")
 struct BatchInsertTests {
     @Test(arguments: StoreKind.allCases)
-    func `CS-161, 162 rows of dictionaries are stored with defaults, and the context is untouched`(_ kind: StoreKind)
+    func `rows of dictionaries are stored with defaults, and the context is untouched (CS-161, 162)`(_ kind: StoreKind)
         throws
     {
         let stack = try Stack(kind)
@@ -32,7 +32,7 @@ struct BatchInsertTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `CS-163 the IDs are permanent and lead to objects`(_ kind: StoreKind) throws {
+    func `the IDs are permanent and lead to objects (CS-163)`(_ kind: StoreKind) throws {
         let stack = try Stack(kind)
         let request = NSBatchInsertRequest(entityName: "City", objects: (0..<3).map { ["name": "c\($0)"] })
         request.resultType = .objectIDs
@@ -45,7 +45,7 @@ struct BatchInsertTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `CS-164 a dictionary handler is called until it says that it is done`(_ kind: StoreKind) throws {
+    func `a dictionary handler is called until it says that it is done (CS-164)`(_ kind: StoreKind) throws {
         let stack = try Stack(kind)
         var number = 0
         let request = NSBatchInsertRequest(entityName: "Venue") { (values: NSMutableDictionary) -> Bool in
@@ -63,7 +63,7 @@ struct BatchInsertTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `CS-164 an object handler sets typed properties of an object with defaults`(_ kind: StoreKind) throws {
+    func `an object handler sets typed properties of an object with defaults (CS-164)`(_ kind: StoreKind) throws {
         let stack = try Stack(kind)
         let city = try stack.storeCity("Porto")
         let context = stack.context()
@@ -97,7 +97,7 @@ struct BatchInsertTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `CS-170 a to-one relationship takes an ID, at the end of an ordered inverse`(_ kind: StoreKind) throws {
+    func `a to-one relationship takes an ID, at the end of an ordered inverse (CS-170)`(_ kind: StoreKind) throws {
         let stack = try Stack(kind)
         let venue = try stack.storeNumberedVenues(1) { _, venue, context in
             let photo = Photo(context: context)

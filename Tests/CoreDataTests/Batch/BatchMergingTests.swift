@@ -80,7 +80,8 @@ struct BatchMergingTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `CS-168 merging the IDs of a result refreshes loaded objects, and marks deleted ones`(_ kind: StoreKind) throws
+    func `merging the IDs of a result refreshes loaded objects, and marks deleted ones (CS-168)`(_ kind: StoreKind)
+        throws
     {
         let stack = try Stack(kind)
         let ids = try stack.storeNumberedVenues(2)

@@ -25,7 +25,7 @@ struct BatchNeighbourTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `CS-165, 172, 176 beside saves no increment is lost, contexts follow, and the history leads to the rows`(
+    func `beside saves no increment is lost, contexts follow, and the history leads to the rows (CS-165, 172, 176)`(
         _ kind: StoreKind
     ) throws {
         let stack = kind == .sqlite ? try Stack.recording() : try Stack(kind)

@@ -18,7 +18,8 @@ struct BatchSilenceTests {
     }
 
     @Test
-    func `CS-169 nothing is validated, no hook is called, and no notification of a save or a change is posted`() throws
+    func `nothing is validated, no hook is called, and no notification of a save or a change is posted (CS-169)`()
+        throws
     {
         let posted = Mutex<[String]>([])
         // One after the other: the hooks of all stores are counted together.
@@ -69,7 +70,7 @@ struct BatchSilenceTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `CS-171 minimum and maximum counts of relationships are not checked`(_ kind: StoreKind) throws {
+    func `minimum and maximum counts of relationships are not checked (CS-171)`(_ kind: StoreKind) throws {
         let owner = GuideModel.entity("Owner", NSManagedObject.self)
         let thing = GuideModel.entity("Thing", NSManagedObject.self)
         owner.properties = [GuideModel.attribute("name", .string)]

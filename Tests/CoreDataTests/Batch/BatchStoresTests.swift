@@ -30,7 +30,7 @@ struct BatchStoresTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `CS-175 a request runs in all stores, or in those that it names`(_ kind: StoreKind) throws {
+    func `a request runs in all stores, or in those that it names (CS-175)`(_ kind: StoreKind) throws {
         let (stack, first, second) = try twoStores(kind)
         let request = NSBatchUpdateRequest(entityName: "Venue")
         request.propertiesToUpdate = ["price": 1]
@@ -56,7 +56,7 @@ struct BatchStoresTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `CS-175 what fails in one store is not undone in another`(_ kind: StoreKind) throws {
+    func `what fails in one store is not undone in another (CS-175)`(_ kind: StoreKind) throws {
         let (stack, _, second) = try twoStores(kind)
         let context = stack.context()
         try context.performAndWait {
@@ -72,7 +72,7 @@ struct BatchStoresTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `CS-175 the error tells what was changed in stores before, in a form that contexts merge`(_ kind: StoreKind)
+    func `the error tells what was changed in stores before, in a form that contexts merge (CS-175)`(_ kind: StoreKind)
         throws
     {
         let (stack, first, second) = try twoStores(kind)
@@ -214,7 +214,7 @@ struct BatchStoresTests {
     // MARK: - Stores of one's own
 
     @Test
-    func `CS-173 a store that takes no batches refuses them, and says so`() throws {
+    func `a store that takes no batches refuses them, and says so (CS-173)`() throws {
         let folder = FileManager.default.temporaryDirectory.appendingPathComponent("strata-" + UUID().uuidString)
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         defer { try? FileManager.default.removeItem(at: folder) }

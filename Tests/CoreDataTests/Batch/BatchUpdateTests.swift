@@ -5,7 +5,7 @@ import Testing
 @Suite("Batch updates")
 struct BatchUpdateTests {
     @Test
-    func `CS-160 requests, entity names and default result types are as declared`() {
+    func `requests, entity names and default result types are as declared (CS-160)`() {
         let entity = GuideModel.make().entitiesByName["Venue"]!  // The model has it.
         let update = NSBatchUpdateRequest(entityName: "Venue")
         #expect(update.entityName == "Venue" && update.requestType == .batchUpdateRequestType)
@@ -29,7 +29,7 @@ struct BatchUpdateTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `CS-165 constants and expressions are stored, of the rows that match, with status, count or IDs`(
+    func `constants and expressions are stored, of the rows that match, with status, count or IDs (CS-165)`(
         _ kind: StoreKind
     ) throws {
         let stack = try Stack(kind)
@@ -82,7 +82,7 @@ struct BatchUpdateTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `CS-165 rows of sub-entities are changed too, unless the request leaves them out`(_ kind: StoreKind) throws {
+    func `rows of sub-entities are changed too, unless the request leaves them out (CS-165)`(_ kind: StoreKind) throws {
         let stack = try Stack(kind)
         try stack.storeNumberedVenues(1)
         _ = try stack.store(Bar.self) { bar, _ in bar.name = "bar" }
@@ -120,7 +120,7 @@ struct BatchUpdateTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `CS-166, 172 loaded objects keep their values, and their next save finds the conflict`(_ kind: StoreKind)
+    func `loaded objects keep their values, and their next save finds the conflict (CS-166, 172)`(_ kind: StoreKind)
         throws
     {
         let stack = try Stack(kind)
@@ -145,7 +145,7 @@ struct BatchUpdateTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `CS-170 a to-one relationship takes an object, an ID or NULL`(_ kind: StoreKind) throws {
+    func `a to-one relationship takes an object, an ID or NULL (CS-170)`(_ kind: StoreKind) throws {
         let stack = try Stack(kind)
         let (porto, faro) = (try stack.storeCity("Porto"), try stack.storeCity("Faro"))
         try stack.storeNumberedVenues(2) { _, venue, context in venue.city = context.object(with: porto) as? City }
@@ -283,7 +283,7 @@ struct BatchUpdateTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `CS-174 saves and unknown requests are refused`(_ kind: StoreKind) throws {
+    func `saves and unknown requests are refused (CS-174)`(_ kind: StoreKind) throws {
         let stack = try Stack(kind)
         let save = NSSaveChangesRequest(inserted: [], updated: [], deleted: [], locked: nil)
         #expect(throws: CocoaError.self) { try stack.execute(save) }

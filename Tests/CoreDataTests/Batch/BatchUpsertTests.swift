@@ -24,7 +24,9 @@ struct BatchUpsertTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `CS-177 under the error policy nothing is inserted, and the error names the rows that clash`(_ kind: StoreKind)
+    func `under the error policy nothing is inserted, and the error names the rows that clash (CS-177)`(
+        _ kind: StoreKind
+    )
         throws
     {
         let (stack, id) = try stackWithUser(kind)
@@ -51,7 +53,7 @@ struct BatchUpsertTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `CS-177 the error has the positions of all rows that clash, up to a hundred`(_ kind: StoreKind) throws {
+    func `the error has the positions of all rows that clash, up to a hundred (CS-177)`(_ kind: StoreKind) throws {
         let (stack, _) = try stackWithUser(kind)
         for (count, expected) in [(20, 10), (400, 100)] {
             // Every other row has the unique value of the stored one.
@@ -80,7 +82,7 @@ struct BatchUpsertTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `CS-177 object-trump changes what was given, and the result tells both`(_ kind: StoreKind) throws {
+    func `object-trump changes what was given, and the result tells both (CS-177)`(_ kind: StoreKind) throws {
         let (stack, id) = try stackWithUser(kind)
         let version = try stack.version(of: id)
         let request = NSBatchInsertRequest(entityName: "User", objects: rows)
@@ -95,7 +97,7 @@ struct BatchUpsertTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `CS-177 an object handler changes what is not a default`(_ kind: StoreKind) throws {
+    func `an object handler changes what is not a default (CS-177)`(_ kind: StoreKind) throws {
         let (stack, _) = try stackWithUser(kind)
         var isDone = false
         let request = NSBatchInsertRequest(entityName: "User") { (object: NSManagedObject) -> Bool in
@@ -111,7 +113,7 @@ struct BatchUpsertTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `CS-177 overwrite replaces the stored row, store-trump and rollback leave it`(_ kind: StoreKind) throws {
+    func `overwrite replaces the stored row, store-trump and rollback leave it (CS-177)`(_ kind: StoreKind) throws {
         let (stack, _) = try stackWithUser(kind)
         let request = NSBatchInsertRequest(entityName: "User", objects: rows)
         request.resultType = .count
@@ -124,7 +126,7 @@ struct BatchUpsertTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `CS-177 a policy of one's own counts by its type, and is not asked`(_ kind: StoreKind) throws {
+    func `a policy of one's own counts by its type, and is not asked (CS-177)`(_ kind: StoreKind) throws {
         final class Asked: NSMergePolicy, @unchecked Sendable {
             // @unchecked Sendable: there is nothing in it.
             override func resolve(constraintConflicts list: [NSConstraintConflict]) throws {

@@ -79,7 +79,7 @@ struct ConfinementTests {
         }
     }
 
-    @Test func `CS-127 merging outside of the receiver's scope stops the program`() async {
+    @Test func `merging outside of the receiver's scope stops the program (CS-127)`() async {
         let result = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
             let stack = try Stack(.memory)
             let (writer, receiver) = (stack.context("writer"), stack.context("receiver"))
@@ -119,7 +119,7 @@ struct ConfinementTests {
         }
     }
 
-    @Test func `CS-21 what is constant may be read on any thread`() async throws {
+    @Test func `what is constant may be read on any thread (CS-21)`() async throws {
         let stack = try Stack(.memory)
         let context = stack.context("reader")
         let id = try stack.storeCity()
@@ -139,7 +139,7 @@ struct ConfinementTests {
         }.value
     }
 
-    @Test func `CS-8 a scope is no thread: blocks of one context run on whatever thread is free`() async throws {
+    @Test func `a scope is no thread: blocks of one context run on whatever thread is free (CS-8)`() async throws {
         let stack = try Stack(.memory)
         let context = stack.context()
         let id = try stack.storeCity("Faro")

@@ -10,7 +10,7 @@ struct ConflictTests {
     // MARK: - Contents
 
     @Test(arguments: StoreKind.allCases)
-    func `CS-97, 100, 101, 103, 104 between a context and the row cache`(_ kind: StoreKind) throws {
+    func `between a context and the row cache (CS-97, 100, 101, 103, 104)`(_ kind: StoreKind) throws {
         let stack = try Stack(kind)
         let cityID = try stack.storeCity()
         let id = try stack.store(Venue.self) { venue, context in
@@ -41,7 +41,7 @@ struct ConflictTests {
         }
     }
 
-    @Test func `CS-102 between the row cache and the store, when another coordinator has written`() throws {
+    @Test func `between the row cache and the store, when another coordinator has written (CS-102)`() throws {
         let stack = try Stack(.sqlite)
         let id = try stack.storeCity("old")
         let second = try stack.secondCoordinator()
@@ -64,7 +64,7 @@ struct ConflictTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `user demand 12: an error has all conflicts, and a made one has what it was made of`(_ kind: StoreKind) throws
+    func `an error has all conflicts, and a made one has what it was made of (user demand 12)`(_ kind: StoreKind) throws
     {
         let stack = try Stack(kind)
         let ids = try (0..<5).map { try stack.storeCity("city \($0)") }
@@ -120,7 +120,7 @@ struct ConflictTests {
     // MARK: - Detecting
 
     @Test(arguments: StoreKind.allCases)
-    func `CS-111 an unchanged object takes part in the check of the next save, and only of that`(_ kind: StoreKind)
+    func `an unchanged object takes part in the check of the next save, and only of that (CS-111)`(_ kind: StoreKind)
         throws
     {
         let stack = try Stack(kind)
@@ -145,7 +145,7 @@ struct ConflictTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `CS-111 it is checked as well if only its to-many relationship changed`(_ kind: StoreKind) throws {
+    func `it is checked as well if only its to-many relationship changed (CS-111)`(_ kind: StoreKind) throws {
         let stack = try Stack(kind)
         let id = try stack.storeCity()
         let context = stack.context()
@@ -159,7 +159,7 @@ struct ConflictTests {
     }
 
     @Test(arguments: StoreKind.allCases, Policy.resolving)
-    func `CS-111 an object that was only read takes the stored values, or comes back`(
+    func `an object that was only read takes the stored values, or comes back (CS-111)`(
         _ kind: StoreKind,
         _ policy: Policy
     )
@@ -185,7 +185,7 @@ struct ConflictTests {
     // MARK: - Policies of the user's
 
     @Test(arguments: StoreKind.allCases)
-    func `CS-112 a subclass may merge as it likes`(_ kind: StoreKind) throws {
+    func `a subclass may merge as it likes (CS-112)`(_ kind: StoreKind) throws {
         /// Adds up what both sides have added.
         final class Summing: NSMergePolicy, @unchecked Sendable {
             // @unchecked Sendable: no state of its own.
@@ -213,7 +213,7 @@ struct ConflictTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `CS-112 a subclass that resolves nothing leaves what is in memory`(_ kind: StoreKind) throws {
+    func `a subclass that resolves nothing leaves what is in memory (CS-112)`(_ kind: StoreKind) throws {
         /// Resolves nothing.
         final class Idle: NSMergePolicy, @unchecked Sendable {
             // @unchecked Sendable: no state of its own.
@@ -269,7 +269,7 @@ struct ConflictTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `CS-112 conflicts of versions are resolved before those of constraints`(_ kind: StoreKind) throws {
+    func `conflicts of versions are resolved before those of constraints (CS-112)`(_ kind: StoreKind) throws {
         /// Notes what it is asked.
         final class Noting: NSMergePolicy, @unchecked Sendable {
             // @unchecked Sendable: the notes are locked.
@@ -305,7 +305,7 @@ struct ConflictTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `CS-112 what a subclass throws comes out of the save, and nothing has changed`(_ kind: StoreKind) throws {
+    func `what a subclass throws comes out of the save, and nothing has changed (CS-112)`(_ kind: StoreKind) throws {
         struct Refused: Error {}
         /// Throws.
         final class Refusing: NSMergePolicy, @unchecked Sendable {

@@ -17,7 +17,7 @@ struct ConstraintConflictTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `CS-113, 114 a conflict with the store names constraint, values, snapshot and objects`(_ kind: StoreKind)
+    func `a conflict with the store names constraint, values, snapshot and objects (CS-113, 114)`(_ kind: StoreKind)
         throws
     {
         let stack = try Stack(kind)
@@ -40,7 +40,7 @@ struct ConstraintConflictTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `CS-114 a conflict among unsaved objects names them all, and there is one for each constraint`(
+    func `a conflict among unsaved objects names them all, and there is one for each constraint (CS-114)`(
         _ kind: StoreKind
     )
         throws
@@ -77,7 +77,7 @@ struct ConstraintConflictTests {
     ]
 
     @Test(arguments: StoreKind.allCases, outcomes)
-    func `CS-115, user demand 13: a new object merges into the stored one, with all that it is related to`(
+    func `a new object merges into the stored one, with all that it is related to (CS-115, user demand 13)`(
         _ kind: StoreKind,
         _ outcome: (policy: Policy, values: [String])
     ) throws {
@@ -113,7 +113,7 @@ struct ConstraintConflictTests {
     }
 
     @Test(arguments: StoreKind.allCases, Policy.resolving)
-    func `CS-115 of several new objects the first one stays`(_ kind: StoreKind, _ policy: Policy) throws {
+    func `of several new objects the first one stays (CS-115)`(_ kind: StoreKind, _ policy: Policy) throws {
         let stack = try Stack(kind)
         let context = stack.context(policy)
         try context.performAndWait {
@@ -135,7 +135,7 @@ struct ConstraintConflictTests {
     }
 
     @Test(arguments: StoreKind.allCases, Policy.resolving)
-    func `CS-115 a stored object that was changed into a duplicate gives way, or is refused`(
+    func `a stored object that was changed into a duplicate gives way, or is refused (CS-115)`(
         _ kind: StoreKind,
         _ policy: Policy
     ) throws {
@@ -160,7 +160,7 @@ struct ConstraintConflictTests {
     }
 
     @Test(arguments: StoreKind.allCases, Policy.resolving)
-    func `CS-115 a stored object that was changed elsewhere is the one that new values go to`(
+    func `a stored object that was changed elsewhere is the one that new values go to (CS-115)`(
         _ kind: StoreKind,
         _ policy: Policy
     ) throws {
@@ -182,7 +182,7 @@ struct ConstraintConflictTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `CS-112 a subclass may resolve a constraint by changing a value`(_ kind: StoreKind) throws {
+    func `a subclass may resolve a constraint by changing a value (CS-112)`(_ kind: StoreKind) throws {
         /// Numbers duplicates.
         final class Numbering: NSMergePolicy, @unchecked Sendable {
             // @unchecked Sendable: no state of its own.

@@ -74,7 +74,7 @@ struct MergePolicyTests {
     ]
 
     @Test(arguments: StoreKind.allCases, outcomes)
-    func `CS-105, 106, 107, 108, 109, 116, 117 attributes, property by property`(
+    func `attributes, property by property (CS-105, 106, 107, 108, 109, 116, 117)`(
         _ kind: StoreKind,
         _ outcome: (policy: Policy, values: [String])
     ) throws {
@@ -94,7 +94,7 @@ struct MergePolicyTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `CS-98 changes to different objects never conflict`(_ kind: StoreKind) throws {
+    func `changes to different objects never conflict (CS-98)`(_ kind: StoreKind) throws {
         let stack = try Stack(kind)
         let (first, second) = (try stack.storeCity("a"), try stack.storeCity("b"))
         let context = stack.context()
@@ -107,7 +107,7 @@ struct MergePolicyTests {
         #expect(try stack.read(first, City.self) { $0.population } == 2)
     }
 
-    @Test func `CS-99 the error policy is the default`() {
+    @Test func `the error policy is the default (CS-99)`() {
         let policy = NSManagedObjectContext(.privateQueue).mergePolicy as? NSMergePolicy
         #expect(policy === NSMergePolicy.error)
         let olderName = NSErrorMergePolicy as? NSMergePolicy
@@ -119,7 +119,7 @@ struct MergePolicyTests {
     // MARK: - To-one
 
     @Test(arguments: StoreKind.allCases, Policy.resolving)
-    func `CS-105, 106, 107, 108 a to-one relationship that both sides changed, with its inverse`(
+    func `a to-one relationship that both sides changed, with its inverse (CS-105, 106, 107, 108)`(
         _ kind: StoreKind,
         _ policy: Policy
     ) throws {
@@ -151,7 +151,7 @@ struct MergePolicyTests {
     }
 
     @Test(arguments: StoreKind.allCases, Policy.resolving)
-    func `CS-105, 106, 107, 108 a to-one relationship changed on one side only`(_ kind: StoreKind, _ policy: Policy)
+    func `a to-one relationship changed on one side only (CS-105, 106, 107, 108)`(_ kind: StoreKind, _ policy: Policy)
         throws
     {
         let contest = try Contest(kind, policy) { venue, context in
@@ -178,7 +178,7 @@ struct MergePolicyTests {
     // MARK: - To-many
 
     @Test(arguments: StoreKind.allCases, Policy.resolving)
-    func `CS-105, 106, 107, 108 many-to-many: memberships are merged, or stored as in memory, or as stored`(
+    func `many-to-many: memberships are merged, or stored as in memory, or as stored (CS-105, 106, 107, 108)`(
         _ kind: StoreKind,
         _ policy: Policy
     ) throws {
@@ -208,7 +208,10 @@ struct MergePolicyTests {
     }
 
     @Test(arguments: StoreKind.allCases, Policy.resolving)
-    func `CS-105, 106, 107, 108 one-to-many: members say themselves whose they are`(_ kind: StoreKind, _ policy: Policy)
+    func `one-to-many: members say themselves whose they are (CS-105, 106, 107, 108)`(
+        _ kind: StoreKind,
+        _ policy: Policy
+    )
         throws
     {
         func venue(_ name: String, _ context: NSManagedObjectContext) -> Venue {
@@ -243,7 +246,7 @@ struct MergePolicyTests {
     }
 
     @Test(arguments: StoreKind.allCases, Policy.resolving)
-    func `CS-105, 106, 107, 108 an order changed on one side only`(_ kind: StoreKind, _ policy: Policy) throws {
+    func `an order changed on one side only (CS-105, 106, 107, 108)`(_ kind: StoreKind, _ policy: Policy) throws {
         let contest = try Contest(kind, policy) { venue, context in
             venue.photos = ["a", "b", "c"].map { Contest.photo($0, context) }
         }
@@ -256,7 +259,7 @@ struct MergePolicyTests {
     }
 
     @Test(arguments: StoreKind.allCases, Policy.resolving)
-    func `CS-105, 106, 107, 108 an order changed on both sides, with additions`(_ kind: StoreKind, _ policy: Policy)
+    func `an order changed on both sides, with additions (CS-105, 106, 107, 108)`(_ kind: StoreKind, _ policy: Policy)
         throws
     {
         let contest = try Contest(kind, policy) { venue, context in
@@ -280,7 +283,7 @@ struct MergePolicyTests {
     // MARK: - Deletions
 
     @Test(arguments: StoreKind.allCases, Policy.allCases)
-    func `CS-110 changed here, deleted elsewhere`(_ kind: StoreKind, _ policy: Policy) throws {
+    func `changed here, deleted elsewhere (CS-110)`(_ kind: StoreKind, _ policy: Policy) throws {
         let contest = try Contest(kind, policy)
         let (stack, context, id) = (contest.stack, contest.context, contest.id)
         try context.performAndWait {
@@ -303,7 +306,7 @@ struct MergePolicyTests {
     }
 
     @Test(arguments: StoreKind.allCases, Policy.allCases)
-    func `CS-110 deleted here, changed elsewhere`(_ kind: StoreKind, _ policy: Policy) throws {
+    func `deleted here, changed elsewhere (CS-110)`(_ kind: StoreKind, _ policy: Policy) throws {
         let contest = try Contest(kind, policy)
         let (stack, context, id) = (contest.stack, contest.context, contest.id)
         try context.performAndWait {
@@ -325,7 +328,7 @@ struct MergePolicyTests {
     }
 
     @Test(arguments: StoreKind.allCases, [Policy.storeTrump, .rollback])
-    func `CS-110 a deletion that loses is taken back with what its delete rules did`(
+    func `a deletion that loses is taken back with what its delete rules did (CS-110)`(
         _ kind: StoreKind,
         _ policy: Policy
     )
@@ -361,7 +364,7 @@ struct MergePolicyTests {
     }
 
     @Test(arguments: StoreKind.allCases, Policy.allCases)
-    func `CS-110 deleted on both sides`(_ kind: StoreKind, _ policy: Policy) throws {
+    func `deleted on both sides (CS-110)`(_ kind: StoreKind, _ policy: Policy) throws {
         let contest = try Contest(kind, policy)
         let (stack, context, id) = (contest.stack, contest.context, contest.id)
         try context.performAndWait {

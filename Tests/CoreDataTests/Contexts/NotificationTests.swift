@@ -6,7 +6,7 @@ import Testing
 @Suite("What a context posts")
 struct NotificationTests {
     @Test(arguments: StoreKind.allCases)
-    func `CS-118, 119, 120 a save posts will-save, did-save and did-save of IDs, in order, in its scope and at once`(
+    func `a save posts will-save, did-save and did-save of IDs, in order, in its scope and at once (CS-118, 119, 120)`(
         _ kind: StoreKind
     ) throws {
         let stack = try Stack(kind)
@@ -75,7 +75,7 @@ struct NotificationTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `CS-121, 124 objects-did-change comes at the end of an event with what happened in it`(_ kind: StoreKind)
+    func `objects-did-change comes at the end of an event with what happened in it (CS-121, 124)`(_ kind: StoreKind)
         throws
     {
         let stack = try Stack(kind)
@@ -106,7 +106,7 @@ struct NotificationTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `CS-122 fetching and firing faults posts nothing`(_ kind: StoreKind) throws {
+    func `fetching and firing faults posts nothing (CS-122)`(_ kind: StoreKind) throws {
         let stack = try Stack(kind)
         _ = try stack.storeCity()
         let context = stack.context()
@@ -119,7 +119,7 @@ struct NotificationTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `CS-125 a failed save posts will-save only`(_ kind: StoreKind) throws {
+    func `a failed save posts will-save only (CS-125)`(_ kind: StoreKind) throws {
         let stack = try Stack(kind)
         let id = try stack.storeCity()
         let context = stack.context()
@@ -210,7 +210,7 @@ struct NotificationTests {
     }
 
     @Test(arguments: StoreKind.allCases, [true, false])
-    func `CS-92 delete rules wait for the end of the event, or for the save, on every store`(
+    func `delete rules wait for the end of the event, or for the save, on every store (CS-92)`(
         _ kind: StoreKind,
         _ atEnd: Bool
     ) throws {

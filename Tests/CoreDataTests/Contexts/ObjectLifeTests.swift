@@ -6,7 +6,7 @@ import Testing
 @Suite("Objects in a context")
 struct ObjectLifeTests {
     @Test(arguments: StoreKind.allCases)
-    func `CS-26, 32, 33, 34 look-ups give one instance for each ID`(_ kind: StoreKind) throws {
+    func `look-ups give one instance for each ID (CS-26, 32, 33, 34)`(_ kind: StoreKind) throws {
         let stack = try Stack(kind)
         let id = try stack.storeCity("Porto")
         let context = stack.context()
@@ -23,7 +23,7 @@ struct ObjectLifeTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `CS-33, 34, 73 an ID without a row gives a fault, which existingObject refuses`(_ kind: StoreKind) throws {
+    func `an ID without a row gives a fault, which existingObject refuses (CS-33, 34, 73)`(_ kind: StoreKind) throws {
         let stack = try Stack(kind)
         let id = try stack.storeCity("Porto")
         try stack.delete(id)
@@ -42,7 +42,7 @@ struct ObjectLifeTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `CS-74, 75 without shouldDeleteInaccessibleFaults the handler is told and the object is not deleted`(
+    func `without shouldDeleteInaccessibleFaults the handler is told and the object is not deleted (CS-74, 75)`(
         _ kind: StoreKind
     ) throws {
         let stack = try Stack(kind)
@@ -81,7 +81,7 @@ struct ObjectLifeTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `CS-29, 36 a new object has a temporary ID until it is saved, and keys are not used again`(_ kind: StoreKind)
+    func `a new object has a temporary ID until it is saved, and keys are not used again (CS-29, 36)`(_ kind: StoreKind)
         throws
     {
         let stack = try Stack(kind)
@@ -107,7 +107,7 @@ struct ObjectLifeTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `CS-30 permanent IDs can be had before the save, and relationships go on working`(_ kind: StoreKind) throws {
+    func `permanent IDs can be had before the save, and relationships go on working (CS-30)`(_ kind: StoreKind) throws {
         let stack = try Stack(kind)
         let context = stack.context()
         try context.performAndWait {
@@ -188,7 +188,7 @@ struct ObjectLifeTests {
 
     // MARK: - Who is kept
 
-    @Test func `CS-27 objects that nobody holds go, and changed ones stay`() throws {
+    @Test func `objects that nobody holds go, and changed ones stay (CS-27)`() throws {
         let stack = try Stack(.memory)
         let writer = stack.context()
         try writer.performAndWait {
@@ -222,7 +222,7 @@ struct ObjectLifeTests {
         }
     }
 
-    @Test func `CS-27 a context that retains its objects keeps them all`() throws {
+    @Test func `a context that retains its objects keeps them all (CS-27)`() throws {
         let stack = try Stack(.memory)
         let id = try stack.storeCity()
         let context = stack.context()
@@ -237,7 +237,7 @@ struct ObjectLifeTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `CS-212 what nobody holds is read anew by the next fetch or look-up`(_ kind: StoreKind) throws {
+    func `what nobody holds is read anew by the next fetch or look-up (CS-212)`(_ kind: StoreKind) throws {
         let stack = try Stack(kind)
         let id = try stack.storeCity("Porto")
         let context = stack.context()
@@ -329,7 +329,7 @@ struct ObjectLifeTests {
     // MARK: - Refresh, rollback, reset
 
     @Test(arguments: StoreKind.allCases)
-    func `CS-64 a refresh without merging drops the changes and makes a fault`(_ kind: StoreKind) throws {
+    func `a refresh without merging drops the changes and makes a fault (CS-64)`(_ kind: StoreKind) throws {
         let stack = try Stack(kind)
         let id = try stack.storeCity("Porto", population: 5)
         let context = stack.context()
@@ -345,7 +345,7 @@ struct ObjectLifeTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `CS-65, 66 a merging refresh keeps the edits upon the newer row, and the save does not conflict`(
+    func `a merging refresh keeps the edits upon the newer row, and the save does not conflict (CS-65, 66)`(
         _ kind: StoreKind
     ) throws {
         let stack = try Stack(kind)
@@ -368,7 +368,7 @@ struct ObjectLifeTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `CS-67 refreshAllObjects brings everything up to date and keeps unsaved work`(_ kind: StoreKind) throws {
+    func `refreshAllObjects brings everything up to date and keeps unsaved work (CS-67)`(_ kind: StoreKind) throws {
         let stack = try Stack(kind)
         let first = try stack.storeCity("first")
         let second = try stack.storeCity("second")
@@ -393,7 +393,7 @@ struct ObjectLifeTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `CS-69 a rollback restores values, relationships and deleted objects`(_ kind: StoreKind) throws {
+    func `a rollback restores values, relationships and deleted objects (CS-69)`(_ kind: StoreKind) throws {
         let stack = try Stack(kind)
         let id = try stack.store(Venue.self) { venue, context in
             venue.name = "bar"
@@ -433,7 +433,7 @@ struct ObjectLifeTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `CS-68, 123 a reset forgets everything and says so`(_ kind: StoreKind) throws {
+    func `a reset forgets everything and says so (CS-68, 123)`(_ kind: StoreKind) throws {
         let stack = try Stack(kind)
         let id = try stack.storeCity("Porto")
         let context = stack.context()
@@ -460,7 +460,7 @@ struct ObjectLifeTests {
 
     // MARK: - Stores that cannot be read
 
-    @Test func `user demand 16: an object of a removed store reads empty and throws where it can`() throws {
+    @Test func `an object of a removed store reads empty and throws where it can (user demand 16)`() throws {
         let stack = try Stack(.memory)
         let id = try stack.storeCity("Porto")
         let context = stack.context()

@@ -13,7 +13,7 @@ struct PerformTests {
 
     init() throws { stack = try Stack(.memory) }
 
-    @Test func `CS-1 the concurrency type is fixed when the context is made`() {
+    @Test func `the concurrency type is fixed when the context is made (CS-1)`() {
         #expect(NSManagedObjectContext(.privateQueue).concurrencyType == .privateQueueConcurrencyType)
         #expect(NSManagedObjectContext(.mainQueue).concurrencyType == .mainQueueConcurrencyType)
         #expect(
@@ -22,7 +22,7 @@ struct PerformTests {
         )
     }
 
-    @Test func `CS-3 perform never runs its block inline, not even inside the scope`() {
+    @Test func `perform never runs its block inline, not even inside the scope (CS-3)`() {
         let context = stack.context()
         let order = Shared<[Int]>([])
         context.performAndWait {
@@ -33,7 +33,7 @@ struct PerformTests {
         #expect(order.current == [1, 2])
     }
 
-    @Test func `CS-3 nor does it for a context of the main queue on the main thread`() async {
+    @Test func `perform runs no block inline for a context of the main queue on the main thread either (CS-3)`() async {
         let context = NSManagedObjectContext(.mainQueue)
         context.persistentStoreCoordinator = stack.coordinator
         let order = Shared<[String]>([])
@@ -45,7 +45,7 @@ struct PerformTests {
         #expect(order.current == ["caller", "block"])
     }
 
-    @Test func `CS-5, 6 blocks run in the order of submission, and performAndWait waits for those before it`() {
+    @Test func `blocks run in the order of submission, and performAndWait waits for those before it (CS-5, 6)`() {
         let context = stack.context()
         let order = Shared<[Int]>([])
         for index in 0..<200 { context.perform { order.update { $0.append(index) } } }
@@ -53,7 +53,7 @@ struct PerformTests {
         #expect(order.current == Array(0...200))
     }
 
-    @Test func `CS-7 performAndWait runs inline inside the scope, at any depth`() {
+    @Test func `performAndWait runs inline inside the scope, at any depth (CS-7)`() {
         let context = stack.context()
         let depth = context.performAndWait {
             context.performAndWait { context.performAndWait { context.registeredObjects.count + 3 } }
@@ -67,7 +67,7 @@ struct PerformTests {
         #expect(done.wait(timeout: .now() + 10) == .success)
     }
 
-    @Test func `CS-9, 10, 11 a main-queue context is used on the main queue, with or without perform`() async {
+    @Test func `a main-queue context is used on the main queue, with or without perform (CS-9, 10, 11)`() async {
         let context = NSManagedObjectContext(.mainQueue)
         context.persistentStoreCoordinator = stack.coordinator
         await MainActor.run {
@@ -86,7 +86,7 @@ struct PerformTests {
     }
 
     @Test
-    func `user demand 2: a main-queue context stays usable inside another one's performAndWait on the main queue`()
+    func `a main-queue context stays usable inside another one's performAndWait on the main queue (user demand 2)`()
         async
     {
         let main = NSManagedObjectContext(.mainQueue)
@@ -100,7 +100,7 @@ struct PerformTests {
         }
     }
 
-    @Test func `user demand 2: a block that waits for the main queue stays inside its own scope there`() async {
+    @Test func `a block that waits for the main queue stays inside its own scope there (user demand 2)`() async {
         let main = NSManagedObjectContext(.mainQueue)
         main.persistentStoreCoordinator = stack.coordinator
         let other = stack.context()
@@ -114,7 +114,8 @@ struct PerformTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `CS-12 perform ends an event: objects-did-change follows the block, on that queue`(_ kind: StoreKind) throws {
+    func `perform ends an event: objects-did-change follows the block, on that queue (CS-12)`(_ kind: StoreKind) throws
+    {
         let stack = try Stack(kind)
         let context = stack.context()
         let inBlock = Shared(false)
@@ -132,7 +133,7 @@ struct PerformTests {
         #expect(log.entries.first?.objects(NSInsertedObjectsKey).count == 1)
     }
 
-    @Test func `CS-13 performAndWait does not end the event: the next perform, a save or processPendingChanges does`()
+    @Test func `performAndWait does not end the event: the next perform, a save or processPendingChanges does (CS-13)`()
         throws
     {
         let context = stack.context()
@@ -151,7 +152,7 @@ struct PerformTests {
         #expect(log.entries.map { $0.objects(NSInsertedObjectsKey).count } == [1, 1, 1])
     }
 
-    @Test func `CS-15, 18 values and errors come back, and the queue stays usable`() async throws {
+    @Test func `values and errors come back, and the queue stays usable (CS-15, 18)`() async throws {
         struct Expected: Error, Equatable {}
         let context = stack.context()
         #expect(await context.perform { 7 } == 7)
@@ -161,14 +162,15 @@ struct PerformTests {
         #expect(await context.perform(schedule: .enqueued) { 9 } == 9)
     }
 
-    @Test func `CS-15 an asynchronous perform is one event too`() async {
+    @Test func `an asynchronous perform is one event too (CS-15)`() async {
         let context = stack.context()
         let log = NotificationLog([.NSManagedObjectContextObjectsDidChange], of: context)
         await context.perform { City(context: context).name = "Braga" }
         #expect(log.entries.count == 1)
     }
 
-    @Test @MainActor func `CS-16, 17 an immediate block runs at once inside the scope, an enqueued one in turn`() async
+    @Test @MainActor func `an immediate block runs at once inside the scope, an enqueued one in turn (CS-16, 17)`()
+        async
     {
         let context = NSManagedObjectContext(.mainQueue)
         context.persistentStoreCoordinator = stack.coordinator
@@ -179,7 +181,7 @@ struct PerformTests {
         #expect(order.current == ["immediate", "submitted before", "enqueued"])
     }
 
-    @Test func `CS-16 outside of the scope an immediate block is enqueued like any other`() async {
+    @Test func `outside of the scope an immediate block is enqueued like any other (CS-16)`() async {
         let context = stack.context()
         let order = Shared<[String]>([])
         for number in 0..<100 { submit(context) { order.update { $0.append("\(number)") } } }
@@ -187,7 +189,7 @@ struct PerformTests {
         #expect(order.current == (0..<100).map { "\($0)" } + ["immediate"])
     }
 
-    @Test func `CS-19 the coordinator's perform queues, and its waiting form is re-entrant`() async throws {
+    @Test func `the coordinator's perform queues, and its waiting form is re-entrant (CS-19)`() async throws {
         let coordinator = stack.coordinator
         let nested = coordinator.performAndWait { coordinator.performAndWait { coordinator.persistentStores.count } }
         #expect(nested == 1)
@@ -196,7 +198,7 @@ struct PerformTests {
         await #expect(throws: Expected.self) { try await coordinator.perform { throw Expected() } }
     }
 
-    @Test func `CS-19 the coordinator's blocks run one at a time, each thread's in its order`() async {
+    @Test func `the coordinator's blocks run one at a time, each thread's in its order (CS-19)`() async {
         let coordinator = stack.coordinator
         let inside = Shared((now: 0, most: 0))
         let order = Shared<[[Int]]>(Array(repeating: [], count: 4))
@@ -226,14 +228,14 @@ struct PerformTests {
         #expect(order.current.allSatisfy { $0 == Array(0..<100) })
     }
 
-    @Test func `CS-22 the name is nil by default and stored as set, from any thread`() async {
+    @Test func `the name is nil by default and stored as set, from any thread (CS-22)`() async {
         let context = NSManagedObjectContext(.privateQueue)
         #expect(context.name == nil)
         await Task.detached { context.name = "importer" }.value
         #expect(context.name == "importer")
     }
 
-    @Test func `CS-23 an error thrown inside a block leaves the pending changes as they were`() {
+    @Test func `an error thrown inside a block leaves the pending changes as they were (CS-23)`() {
         struct Expected: Error {}
         let context = stack.context()
         #expect(throws: Expected.self) {
@@ -245,7 +247,7 @@ struct PerformTests {
         context.performAndWait { #expect(context.insertedObjects.count == 1) }
     }
 
-    @Test func `CS-24 a submitted block keeps its context alive until it has run`() {
+    @Test func `a submitted block keeps its context alive until it has run (CS-24)`() {
         let done = DispatchSemaphore(value: 0)
         let gate = DispatchSemaphore(value: 0)
         weak var weakContext: NSManagedObjectContext?

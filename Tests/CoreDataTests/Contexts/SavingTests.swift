@@ -5,7 +5,7 @@ import Testing
 @Suite("Saving")
 struct SavingTests {
     @Test(arguments: StoreKind.allCases)
-    func `CS-82 a save without changes does nothing and posts nothing`(_ kind: StoreKind) throws {
+    func `a save without changes does nothing and posts nothing (CS-82)`(_ kind: StoreKind) throws {
         let stack = try Stack(kind)
         let context = stack.context()
         let log = NotificationLog(.ofContexts, of: context)
@@ -14,7 +14,7 @@ struct SavingTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `CS-83, 84 flags tell what the next save does`(_ kind: StoreKind) throws {
+    func `flags tell what the next save does (CS-83, 84)`(_ kind: StoreKind) throws {
         let stack = try Stack(kind)
         let context = stack.context()
         try context.performAndWait {
@@ -72,7 +72,7 @@ struct SavingTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `CS-81, 86 a validation error leaves the context as it was, and the save succeeds when the cause is gone`(
+    func `a validation error leaves the context as it was, and the save succeeds when the cause is gone (CS-81, 86)`(
         _ kind: StoreKind
     ) throws {
         let stack = try Stack(kind)
@@ -100,7 +100,7 @@ struct SavingTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `CS-87 several validation errors are one error with details`(_ kind: StoreKind) throws {
+    func `several validation errors are one error with details (CS-87)`(_ kind: StoreKind) throws {
         let stack = try Stack(kind)
         let context = stack.context()
         context.performAndWait {
@@ -113,7 +113,7 @@ struct SavingTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `CS-81, 113 a constraint error leaves the context as it was, and the save succeeds when the cause is gone`(
+    func `a constraint error leaves the context as it was, and the save succeeds when the cause is gone (CS-81, 113)`(
         _ kind: StoreKind
     ) throws {
         let stack = try Stack(kind)
@@ -138,7 +138,9 @@ struct SavingTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `CS-81, 100 a conflict leaves the context as it was, and the save succeeds after a refresh`(_ kind: StoreKind)
+    func `a conflict leaves the context as it was, and the save succeeds after a refresh (CS-81, 100)`(
+        _ kind: StoreKind
+    )
         throws
     {
         let stack = try Stack(kind)
@@ -163,7 +165,7 @@ struct SavingTests {
     }
 
     @Test
-    func `CS-81 an error of the store leaves the context as it was, and the save succeeds when the cause is gone`()
+    func `an error of the store leaves the context as it was, and the save succeeds when the cause is gone (CS-81)`()
         throws
     {
         let stack = try Stack(.memory)
@@ -227,7 +229,7 @@ struct SavingTests {
     // MARK: - Hooks
 
     @Test(arguments: StoreKind.allCases)
-    func `CS-79, 80 willSave repeats until nothing changes, and didSave is sent once`(_ kind: StoreKind) throws {
+    func `willSave repeats until nothing changes, and didSave is sent once (CS-79, 80)`(_ kind: StoreKind) throws {
         let stack = try Stack(kind, model: HookedNote.model)
         let context = stack.context()
         try context.performAndWait {
@@ -245,7 +247,7 @@ struct SavingTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `CS-80 a willSave that always changes something is an error, and the context is as before`(_ kind: StoreKind)
+    func `a willSave that always changes something is an error, and the context is as before (CS-80)`(_ kind: StoreKind)
         throws
     {
         let stack = try Stack(kind, model: HookedNote.model)
@@ -336,7 +338,7 @@ struct SavingTests {
     // MARK: - Delete rules
 
     @Test(arguments: StoreKind.allCases)
-    func `CS-90, 91 cascade, nullify and deny`(_ kind: StoreKind) throws {
+    func `cascade, nullify and deny (CS-90, 91)`(_ kind: StoreKind) throws {
         let stack = try Stack(kind)
         let id = try stack.store(Venue.self) { venue, context in
             venue.photos = [Photo(context: context), Photo(context: context)]
@@ -371,7 +373,7 @@ struct SavingTests {
     }
 
     @Test(arguments: [true, false])
-    func `CS-92 delete rules are applied at the end of the event, or at the save`(_ atEnd: Bool) throws {
+    func `delete rules are applied at the end of the event, or at the save (CS-92)`(_ atEnd: Bool) throws {
         let stack = try Stack(.memory)
         let context = stack.context()
         try context.performAndWait {

@@ -27,7 +27,7 @@ struct MergedChangesTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `CS-136 an insertion elsewhere comes in`(_ kind: StoreKind) throws {
+    func `an insertion elsewhere comes in (CS-136)`(_ kind: StoreKind) throws {
         try withResults(kind) { merging, controller, recorder in
             try merging.saveAndMerge { other in
                 Guide.venue("d", price: 4, in: other)
@@ -38,7 +38,7 @@ struct MergedChangesTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `CS-136 a deletion elsewhere goes`(_ kind: StoreKind) throws {
+    func `a deletion elsewhere goes (CS-136)`(_ kind: StoreKind) throws {
         try withResults(kind) { merging, controller, recorder in
             try merging.saveAndMerge { other in
                 for venue in try other.fetch(Guide.venues("name IN {'a', 'c'}", sortedBy: "name")) {
@@ -50,7 +50,7 @@ struct MergedChangesTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `CS-136 changes elsewhere move and update objects that are only faults here`(_ kind: StoreKind) throws {
+    func `changes elsewhere move and update objects that are only faults here (CS-136)`(_ kind: StoreKind) throws {
         let merging = try Merging(kind)
         try merging.elsewhere { other in for name in ["a", "b", "c"] { Guide.venue(name, in: other) } }
         try merging.context.performAndWait {
@@ -69,7 +69,7 @@ struct MergedChangesTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `CS-136 sections come and go with what is saved elsewhere`(_ kind: StoreKind) throws {
+    func `sections come and go with what is saved elsewhere (CS-136)`(_ kind: StoreKind) throws {
         let merging = try Merging(kind)
         try merging.elsewhere { other in
             for (name, price) in [("a", 1), ("b", 1), ("c", 3)] as [(String, Int16)] {
@@ -114,7 +114,7 @@ struct MergedChangesTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `CS-136 unrelated changes elsewhere are not told`(_ kind: StoreKind) throws {
+    func `unrelated changes elsewhere are not told (CS-136)`(_ kind: StoreKind) throws {
         try withResults(kind) { merging, controller, recorder in
             try merging.saveAndMerge { other in
                 _ = Guide.city("Porto", in: other)

@@ -7,7 +7,7 @@ import Testing
 /// Tokens: what they name, and whom they can pin.
 @Suite("Query generation tokens")
 struct GenerationTokenTests {
-    @Test func `CS-180: a token pins another context to the same version`() throws {
+    @Test func `a token pins another context to the same version (CS-180)`() throws {
         let stack = try Stack(.sqlite)
         _ = try stack.storeCity("A")
         let first = try stack.pinnedContext("first")
@@ -145,7 +145,7 @@ struct GenerationTokenTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `CS-55: a child has no token and cannot be pinned`(_ kind: StoreKind) throws {
+    func `a child has no token and cannot be pinned (CS-55)`(_ kind: StoreKind) throws {
         let stack = try Stack(kind)
         let parent = stack.context("parent")
         try parent.inside { () throws in try parent.setQueryGenerationFrom(.current) }

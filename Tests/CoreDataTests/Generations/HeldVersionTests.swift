@@ -163,7 +163,7 @@ struct HeldVersionTests {
         await #expect(throws: CocoaError.self) { try await loop.next() }
     }
 
-    @Test func `CS-183: a store that was added later is not seen, and a fetch from a removed one throws`() throws {
+    @Test func `a store that was added later is not seen, and a fetch from a removed one throws (CS-183)`() throws {
         let folder = try ScratchFolder()
         let coordinator = NSPersistentStoreCoordinator(managedObjectModel: GuideModel.make())
         func add(_ name: String) throws -> NSPersistentStore {

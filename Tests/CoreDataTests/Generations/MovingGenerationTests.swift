@@ -7,7 +7,7 @@ import Testing
 /// What moves a pinned context to a newer version, and what does not.
 @Suite("Pinned contexts: moving on")
 struct MovingGenerationTests {
-    @Test func `CS-181: a save moves the context to a version that contains it`() throws {
+    @Test func `a save moves the context to a version that contains it (CS-181)`() throws {
         let stack = try Stack(.sqlite)
         _ = try stack.storeCity("A")
         let context = try stack.pinnedContext()
@@ -24,7 +24,7 @@ struct MovingGenerationTests {
         try context.inside { () throws in #expect(try context.storedCityNames() == ["A", "B", "C"]) }
     }
 
-    @Test func `CS-126: the notifications of a save tell the version that contains it`() throws {
+    @Test func `the notifications of a save tell the version that contains it (CS-126)`() throws {
         let stack = try Stack(.sqlite)
         let context = try stack.pinnedContext()
         let told = Mutex<[NSQueryGenerationToken?]>([])
@@ -94,7 +94,7 @@ struct MovingGenerationTests {
         #expect(try stack.read(id, City.self) { "\($0.name) \($0.population)" } == "mine 2")
     }
 
-    @Test func `CS-184: batch requests do not move the context that runs them`() throws {
+    @Test func `batch requests do not move the context that runs them (CS-184)`() throws {
         let stack = try Stack(.sqlite)
         try stack.storeCities(["A", "B"])
         let context = try stack.pinnedContext()
@@ -119,7 +119,7 @@ struct MovingGenerationTests {
         }
     }
 
-    @Test func `CS-186: moving on does not change what is realised, until it is refreshed`() throws {
+    @Test func `moving on does not change what is realised, until it is refreshed (CS-186)`() throws {
         let stack = try Stack(.sqlite)
         let id = try stack.storeCity("A", population: 1)
         let context = try stack.pinnedContext()
@@ -179,7 +179,7 @@ struct MovingGenerationTests {
         try context.inside { () throws in #expect(try context.storedCityNames() == ["A", "B", "C"]) }
     }
 
-    @Test func `CS-59: a pinned context that follows saves moves with each of them`() async throws {
+    @Test func `a pinned context that follows saves moves with each of them (CS-59)`() async throws {
         let stack = try Stack(.sqlite)
         let id = try stack.storeCity("A", population: 1)
         let context = try stack.pinnedContext()

@@ -7,7 +7,7 @@ import Testing
 @Suite("Pinned contexts: reading")
 struct PinnedReadingTests {
     @Test(arguments: StoreKind.allCases)
-    func `CS-178: without a pin each fetch sees the newest`(_ kind: StoreKind) throws {
+    func `without a pin each fetch sees the newest (CS-178)`(_ kind: StoreKind) throws {
         let stack = try Stack(kind)
         _ = try stack.storeCity("A")
         let reader = stack.context("reader")
@@ -19,7 +19,7 @@ struct PinnedReadingTests {
         try reader.inside { () throws in #expect(try reader.storedCityNames() == ["A", "B"]) }
     }
 
-    @Test func `CS-179: a pin takes effect at the first read, and faults stay at it like fetches`() throws {
+    @Test func `a pin takes effect at the first read, and faults stay at it like fetches (CS-179)`() throws {
         let stack = try Stack(.sqlite)
         let porto = try stack.storeCity("Porto", population: 1)
         let reader = stack.context("reader")
@@ -47,7 +47,7 @@ struct PinnedReadingTests {
         #expect(try stack.read(porto, City.self) { $0.name } == "Oporto")
     }
 
-    @Test func `CS-185: an object that somebody else deletes stays readable`() throws {
+    @Test func `an object that somebody else deletes stays readable (CS-185)`() throws {
         let stack = try Stack(.sqlite)
         let (city, venue) = try stack.storeCityWithVenues()
         let reader = try stack.pinnedContext()
@@ -68,7 +68,8 @@ struct PinnedReadingTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `CS-182: stores that keep no versions are read as they are, and the token shows it`(_ kind: StoreKind) throws {
+    func `stores that keep no versions are read as they are, and the token shows it (CS-182)`(_ kind: StoreKind) throws
+    {
         let stack = try Stack(kind)
         _ = try stack.storeCity("A")
         let reader = stack.context("reader")

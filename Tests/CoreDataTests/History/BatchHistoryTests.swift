@@ -18,7 +18,7 @@ struct BatchHistoryTests {
     }
 
     @Test
-    func `CS-176 a batch insert is one transaction with one change for each row`() throws {
+    func `a batch insert is one transaction with one change for each row (CS-176)`() throws {
         let stack = try Stack.recording()
         try insertCities(50, on: stack)
         let transaction = try #require(try stack.transactions().first)
@@ -31,7 +31,7 @@ struct BatchHistoryTests {
     }
 
     @Test
-    func `CS-176 a batch update tells the rows it has changed and the properties`() throws {
+    func `a batch update tells the rows it has changed and the properties (CS-176)`() throws {
         let stack = try Stack.recording()
         try insertCities(10, on: stack)
         let token = try stack.currentToken
@@ -51,7 +51,7 @@ struct BatchHistoryTests {
     }
 
     @Test
-    func `CS-176 a batch delete tells the rows that went, and what is kept of them`() throws {
+    func `a batch delete tells the rows that went, and what is kept of them (CS-176)`() throws {
         let stack = try Stack.recording()
         try stack.write { context in
             let city = City(context: context)
@@ -118,7 +118,7 @@ struct BatchHistoryTests {
         ("Tag", "TRUEPREDICATE"), ("Photo", "venue.price > 4"), ("Licence", "TRUEPREDICATE"),
         ("User", "email == 'user 1'"),
     ])
-    func `CS-176 a batch delete tells what the deletion of the objects tells`(_ entity: String, _ predicate: String)
+    func `a batch delete tells what the deletion of the objects tells (CS-176)`(_ entity: String, _ predicate: String)
         throws
     {
         func told(_ delete: (Stack, NSFetchRequest<any NSFetchRequestResult>) throws -> Void) throws -> [String] {

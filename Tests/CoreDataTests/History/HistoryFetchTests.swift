@@ -5,7 +5,7 @@ import Testing
 @Suite("Asking for history")
 struct HistoryFetchTests {
     @Test
-    func `CS-190 the current token leaves out all up to now`() throws {
+    func `the current token leaves out all up to now (CS-190)`() throws {
         let stack = try Stack.recording()
         let empty = try stack.currentToken
         #expect(empty.transactionNumbers == [stack.store.identifier: 0])
@@ -43,7 +43,7 @@ struct HistoryFetchTests {
     }
 
     @Test
-    func `CS-202 each result type gives what it says`() throws {
+    func `each result type gives what it says (CS-202)`() throws {
         let stack = try Stack.recording()
         let city = try stack.saveCity()
         try stack.change(city, City.self) { city, context in
@@ -69,7 +69,7 @@ struct HistoryFetchTests {
     }
 
     @Test
-    func `CS-193 deleting history before a token leaves the token's own transaction`() throws {
+    func `deleting history before a token leaves the token's own transaction (CS-193)`() throws {
         let stack = try Stack.recording()
         for _ in 0..<4 { try stack.saveCity("city", author: "author") }
         let third = try stack.transactions()[2]
@@ -112,7 +112,8 @@ struct HistoryFetchTests {
     }
 
     @Test
-    func `CS-194 a token whose transaction was purged is expired, and the error names the oldest that is left`() throws
+    func `a token whose transaction was purged is expired, and the error names the oldest that is left (CS-194)`()
+        throws
     {
         let stack = try Stack.recording()
         let beginning = try stack.currentToken
@@ -135,7 +136,7 @@ struct HistoryFetchTests {
     }
 
     @Test
-    func `CS-205 numbers of purged transactions and changes are not used again by who opens the store next`() throws {
+    func `numbers of purged transactions and changes are not used again by who opens the store next (CS-205)`() throws {
         let stack = try Stack.recording()
         for _ in 0..<3 { try stack.saveCity() }
         _ = try stack.coordinator.result(.deleteHistory(before: Date.distantFuture))

@@ -11,7 +11,7 @@ struct HistoryMergingTests {
     }
 
     @Test
-    func `CS-198 the notification of a transaction refreshes what a context has registered`() throws {
+    func `the notification of a transaction refreshes what a context has registered (CS-198)`() throws {
         let stack = try Stack.recording()
         let (changed, deleted) = (try stack.saveCity("old"), try stack.saveCity("going"))
         let second = try stack.secondStack()
@@ -47,7 +47,8 @@ struct HistoryMergingTests {
     }
 
     @Test
-    func `CS-203 two stacks on one file follow each other by token and author, whatever the staleness interval`() throws
+    func `two stacks on one file follow each other by token and author, whatever the staleness interval (CS-203)`()
+        throws
     {
         let stack = try Stack.recording()
         let id = try stack.saveCity("zero", author: "one")

@@ -50,7 +50,7 @@ struct HistoryPredicateTests {
     }
 
     @Test
-    func `CS-199 predicates on transactions see the author, the number, the time and the changes`() throws {
+    func `predicates on transactions see the author, the number, the time and the changes (CS-199)`() throws {
         #expect(try transactions("author == %@", "a") == [1, 3])
         #expect(try transactions("author != %@", "a") == [2, 4])
         #expect(try transactions("author == nil") == [4])
@@ -67,7 +67,7 @@ struct HistoryPredicateTests {
     }
 
     @Test
-    func `CS-199 a request for changes answers changes`() throws {
+    func `a request for changes answers changes (CS-199)`() throws {
         #expect(try changes("changedObjectID == %@", city).map(\.changeType) == [.insert, .update])
         #expect(try changes("changeType == %@", NSPersistentHistoryChangeType.delete.rawValue).count == 1)
         #expect(try changes("transaction.author == %@", "a").count == 3)
@@ -105,7 +105,7 @@ struct HistoryPredicateTests {
     }
 
     @Test
-    func `CS-200 the entities need no context once a store with a history was opened`() {
+    func `the entities need no context once a store with a history was opened (CS-200)`() {
         let (transaction, change) = (NSPersistentHistoryTransaction.self, NSPersistentHistoryChange.self)
         #expect(transaction.entityDescription?.name == "Transaction")
         #expect(transaction.entityDescription === transaction.entityDescription(with: stack.context()))
@@ -116,7 +116,7 @@ struct HistoryPredicateTests {
     }
 
     @Test
-    func `CS-200 before that there is no entity without a context, and no fetch request`() async {
+    func `before that there is no entity without a context, and no fetch request (CS-200)`() async {
         await #expect(processExitsWith: .success) {
             let (transaction, change) = (NSPersistentHistoryTransaction.self, NSPersistentHistoryChange.self)
             precondition(transaction.entityDescription == nil && change.entityDescription == nil)
@@ -125,7 +125,7 @@ struct HistoryPredicateTests {
     }
 
     @Test
-    func `CS-201 sort descriptors, offsets, other entities and unknown properties are refused`() throws {
+    func `sort descriptors, offsets, other entities and unknown properties are refused (CS-201)`() throws {
         func refusal(_ change: (NSFetchRequest<any NSFetchRequestResult>) -> Void) throws -> CocoaError? {
             let fetch = try #require(NSPersistentHistoryTransaction.fetchRequest)
             change(fetch)

@@ -6,7 +6,7 @@ import Testing
 @Suite("What saves record in the history")
 struct HistoryRecordingTests {
     @Test
-    func `CS-187 only stores opened with the option record, and others have no history to read`() throws {
+    func `only stores opened with the option record, and others have no history to read (CS-187)`() throws {
         let stack = try Stack(.sqlite, model: HistoryModels.guide())
         try stack.saveCity()
         #expect(try stack.column("SELECT name FROM sqlite_schema WHERE name LIKE 'A%TION'").isEmpty)
@@ -35,7 +35,7 @@ struct HistoryRecordingTests {
     }
 
     @Test
-    func `CS-224 a SQLite database in memory records too`() throws {
+    func `a SQLite database in memory records too (CS-224)`() throws {
         let coordinator = NSPersistentStoreCoordinator(managedObjectModel: HistoryModels.guide())
         try coordinator.addPersistentStore(
             type: .sqlite,
@@ -52,7 +52,7 @@ struct HistoryRecordingTests {
     }
 
     @Test
-    func `CS-188 each save that changes the store makes one transaction with one change for each object`() throws {
+    func `each save that changes the store makes one transaction with one change for each object (CS-188)`() throws {
         let stack = try Stack.recording()
         let before = Date()
         let city = try stack.saveCity()
@@ -79,7 +79,7 @@ struct HistoryRecordingTests {
     }
 
     @Test
-    func `CS-189 a transaction has the author and the name that the context had when it saved`() throws {
+    func `a transaction has the author and the name that the context had when it saved (CS-189)`() throws {
         let stack = try Stack.recording()
         let context = stack.context("importer")
         for author in ["nightly", nil, "nightly"] {
@@ -98,7 +98,7 @@ struct HistoryRecordingTests {
     }
 
     @Test
-    func `CS-191 an update tells the changed properties, attributes and relationships`() throws {
+    func `an update tells the changed properties, attributes and relationships (CS-191)`() throws {
         let stack = try Stack.recording()
         let city = try stack.saveCity()
         let venue = try stack.write { context in
@@ -147,7 +147,7 @@ struct HistoryRecordingTests {
     }
 
     @Test
-    func `CS-192 a deletion keeps the values of the attributes that are marked`() throws {
+    func `a deletion keeps the values of the attributes that are marked (CS-192)`() throws {
         let stack = try Stack.recording()
         let code = UUID()
         let date = Date(timeIntervalSinceReferenceDate: 1234.5)

@@ -6,7 +6,7 @@ struct HistoryTokenTests {
     private let token = NSPersistentHistoryToken(transactionNumbers: ["A": 3, "B": 7])
 
     @Test
-    func `CS-195 a token survives secure archiving and compares equal`() throws {
+    func `a token survives secure archiving and compares equal (CS-195)`() throws {
         let data = try NSKeyedArchiver.archivedData(withRootObject: token, requiringSecureCoding: true)
         let back = try NSKeyedUnarchiver.unarchivedObject(ofClass: NSPersistentHistoryToken.self, from: data)
         #expect(back == token && back?.hash == token.hash)

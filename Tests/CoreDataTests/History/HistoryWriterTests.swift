@@ -50,7 +50,7 @@ struct HistoryWriterTests {
     }
 
     @Test
-    func `CS-204 a history can hold a transaction without changes, by the schema migrator`() throws {
+    func `a history can hold a transaction without changes, by the schema migrator (CS-204)`() throws {
         try write { writer, _ in try writer.migrated(fromModelWithDigest: "abc=") }
         let transaction = try #require(try harness.coordinator.transactions().first)
         let author = "com.apple.coredata.schemamigrator: lightweight migration from model with digest { abc= }"

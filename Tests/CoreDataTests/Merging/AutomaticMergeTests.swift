@@ -7,7 +7,7 @@ import Testing
 @Suite("Contexts that follow what others save")
 struct AutomaticMergeTests {
     @Test(arguments: StoreKind.allCases)
-    func `CS-57, 58 a following context merges saves of its coordinator's other contexts, and none by default`(
+    func `a following context merges saves of its coordinator's other contexts, and none by default (CS-57, 58)`(
         _ kind: StoreKind
     ) throws {
         let stack = try Stack(kind)
@@ -31,7 +31,7 @@ struct AutomaticMergeTests {
         following.performAndWait { #expect(cities[0].value.name == "new") }
     }
 
-    @Test func `CS-58 what another coordinator saves is not merged by itself`() throws {
+    @Test func `what another coordinator saves is not merged by itself (CS-58)`() throws {
         let stack = try Stack(.sqlite)
         let id = try stack.storeCity("old")
         let context = stack.context()
@@ -55,7 +55,8 @@ struct AutomaticMergeTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `CS-60 unsaved changes of the following context stay, a deletion elsewhere included`(_ kind: StoreKind) throws
+    func `unsaved changes of the following context stay, a deletion elsewhere included (CS-60)`(_ kind: StoreKind)
+        throws
     {
         let stack = try Stack(kind)
         let (changedID, deletedID) = (try stack.storeCity("changed"), try stack.storeCity("deleted"))

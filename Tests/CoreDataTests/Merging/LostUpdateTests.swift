@@ -19,7 +19,7 @@ struct LostUpdateTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `CS-97, 211 contexts on one coordinator that add to one number`(_ kind: StoreKind) async throws {
+    func `contexts on one coordinator that add to one number (CS-97, 211)`(_ kind: StoreKind) async throws {
         let stack = try Stack(kind)
         let id = try stack.storeCity("counter", population: 0)
         let (writers, rounds) = (4, 50)
@@ -36,7 +36,7 @@ struct LostUpdateTests {
         #expect(try stack.read(id, City.self) { $0.population } == Int64(writers * rounds))
     }
 
-    @Test func `CS-97 contexts on two coordinators of one file that add to one number`() async throws {
+    @Test func `contexts on two coordinators of one file that add to one number (CS-97)`() async throws {
         let stack = try Stack(.sqlite)
         let id = try stack.storeCity("counter", population: 0)
         let coordinators = [stack.coordinator, try stack.secondCoordinator()]

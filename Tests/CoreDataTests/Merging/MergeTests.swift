@@ -26,7 +26,7 @@ struct MergeTests {
     ]
 
     @Test(arguments: StoreKind.allCases, names)
-    func `CS-127, 128, 135 a merged insertion is reachable, told and reported by ID`(
+    func `a merged insertion is reachable, told and reported by ID (CS-127, 128, 135)`(
         _ kind: StoreKind,
         _ name: Notification.Name
     ) throws {
@@ -53,7 +53,7 @@ struct MergeTests {
     }
 
     @Test(arguments: StoreKind.allCases, names)
-    func `CS-129, 130, 132 a merged update refreshes what is registered and keeps unsaved edits`(
+    func `a merged update refreshes what is registered and keeps unsaved edits (CS-129, 130, 132)`(
         _ kind: StoreKind,
         _ name: Notification.Name
     ) throws {
@@ -90,7 +90,7 @@ struct MergeTests {
     }
 
     @Test(arguments: StoreKind.allCases, names)
-    func `CS-131 a merged deletion marks what is registered, which stays readable while no fetch finds it`(
+    func `a merged deletion marks what is registered, which stays readable while no fetch finds it (CS-131)`(
         _ kind: StoreKind,
         _ name: Notification.Name
     ) throws {
@@ -246,7 +246,7 @@ struct MergeTests {
     }
 
     @Test(arguments: Form.allCases, [true, false])
-    func `CS-133, user demand 15: changes of another coordinator come in by ID, into several contexts`(
+    func `changes of another coordinator come in by ID, into several contexts (CS-133, user demand 15)`(
         _ form: Form,
         _ usesObjectKeys: Bool
     ) throws {
@@ -294,7 +294,7 @@ struct MergeTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `CS-133 what nobody knows is left out`(_ kind: StoreKind) throws {
+    func `what nobody knows is left out (CS-133)`(_ kind: StoreKind) throws {
         let stack = try Stack(kind)
         let id = try stack.storeCity()
         let context = stack.context()

@@ -7,7 +7,7 @@ struct SaveVariantTests {
     // MARK: - Merging
 
     @Test(arguments: StoreKind.allCases, [true, false])
-    func `user demand 14: when save(mergingInto:) returns, the named contexts show what was saved, told once`(
+    func `when save(mergingInto:) returns, the named contexts show what was saved, told once (user demand 14)`(
         _ kind: StoreKind,
         _ isFollowing: Bool
     ) async throws {
@@ -139,7 +139,7 @@ struct SaveVariantTests {
     // MARK: - Trying again
 
     @Test(arguments: StoreKind.allCases)
-    func `user demand 12: a retried save keeps the edits made here upon what others have saved`(_ kind: StoreKind)
+    func `a retried save keeps the edits made here upon what others have saved (user demand 12)`(_ kind: StoreKind)
         throws
     {
         let stack = try Stack(kind)

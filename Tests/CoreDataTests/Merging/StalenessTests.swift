@@ -19,7 +19,7 @@ struct StalenessTests {
         for store in second.persistentStores { try second.remove(store) }
     }
 
-    @Test func `CS-70, 71 by default a cached row never expires: a fault shows it, and so does a refresh`() throws {
+    @Test func `by default a cached row never expires: a fault shows it, and so does a refresh (CS-70, 71)`() throws {
         try withStaleCity { stack, context, city, id in
             #expect(context.stalenessInterval < 0)
             #expect(city.name == "old")
@@ -33,7 +33,7 @@ struct StalenessTests {
         }
     }
 
-    @Test func `CS-70 with an interval of zero every fault reads the store, and no other object does`() throws {
+    @Test func `with an interval of zero every fault reads the store, and no other object does (CS-70)`() throws {
         try withStaleCity { _, context, city, _ in
             context.stalenessInterval = 0
             #expect(city.name == "old")
@@ -42,7 +42,7 @@ struct StalenessTests {
         }
     }
 
-    @Test func `CS-70 a row younger than the interval is good enough`() throws {
+    @Test func `a row younger than the interval is good enough (CS-70)`() throws {
         try withStaleCity { _, context, city, _ in
             context.stalenessInterval = 3600
             context.refresh(city, mergeChanges: false)
@@ -50,7 +50,7 @@ struct StalenessTests {
         }
     }
 
-    @Test func `CS-67, 71 refreshAllObjects shows the new values, with unsaved edits on top`() throws {
+    @Test func `refreshAllObjects shows the new values, with unsaved edits on top (CS-67, 71)`() throws {
         try withStaleCity { _, context, city, _ in
             context.stalenessInterval = 0
             city.population = 5
@@ -61,7 +61,7 @@ struct StalenessTests {
         }
     }
 
-    @Test func `CS-71, user demand 15: a merge from elsewhere shows the new values whatever the interval`() throws {
+    @Test func `a merge from elsewhere shows the new values whatever the interval (CS-71, user demand 15)`() throws {
         try withStaleCity { _, context, city, id in
             NSManagedObjectContext.mergeChanges(fromRemoteContextSave: [NSUpdatedObjectIDsKey: [id]], into: [context])
             #expect(city.name == "theirs")

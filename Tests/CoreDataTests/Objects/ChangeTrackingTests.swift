@@ -19,7 +19,8 @@ struct ChangeTrackingTests {
 
     // CS-76
     @Test(arguments: StoreKind.allCases)
-    func `CS-76 changed values are those since the last save, committed values those of it`(_ kind: StoreKind) throws {
+    func `changed values are those since the last save, committed values those of it (CS-76)`(_ kind: StoreKind) throws
+    {
         let stack = try Stack(kind)
         let id = try storeVenue(stack)
         try stack.inContext { context throws in
@@ -58,7 +59,7 @@ struct ChangeTrackingTests {
 
     // CS-77
     @Test(arguments: StoreKind.allCases)
-    func `CS-77 a value set back is no persistent change`(_ kind: StoreKind) throws {
+    func `a value set back is no persistent change (CS-77)`(_ kind: StoreKind) throws {
         let stack = try Stack(kind)
         let id = try storeVenue(stack)
         try stack.inContext { context throws in

@@ -19,7 +19,7 @@ struct FaultTests {
 
     // CS-61
     @Test(arguments: StoreKind.allCases)
-    func `CS-61 a fetch returns faults, and reading a property realises the object`(_ kind: StoreKind) throws {
+    func `a fetch returns faults, and reading a property realises the object (CS-61)`(_ kind: StoreKind) throws {
         let stack = try Stack.objects(kind)
         _ = try store(["a"], stack)
         try stack.inContext { context throws in
@@ -53,7 +53,7 @@ struct FaultTests {
 
     // CS-62
     @Test(arguments: StoreKind.allCases)
-    func `CS-62 awakeFromFetch runs once each time a fault is realised, and what it sets is no change`(
+    func `awakeFromFetch runs once each time a fault is realised, and what it sets is no change (CS-62)`(
         _ kind: StoreKind
     ) throws {
         let stack = try Stack.objects(kind)
@@ -198,7 +198,7 @@ struct FaultTests {
 
     // CS-63
     @Test(arguments: StoreKind.allCases)
-    func `CS-63 a to-many relationship is a fault of its own`(_ kind: StoreKind) throws {
+    func `a to-many relationship is a fault of its own (CS-63)`(_ kind: StoreKind) throws {
         let stack = try Stack.objects(kind)
         let id = try stack.inContext { context throws in
             let owner = Hooked(context: context)

@@ -15,7 +15,7 @@ struct HookTests {
 
     // CS-85
     @Test(arguments: StoreKind.allCases)
-    func `CS-85 defaults are in place before awakeFromInsert, which runs once and belongs to the insertion`(
+    func `defaults are in place before awakeFromInsert, which runs once and belongs to the insertion (CS-85)`(
         _ kind: StoreKind
     ) throws {
         let stack = try Stack.objects(kind)
@@ -150,7 +150,7 @@ struct HookTests {
 
     // CS-93
     @Test(arguments: StoreKind.allCases)
-    func `CS-93 prepareForDeletion runs while relationships are still set, and again when deleted again`(
+    func `prepareForDeletion runs while relationships are still set, and again when deleted again (CS-93)`(
         _ kind: StoreKind
     ) throws {
         let stack = try Stack.objects(kind)
@@ -343,7 +343,7 @@ struct DeletionTests {
 
     // CS-94
     @Test(arguments: StoreKind.allCases)
-    func `CS-94 what is inserted and deleted before a save leaves nothing behind`(_ kind: StoreKind) throws {
+    func `what is inserted and deleted before a save leaves nothing behind (CS-94)`(_ kind: StoreKind) throws {
         let stack = try Stack(kind)
         try stack.inContext { context in
             let city = City(context: context)

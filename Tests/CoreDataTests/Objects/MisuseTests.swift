@@ -201,7 +201,7 @@ struct MisuseTests {
 
     // CS-95
     @Test
-    func `CS-95 a relationship to an object of another context, or of none`() async {
+    func `a relationship to an object of another context, or of none (CS-95)`() async {
         let other = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
             let stack = try Stack(.memory)
             let (first, second) = (stack.context("first"), stack.context("second"))

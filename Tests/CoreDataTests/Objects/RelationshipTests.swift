@@ -8,7 +8,7 @@ private typealias Tag = TestSupport.Tag
 @Suite("Relationships and their inverses")
 struct RelationshipTests {
     @Test(arguments: StoreKind.allCases)
-    func `CS-96 one-to-many: both sides change at once, whichever is set`(_ kind: StoreKind) throws {
+    func `one-to-many: both sides change at once, whichever is set (CS-96)`(_ kind: StoreKind) throws {
         let stack = try Stack(kind)
         try stack.inContext { context throws in
             let (lisbon, porto) = (City(context: context), City(context: context))

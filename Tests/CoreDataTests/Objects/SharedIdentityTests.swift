@@ -35,7 +35,7 @@ struct SharedIdentityTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `CS-21 an ID that is read while the object is saved is permanent afterwards`(_ kind: StoreKind) throws {
+    func `an ID that is read while the object is saved is permanent afterwards (CS-21)`(_ kind: StoreKind) throws {
         let stack = try Stack(kind)
         for _ in 0..<20 {
             let context = stack.context()
@@ -55,7 +55,7 @@ struct SharedIdentityTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `CS-21 an object leads to its context until that goes`(_ kind: StoreKind) throws {
+    func `an object leads to its context until that goes (CS-21)`(_ kind: StoreKind) throws {
         let stack = try Stack(kind)
         try stack.storeCities((0..<100).map { "\($0)" })
         for round in 0..<20 {

@@ -44,7 +44,7 @@ struct TransformableTests {
 
     // CS-78
     @Test(arguments: StoreKind.allCases)
-    func `CS-78 changing the inside of a mutable value is not noticed`(_ kind: StoreKind) throws {
+    func `changing the inside of a mutable value is not noticed (CS-78)`(_ kind: StoreKind) throws {
         let stack = try Stack.objects(kind)
         let id = try stack.inContext { context in
             let sample = Sample(context: context)

@@ -82,7 +82,7 @@ struct ValidationTests {
 
     // CS-89
     @Test(arguments: StoreKind.allCases)
-    func `CS-89 a broken rule tells predicate, value and the model's code or text`(_ kind: StoreKind) throws {
+    func `a broken rule tells predicate, value and the model's code or text (CS-89)`(_ kind: StoreKind) throws {
         let stack = try Stack.objects(kind)
         try stack.inContext { context in
             let form = form(context)
@@ -105,7 +105,7 @@ struct ValidationTests {
 
     // CS-88
     @Test(arguments: StoreKind.allCases)
-    func `CS-88 a relationship has no fewer and no more members than the model says`(_ kind: StoreKind) throws {
+    func `a relationship has no fewer and no more members than the model says (CS-88)`(_ kind: StoreKind) throws {
         let stack = try Stack.objects(kind)
         try stack.inContext { context in
             let form = form(context)

@@ -229,7 +229,7 @@ struct FollowerTests {
         #expect(seen == 2)
     }
 
-    @Test func `CS-196: remote changes carry the token of the newest transaction`() async throws {
+    @Test func `remote changes carry the token of the newest transaction (CS-196)`() async throws {
         let (stack, context) = try Stack.followedWithCity()
         let tokens = Mutex<NSPersistentHistoryToken?>(nil)
         let arrival = DispatchSemaphore(value: 0)

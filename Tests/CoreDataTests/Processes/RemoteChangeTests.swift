@@ -67,7 +67,7 @@ struct RemoteChangeTests {
         return try context.performAndWait { try context.count(for: NSFetchRequest<City>(entityName: "City")) }
     }
 
-    @Test func `CS-196, 197: a save is posted with the store's UUID and URL, off the thread that saves`() throws {
+    @Test func `a save is posted with the store's UUID and URL, off the thread that saves (CS-196, 197)`() throws {
         let stack = try stack()
         let recorder = RemoteChangeRecorder(stack.coordinator)
 
@@ -82,7 +82,7 @@ struct RemoteChangeTests {
         #expect(!recorder.wasCalledHere)
     }
 
-    @Test func `CS-196, 197: a write of another process is posted when it can be read`() async throws {
+    @Test func `a write of another process is posted when it can be read (CS-196, 197)`() async throws {
         let folder = try SharedFolder()
         let store = folder.store
         let coordinator = try store.coordinator(options: Self.option)

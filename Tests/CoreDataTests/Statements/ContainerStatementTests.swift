@@ -22,7 +22,7 @@ struct ContainerStatementTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `CS-19 a background task has a fresh private context, off the main thread`(_ kind: StoreKind) async throws {
+    func `a background task has a fresh private context, off the main thread (CS-19)`(_ kind: StoreKind) async throws {
         let scratch = try ScratchFolder()
         let container = loaded(kind, in: scratch)
         let seen = Shared<[NSManagedObjectContext]>([])
@@ -50,7 +50,7 @@ struct ContainerStatementTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `CS-220 the view context is of the main queue, background contexts are private, none has a parent`(
+    func `the view context is of the main queue, background contexts are private, none has a parent (CS-220)`(
         _ kind: StoreKind
     ) throws {
         let scratch = try ScratchFolder()
@@ -65,7 +65,8 @@ struct ContainerStatementTests {
         }
     }
 
-    @Test func `CS-221 a description is of a SQLite store, added at once, migrated, inferred and not read-only`() throws
+    @Test func `a description is of a SQLite store, added at once, migrated, inferred and not read-only (CS-221)`()
+        throws
     {
         let description = NSPersistentStoreDescription()
         #expect(description.type == NSSQLiteStoreType)
@@ -78,7 +79,7 @@ struct ContainerStatementTests {
     }
 
     @Test(arguments: StoreKind.allCases, [false, true])
-    func `CS-222 each description is answered once, with its error, before the call returns or later`(
+    func `each description is answered once, with its error, before the call returns or later (CS-222)`(
         _ kind: StoreKind,
         _ isAsynchronous: Bool
     ) async throws {
@@ -107,7 +108,7 @@ struct ContainerStatementTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `CS-223 a view context that merges automatically shows what a background task has saved`(_ kind: StoreKind)
+    func `a view context that merges automatically shows what a background task has saved (CS-223)`(_ kind: StoreKind)
         async throws
     {
         let scratch = try ScratchFolder()

@@ -32,7 +32,7 @@ struct FetchStatementTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `CS-137 objects, IDs and counts know of unsaved insertions, deletions and edits`(_ kind: StoreKind) throws {
+    func `objects, IDs and counts know of unsaved insertions, deletions and edits (CS-137)`(_ kind: StoreKind) throws {
         try withPending(kind) { context, _ in
             let request = venues("price < 50")
             #expect(request.includesPendingChanges)
@@ -45,7 +45,7 @@ struct FetchStatementTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `CS-138 without pending changes membership is what is saved, and objects show what is in memory`(
+    func `without pending changes membership is what is saved, and objects show what is in memory (CS-138)`(
         _ kind: StoreKind
     ) throws {
         try withPending(kind) { context, ids in
@@ -60,7 +60,7 @@ struct FetchStatementTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `CS-139 dictionaries tell what is stored, whatever is pending`(_ kind: StoreKind) throws {
+    func `dictionaries tell what is stored, whatever is pending (CS-139)`(_ kind: StoreKind) throws {
         try withPending(kind) { context, _ in
             let request = NSFetchRequest<NSDictionary>(entityName: "Venue")
             request.resultType = .dictionaryResultType
@@ -76,7 +76,7 @@ struct FetchStatementTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `CS-140, 141 the window is cut from the merged and sorted answer, of IDs too`(_ kind: StoreKind) throws {
+    func `the window is cut from the merged and sorted answer, of IDs too (CS-140, 141)`(_ kind: StoreKind) throws {
         try withPending(kind) { context, _ in
             let all = try context.fetch(venues("price < 50"))
             for (offset, limit) in [(0, 2), (1, 1), (1, 5), (2, 0), (3, 1)] {
@@ -92,7 +92,8 @@ struct FetchStatementTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `CS-142 a count is one number, with pending changes counted unless they are left out`(_ kind: StoreKind) throws
+    func `a count is one number, with pending changes counted unless they are left out (CS-142)`(_ kind: StoreKind)
+        throws
     {
         try withPending(kind) { context, _ throws in
             let request = NSFetchRequest<NSNumber>(entityName: "Venue")
@@ -105,7 +106,7 @@ struct FetchStatementTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `CS-143 sub-entities count by default, stored and unsaved alike`(_ kind: StoreKind) throws {
+    func `sub-entities count by default, stored and unsaved alike (CS-143)`(_ kind: StoreKind) throws {
         let stack = try Stack(kind)
         _ = try stack.store(Bar.self) { bar, _ in bar.name = "stored bar" }
         _ = try stack.store(Venue.self) { venue, _ in venue.name = "stored venue" }
@@ -123,7 +124,7 @@ struct FetchStatementTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `CS-144 prefetching fills rows and unsaved objects alike, and replaces no pending edit`(_ kind: StoreKind)
+    func `prefetching fills rows and unsaved objects alike, and replaces no pending edit (CS-144)`(_ kind: StoreKind)
         throws
     {
         let stack = try Stack(kind)
@@ -149,7 +150,7 @@ struct FetchStatementTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `CS-145 a to-many in propertiesToFetch, groups of objects, and having without groups are refused`(
+    func `a to-many in propertiesToFetch, groups of objects, and having without groups are refused (CS-145)`(
         _ kind: StoreKind
     ) throws {
         let stack = try Stack(kind)
@@ -170,7 +171,7 @@ struct FetchStatementTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `CS-146 with a batch size all objects are there, and rows come batch by batch as they are touched`(
+    func `with a batch size all objects are there, and rows come batch by batch as they are touched (CS-146)`(
         _ kind: StoreKind
     ) throws {
         let stack = try Stack(kind)
@@ -190,7 +191,7 @@ struct FetchStatementTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `CS-147 affectedStores restricts a fetch to those stores, and nil means all`(_ kind: StoreKind) throws {
+    func `affectedStores restricts a fetch to those stores, and nil means all (CS-147)`(_ kind: StoreKind) throws {
         let parts = try TwoStores(kind)
         let context = parts.context()
         try context.performAndWait {

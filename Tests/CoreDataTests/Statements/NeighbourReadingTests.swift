@@ -12,7 +12,7 @@ struct NeighbourReadingTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `CS-63, 68, 72, 123 a refetch leaves what is loaded unless it should not, and a reset forgets everything`(
+    func `a refetch leaves what is loaded unless it should not, and a reset forgets everything (CS-63, 68, 72, 123)`(
         _ kind: StoreKind
     ) throws {
         try Neighbours.among(kind) { _, context, _, venueID in
@@ -36,7 +36,8 @@ struct NeighbourReadingTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `CS-73 a fault is a row, or deleted and empty, whatever becomes of its row meanwhile`(_ kind: StoreKind) throws
+    func `a fault is a row, or deleted and empty, whatever becomes of its row meanwhile (CS-73)`(_ kind: StoreKind)
+        throws
     {
         try Neighbours.among(kind) { _, context, _, _ in
             let ids = NSFetchRequest<NSManagedObjectID>(entityName: "Venue")
@@ -59,7 +60,7 @@ struct NeighbourReadingTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `CS-140, 141, 142, 146 windows, IDs, counts and batches fold in what is pending, and nothing twice`(
+    func `windows, IDs, counts and batches fold in what is pending, and nothing twice (CS-140, 141, 142, 146)`(
         _ kind: StoreKind
     ) throws {
         try Neighbours.among(kind) { _, context, cityID, _ in
@@ -90,7 +91,7 @@ struct NeighbourReadingTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `CS-118, 120, 127, 128, 133, 135 a merge tells what was saved, as IDs and as objects of its context`(
+    func `a merge tells what was saved, as IDs and as objects of its context (CS-118, 120, 127, 128, 133, 135)`(
         _ kind: StoreKind
     ) throws {
         try Neighbours.among(kind) { stack, context, cityID, _ in

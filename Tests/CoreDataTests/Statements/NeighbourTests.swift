@@ -5,7 +5,7 @@ import Testing
 @Suite("Statements that hold while other contexts save, delete and merge the same rows")
 struct NeighbourTests {
     @Test(arguments: StoreKind.allCases)
-    func `CS-26, 29, 30, 33, 34, 35 there is one object for a row, and a new one's ID becomes permanent in place`(
+    func `there is one object for a row, and a new one's ID becomes permanent in place (CS-26, 29, 30, 33, 34, 35)`(
         _ kind: StoreKind
     ) throws {
         try Neighbours.among(kind) { stack, context, cityID, _ in
@@ -30,7 +30,7 @@ struct NeighbourTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `CS-40 to 46 a child sees and saves into its parent, and only the root's save writes`(_ kind: StoreKind)
+    func `a child sees and saves into its parent, and only the root's save writes (CS-40 to 46)`(_ kind: StoreKind)
         throws
     {
         try Neighbours.among(kind) { stack, parent, cityID, _ in
@@ -67,7 +67,7 @@ struct NeighbourTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `CS-61, 64, 65, 67, 69 refreshing shows newer values under the edits, and a rollback drops the edits`(
+    func `refreshing shows newer values under the edits, and a rollback drops the edits (CS-61, 64, 65, 67, 69)`(
         _ kind: StoreKind
     ) throws {
         try Neighbours.among(kind) { _, context, cityID, venueID in
@@ -87,7 +87,7 @@ struct NeighbourTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `CS-76, 81, 83, 84, 86 a save that fails leaves the changes, and one that does not clears the flags`(
+    func `a save that fails leaves the changes, and one that does not clears the flags (CS-76, 81, 83, 84, 86)`(
         _ kind: StoreKind
     ) throws {
         try Neighbours.among(kind) { stack, context, cityID, _ in
@@ -109,7 +109,7 @@ struct NeighbourTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `CS-90, 91 delete rules reach all related objects`(_ kind: StoreKind) throws {
+    func `delete rules reach all related objects (CS-90, 91)`(_ kind: StoreKind) throws {
         let stack = try Stack(kind)
         for _ in 0..<Neighbours.rounds {
             let (cityID, venueID) = try Neighbours.prepare(stack)
@@ -128,7 +128,7 @@ struct NeighbourTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `CS-98, 100, 101, 105, 106, 108 the policies decide, and nothing that others have written is lost`(
+    func `the policies decide, and nothing that others have written is lost (CS-98, 100, 101, 105, 106, 108)`(
         _ kind: StoreKind
     ) throws {
         let policies: [NSMergePolicy] = [.error, .mergeByPropertyStoreTrump, .mergeByPropertyObjectTrump, .rollback]
@@ -163,7 +163,7 @@ struct NeighbourTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `CS-119, 121, 129, 131 notifications and merges tell what happened, in order`(
+    func `notifications and merges tell what happened, in order (CS-119, 121, 129, 131)`(
         _ kind: StoreKind
     ) throws {
         try Neighbours.among(kind) { stack, context, cityID, _ in
@@ -203,7 +203,7 @@ struct NeighbourTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `CS-137 to 139 fetches fold in unsaved changes, and no others'`(_ kind: StoreKind) throws {
+    func `fetches fold in unsaved changes, and no others' (CS-137 to 139)`(_ kind: StoreKind) throws {
         try Neighbours.among(kind) { _, context, cityID, _ in
             let city = try context.get(cityID, City.self)
             city.name = "pending"
@@ -223,7 +223,7 @@ struct NeighbourTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `CS-149 to 152, 154 an asynchronous fetch ends once, with the context's own objects`(_ kind: StoreKind)
+    func `an asynchronous fetch ends once, with the context's own objects (CS-149 to 152, 154)`(_ kind: StoreKind)
         async throws
     {
         let stack = try Stack(kind)
@@ -257,7 +257,7 @@ struct NeighbourTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `CS-207, 208, 209 undo takes back what was changed here, and nothing that was merged`(_ kind: StoreKind)
+    func `undo takes back what was changed here, and nothing that was merged (CS-207, 208, 209)`(_ kind: StoreKind)
         throws
     {
         try Neighbours.among(kind) { _, context, cityID, venueID in

@@ -8,7 +8,7 @@ struct NeighbourWritingTests {
     private static let rounds = 20
 
     @Test(arguments: StoreKind.allCases)
-    func `CS-113, 114 of contexts that insert one value at once one saves it, and the others are told`(
+    func `of contexts that insert one value at once one saves it, and the others are told (CS-113, 114)`(
         _ kind: StoreKind
     )
         async throws
@@ -47,7 +47,7 @@ struct NeighbourWritingTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `CS-115 under object-trump contexts that insert one value at once end with one row`(_ kind: StoreKind)
+    func `under object-trump contexts that insert one value at once end with one row (CS-115)`(_ kind: StoreKind)
         async throws
     {
         let stack = try Stack(kind)
@@ -74,7 +74,7 @@ struct NeighbourWritingTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `CS-111 what each of two contexts decides upon the other's object is found out by detectConflicts(for:)`(
+    func `what each of two contexts decides upon the other's object is found out by detectConflicts(for:) (CS-111)`(
         _ kind: StoreKind
     ) async throws {
         let stack = try Stack(kind)

@@ -7,7 +7,8 @@ import Testing
 @Suite("Statements about what is read and written, and what is not")
 struct ReadingStatementTests {
     @Test(arguments: StoreKind.allCases)
-    func `CS-32, 33 registeredObject and object(with:) read nothing, whatever the store holds`(_ kind: StoreKind) throws
+    func `registeredObject and object(with:) read nothing, whatever the store holds (CS-32, 33)`(_ kind: StoreKind)
+        throws
     {
         let stack = try Stack(kind)
         let ids = try stack.storeVenues(2)
@@ -29,7 +30,7 @@ struct ReadingStatementTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `CS-34 existingObject reads a row that is not registered once, and a registered one never`(_ kind: StoreKind)
+    func `existingObject reads a row that is not registered once, and a registered one never (CS-34)`(_ kind: StoreKind)
         throws
     {
         let stack = try Stack(kind)
@@ -46,7 +47,9 @@ struct ReadingStatementTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `CS-61, 63 realising an object reads its row, and its to-many relationship apart from that`(_ kind: StoreKind)
+    func `realising an object reads its row, and its to-many relationship apart from that (CS-61, 63)`(
+        _ kind: StoreKind
+    )
         throws
     {
         let stack = try Stack(kind)
@@ -67,7 +70,7 @@ struct ReadingStatementTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `CS-69 a rollback shows the last committed values without a fetch, whatever others have saved`(
+    func `a rollback shows the last committed values without a fetch, whatever others have saved (CS-69)`(
         _ kind: StoreKind
     ) throws {
         let stack = try Stack(kind)
@@ -89,7 +92,8 @@ struct ReadingStatementTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `CS-72 a refetch changes realised objects only if it should, and keeps unsaved edits`(_ kind: StoreKind) throws
+    func `a refetch changes realised objects only if it should, and keeps unsaved edits (CS-72)`(_ kind: StoreKind)
+        throws
     {
         let stack = try Stack(kind)
         let id = try stack.storeCity("old", population: 1)
@@ -111,7 +115,7 @@ struct ReadingStatementTests {
         }
     }
 
-    @Test func `CS-82 a save without changes writes nothing`() throws {
+    @Test func `a save without changes writes nothing (CS-82)`() throws {
         let stack = try Stack(.sqlite)
         let id = try stack.storeCity("Porto", population: 1)
         let observer = try Connection(path: stack.storeURL.path, access: .readOnly)

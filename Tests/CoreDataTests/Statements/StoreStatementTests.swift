@@ -9,7 +9,8 @@ import Testing
 @Suite("Statements about coordinators, stores and containers")
 struct StoreStatementTests {
     @Test(arguments: StoreKind.allCases)
-    func `CS-211 contexts on one coordinator that save at the same time lose nothing`(_ kind: StoreKind) async throws {
+    func `contexts on one coordinator that save at the same time lose nothing (CS-211)`(_ kind: StoreKind) async throws
+    {
         let stack = try Stack(kind)
         try await withThrowingTaskGroup(of: Void.self) { group in
             for writer in 0..<8 {
@@ -31,7 +32,7 @@ struct StoreStatementTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `CS-212 a save that has ended is in the next fetch of any other context`(_ kind: StoreKind) async throws {
+    func `a save that has ended is in the next fetch of any other context (CS-212)`(_ kind: StoreKind) async throws {
         let stack = try Stack(kind)
         let (writer, reader) = (stack.context("writer"), stack.context("reader"))
         for round in 1...20 {
@@ -45,7 +46,7 @@ struct StoreStatementTests {
     }
 
     @Test(.timeLimit(.minutes(1)))
-    func `CS-213 contexts read at once, and one saves meanwhile`() async throws {
+    func `contexts read at once, and one saves meanwhile (CS-213)`() async throws {
         let stack = try Stack(.sqlite, model: GuideModel.make())
         try stack.makeTagsEndless(givingRows: true)
         // Two fetches that never end are inside SQLite, both, while a third context saves and a fourth reads.
@@ -73,7 +74,7 @@ struct StoreStatementTests {
         }
     }
 
-    @Test func `CS-213 as many readers as the pool's option says and a writer are inside SQLite at once`() throws {
+    @Test func `as many readers as the pool's option says and a writer are inside SQLite at once (CS-213)`() throws {
         let stack = try Stack(
             .sqlite,
             model: GuideModel.make(),
@@ -137,7 +138,7 @@ struct StoreStatementTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `CS-31, 214 a new object goes to the store that it is assigned to, else to the first that holds its entity`(
+    func `a new object goes to the store that it is assigned to, else to the first that holds its entity (CS-31, 214)`(
         _ kind: StoreKind
     ) throws {
         let parts = try TwoStores(kind)
@@ -163,7 +164,7 @@ struct StoreStatementTests {
         }
     }
 
-    @Test func `CS-214 assigning an object to a store that lacks its entity stops the program`() async {
+    @Test func `assigning an object to a store that lacks its entity stops the program (CS-214)`() async {
         let result = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
             let parts = try TwoStores(.memory)
             let context = parts.context()
@@ -174,7 +175,9 @@ struct StoreStatementTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `CS-95, 215 a fetch spans all stores that hold the entity, and a relationship none but one`(_ kind: StoreKind)
+    func `a fetch spans all stores that hold the entity, and a relationship none but one (CS-95, 215)`(
+        _ kind: StoreKind
+    )
         throws
     {
         let parts = try TwoStores(kind)
@@ -195,7 +198,8 @@ struct StoreStatementTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `CS-216 the objects of a store that was removed are like faults whose rows have gone`(_ kind: StoreKind) throws
+    func `the objects of a store that was removed are like faults whose rows have gone (CS-216)`(_ kind: StoreKind)
+        throws
     {
         let stack = try Stack(kind)
         let (loadedID, faultID) = (try stack.storeCity("loaded"), try stack.storeCity("fault"))
@@ -224,7 +228,7 @@ struct StoreStatementTests {
         }
     }
 
-    @Test func `CS-217 a store is destroyed and replaced in its file, under SQLite's locks`() throws {
+    @Test func `a store is destroyed and replaced in its file, under SQLite's locks (CS-217)`() throws {
         let stack = try Stack(.sqlite)
         _ = try stack.storeCity("old")
         let url = stack.storeURL
@@ -269,7 +273,7 @@ struct StoreStatementTests {
         #expect(try inode() == before)
     }
 
-    @Test func `CS-218 a model with other hashes is refused with 134100, unless versioning is ignored by option`()
+    @Test func `a model with other hashes is refused with 134100, unless versioning is ignored by option (CS-218)`()
         throws
     {
         let stack = try Stack(.sqlite)
@@ -294,7 +298,7 @@ struct StoreStatementTests {
         #expect(try context.performAndWait { try context.all(City.self).map(\.name) } == ["Porto"])
     }
 
-    @Test func `CS-219 a store of another type is refused`() throws {
+    @Test func `a store of another type is refused (CS-219)`() throws {
         let folder = try ScratchFolder()
         let url = folder.file("letter.sqlite")
         try Data(repeating: 65, count: 5000).write(to: url)
@@ -311,7 +315,8 @@ struct StoreStatementTests {
         #expect(try Data(contentsOf: url).count == 5000)
     }
 
-    @Test func `CS-224 a store at the null device is a private database in memory with constraints and batches`() throws
+    @Test func `a store at the null device is a private database in memory with constraints and batches (CS-224)`()
+        throws
     {
         let coordinators = try (0..<2).map { _ in
             let coordinator = NSPersistentStoreCoordinator(managedObjectModel: GuideModel.make())

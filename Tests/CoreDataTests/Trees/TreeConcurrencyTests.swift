@@ -20,7 +20,7 @@ private func onThreads(_ count: Int, _ body: @escaping @Sendable (Int) -> Void) 
 @Suite("Trees: many at once")
 struct TreeConcurrencyTests {
     @Test(arguments: ["save", "fetch", "fault"])
-    func `CS-51: a child's save, fetch and fault wait for what the parent is doing`(_ what: String) throws {
+    func `a child's save, fetch and fault wait for what the parent is doing (CS-51)`(_ what: String) throws {
         let stack = try Stack(.memory)
         let id = try stack.storeCity("Porto")
         let (parent, child) = stack.pair()

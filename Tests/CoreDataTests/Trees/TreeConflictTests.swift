@@ -201,7 +201,7 @@ struct TreeConflictTests {
         try parent.look(id, City.self) { #expect($0.venues.count == 2) }
     }
 
-    @Test func `CS-111: detectConflicts(for:) in a child checks an object that it does not change`() throws {
+    @Test func `detectConflicts(for:) in a child checks an object that it does not change (CS-111)`() throws {
         second.parentConflictPolicy = .error
         try second.performAndWait {
             second.detectConflicts(for: try second.existingObject(with: id))

@@ -5,7 +5,7 @@ import Testing
 @Suite("Trees: faults, refresh, rollback, undo")
 struct TreeFaultTests {
     @Test(arguments: StoreKind.allCases)
-    func `CS-54: a refresh in a child asks the parent, not the store`(_ kind: StoreKind) throws {
+    func `a refresh in a child asks the parent, not the store (CS-54)`(_ kind: StoreKind) throws {
         let stack = try Stack(kind)
         let id = try stack.storeCity("stored", population: 1)
         let (parent, child) = stack.pair()

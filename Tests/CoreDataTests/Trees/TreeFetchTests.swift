@@ -5,7 +5,7 @@ import Testing
 @Suite("Trees: fetching through the parent")
 struct TreeFetchTests {
     @Test(arguments: StoreKind.allCases)
-    func `CS-44: a child's fetch answers from the parent's state, unsaved changes included`(_ kind: StoreKind) throws {
+    func `a child's fetch answers from the parent's state, unsaved changes included (CS-44)`(_ kind: StoreKind) throws {
         let stack = try Stack(kind)
         let (stays, changes, goes) = (
             try stack.storeCity("Aveiro"), try stack.storeCity("Beja"), try stack.storeCity("Chaves")
@@ -23,7 +23,7 @@ struct TreeFetchTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `CS-45: stored values reach a grandchild through all levels`(_ kind: StoreKind) throws {
+    func `stored values reach a grandchild through all levels (CS-45)`(_ kind: StoreKind) throws {
         let stack = try Stack(kind)
         let id = try stack.storeCity("Porto", population: 230_000)
         let (_, _, leaf) = stack.chain()
@@ -67,7 +67,8 @@ struct TreeFetchTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `CS-46: a child lays its own inserts, changes and deletes over the parent's answer`(_ kind: StoreKind) throws {
+    func `a child lays its own inserts, changes and deletes over the parent's answer (CS-46)`(_ kind: StoreKind) throws
+    {
         let stack = try Stack(kind)
         let (first, second) = (try stack.storeCity("Aveiro"), try stack.storeCity("Beja"))
         let (parent, child) = stack.pair()
@@ -91,7 +92,7 @@ struct TreeFetchTests {
         }
     }
 
-    @Test func `CS-47: a parent never sees a child's unsaved changes`() throws {
+    @Test func `a parent never sees a child's unsaved changes (CS-47)`() throws {
         let stack = try Stack(.memory)
         let id = try stack.storeCity("Lagos")
         let (parent, child) = stack.pair()

@@ -5,7 +5,8 @@ import Testing
 @Suite("Trees: identity")
 struct TreeIDsTests {
     @Test(arguments: StoreKind.allCases)
-    func `CS-28: a temporary ID becomes permanent everywhere it is held when the root saves`(_ kind: StoreKind) throws {
+    func `a temporary ID becomes permanent everywhere it is held when the root saves (CS-28)`(_ kind: StoreKind) throws
+    {
         let stack = try Stack(kind)
         let (root, middle, leaf) = stack.chain()
         let sibling = middle.child("sibling")
@@ -39,7 +40,7 @@ struct TreeIDsTests {
         #expect(stack.coordinator.managedObjectID(forURIRepresentation: id.uriRepresentation()) === id)
     }
 
-    @Test func `CS-43: a child's save makes no permanent ID`() throws {
+    @Test func `a child's save makes no permanent ID (CS-43)`() throws {
         let stack = try Stack(.memory)
         let (root, middle, leaf) = stack.chain()
         let id = leaf.insertCity("Faro")
@@ -109,7 +110,7 @@ struct TreeIDsTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `CS-30: obtainPermanentIDs in a child needs no save, and goes up for what others have inserted`(
+    func `obtainPermanentIDs in a child needs no save, and goes up for what others have inserted (CS-30)`(
         _ kind: StoreKind
     ) throws {
         let stack = try Stack(kind)
@@ -166,7 +167,7 @@ struct TreeIDsTests {
         child.performAndWait { #expect(child.registeredObjects.isEmpty) }
     }
 
-    @Test func `CS-32: registeredObject answers only what the child itself has`() throws {
+    @Test func `registeredObject answers only what the child itself has (CS-32)`() throws {
         let stack = try Stack(.memory)
         let (parent, child) = stack.pair()
         let id = parent.insertCity("Faro")

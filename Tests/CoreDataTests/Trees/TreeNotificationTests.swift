@@ -43,7 +43,7 @@ struct TreeNotificationTests {
         }
     }
 
-    @Test func `CS-118, 125: a failed save of a child posts will-save only, and nothing in the parent`() throws {
+    @Test func `a failed save of a child posts will-save only, and nothing in the parent (CS-118, 125)`() throws {
         let stack = try Stack(.memory)
         let (parent, child) = stack.pair()
         child.performAndWait {
@@ -58,7 +58,7 @@ struct TreeNotificationTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `CS-56: with automaticallyMergesChangesFromParent a save of the parent surfaces in the child`(
+    func `with automaticallyMergesChangesFromParent a save of the parent surfaces in the child (CS-56)`(
         _ kind: StoreKind
     )
         throws
@@ -119,7 +119,7 @@ struct TreeNotificationTests {
         #expect(try reader.cityNames() == ["changed"])
     }
 
-    @Test func `CS-57: for a root the parent is the coordinator, and what it merges goes on to its children`() throws {
+    @Test func `for a root the parent is the coordinator, and what it merges goes on to its children (CS-57)`() throws {
         let stack = try Stack(.memory)
         let id = try stack.storeCity("before")
         let (root, middle, leaf) = stack.chain()
@@ -134,7 +134,7 @@ struct TreeNotificationTests {
         }
     }
 
-    @Test func `CS-58, 60: the flag is off by default, and a merge keeps the child's unsaved changes`() throws {
+    @Test func `the flag is off by default, and a merge keeps the child's unsaved changes (CS-58, 60)`() throws {
         let stack = try Stack(.memory)
         let id = try stack.storeCity("before", population: 1)
         let (parent, child) = stack.pair()
@@ -189,7 +189,7 @@ struct TreeNotificationTests {
         }
     }
 
-    @Test func `CS-134: of a parent and a child that are listed together the parent merges first`() throws {
+    @Test func `of a parent and a child that are listed together the parent merges first (CS-134)`() throws {
         let stack = try Stack(.sqlite)
         let id = try stack.storeCity("before")
         let (parent, child) = stack.pair()

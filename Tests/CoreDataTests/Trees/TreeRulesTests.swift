@@ -4,7 +4,7 @@ import Testing
 
 @Suite("Trees: how contexts become parents and children")
 struct TreeRulesTests {
-    @Test func `CS-38: a child's coordinator is its root's, at any depth`() throws {
+    @Test func `a child's coordinator is its root's, at any depth (CS-38)`() throws {
         let stack = try Stack(.memory)
         let (root, middle, leaf) = stack.chain()
         #expect(middle.persistentStoreCoordinator === stack.coordinator)
@@ -12,7 +12,7 @@ struct TreeRulesTests {
         #expect(leaf.parent === middle && middle.parent === root && root.parent == nil)
     }
 
-    @Test func `CS-39: a context of the main queue may be a parent and a child`() async throws {
+    @Test func `a context of the main queue may be a parent and a child (CS-39)`() async throws {
         let stack = try Stack(.memory)
         let main = NSManagedObjectContext(.mainQueue)
         main.persistentStoreCoordinator = stack.coordinator

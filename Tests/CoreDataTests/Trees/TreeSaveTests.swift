@@ -5,7 +5,7 @@ import Testing
 @Suite("Trees: saving one level up")
 struct TreeSaveTests {
     @Test(arguments: StoreKind.allCases)
-    func `CS-40: a child's save goes one level up and does not touch the store`(_ kind: StoreKind) throws {
+    func `a child's save goes one level up and does not touch the store (CS-40)`(_ kind: StoreKind) throws {
         let stack = try Stack(kind)
         let (root, middle, leaf) = stack.chain()
         leaf.insertCity("Faro")
@@ -24,7 +24,7 @@ struct TreeSaveTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `CS-41: only the root's save writes, and then everybody sees it`(_ kind: StoreKind) throws {
+    func `only the root's save writes, and then everybody sees it (CS-41)`(_ kind: StoreKind) throws {
         let stack = try Stack(kind)
         let (root, middle, leaf) = stack.chain()
         leaf.insertCity("Faro")
@@ -33,7 +33,7 @@ struct TreeSaveTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `CS-42: updates and deletes go up as inserts do`(_ kind: StoreKind) throws {
+    func `updates and deletes go up as inserts do (CS-42)`(_ kind: StoreKind) throws {
         let stack = try Stack(kind)
         let (changed, deleted) = (try stack.storeCity("Beja"), try stack.storeCity("Chaves"))
         let (root, middle, leaf) = stack.chain()
@@ -54,7 +54,7 @@ struct TreeSaveTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `CS-48: relationships of every kind arrive complete, inverses included`(_ kind: StoreKind) throws {
+    func `relationships of every kind arrive complete, inverses included (CS-48)`(_ kind: StoreKind) throws {
         let stack = try Stack(kind)
         let (root, middle, leaf) = stack.chain()
         let id = leaf.performAndWait {
@@ -98,7 +98,7 @@ struct TreeSaveTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `CS-48: changes of stored relationships arrive complete`(_ kind: StoreKind) throws {
+    func `changes of stored relationships arrive complete (CS-48)`(_ kind: StoreKind) throws {
         let stack = try Stack(kind)
         let setUp = stack.context()
         let (venueID, otherID, porto, faro) = try setUp.performAndWait {
@@ -154,7 +154,7 @@ struct TreeSaveTests {
         for context in [leaf, middle, root, stack.context()] { try check(context) }
     }
 
-    @Test func `CS-49: what the parent has absorbed and saved need not stay registered there`() throws {
+    @Test func `what the parent has absorbed and saved need not stay registered there (CS-49)`() throws {
         let stack = try Stack(.memory)
         let (parent, child) = stack.pair()
         let id = child.insertCity("Faro")
@@ -165,7 +165,7 @@ struct TreeSaveTests {
         #expect(try parent.look(id, City.self) { $0.name } == "Faro")
     }
 
-    @Test func `CS-50: mergePolicy is not consulted in a child's save: the last to save wins, property by property`()
+    @Test func `mergePolicy is not consulted in a child's save: the last to save wins, property by property (CS-50)`()
         throws
     {
         let stack = try Stack(.memory)
@@ -191,7 +191,7 @@ struct TreeSaveTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `CS-52: validation runs at each level's save, and a failed one leaves both as they were`(_ kind: StoreKind)
+    func `validation runs at each level's save, and a failed one leaves both as they were (CS-52)`(_ kind: StoreKind)
         throws
     {
         let stack = try Stack(kind)
@@ -216,7 +216,7 @@ struct TreeSaveTests {
         }
     }
 
-    @Test func `CS-53: awakeFromInsert is sent once, where the object is inserted`() throws {
+    @Test func `awakeFromInsert is sent once, where the object is inserted (CS-53)`() throws {
         let stack = try Stack(.memory, model: TreeModel.make())
         let (root, middle, leaf) = stack.chain()
         let id = leaf.performAndWait {

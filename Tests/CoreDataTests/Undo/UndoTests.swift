@@ -14,7 +14,7 @@ struct UndoTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `CS-206 without an undo manager, which is the default, nothing is undone`(_ kind: StoreKind) throws {
+    func `without an undo manager, which is the default, nothing is undone (CS-206)`(_ kind: StoreKind) throws {
         let stack = try Stack(kind)
         let context = stack.context()
         context.performAndWait {
@@ -29,7 +29,7 @@ struct UndoTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `CS-207 an event is one step, back to the values at its start`(_ kind: StoreKind) throws {
+    func `an event is one step, back to the values at its start (CS-207)`(_ kind: StoreKind) throws {
         let stack = try Stack(kind)
         let id = try stack.storeCity("stored", population: 1)
         let context = context(stack)
@@ -57,7 +57,7 @@ struct UndoTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `CS-207 the event under way is the first step to go, however undo is called`(_ kind: StoreKind) throws {
+    func `the event under way is the first step to go, however undo is called (CS-207)`(_ kind: StoreKind) throws {
         let stack = try Stack(kind)
         let id = try stack.storeCity("stored")
         let context = context(stack)
@@ -78,7 +78,7 @@ struct UndoTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `CS-207 a block of perform is one step`(_ kind: StoreKind) async throws {
+    func `a block of perform is one step (CS-207)`(_ kind: StoreKind) async throws {
         let stack = try Stack(kind)
         let id = try stack.storeCity("stored")
         let context = context(stack)
@@ -97,7 +97,7 @@ struct UndoTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `CS-208 an insertion is undone and done again`(_ kind: StoreKind) throws {
+    func `an insertion is undone and done again (CS-208)`(_ kind: StoreKind) throws {
         let stack = try Stack(kind)
         let cityID = try stack.storeCity("Porto")
         let context = context(stack)
@@ -122,7 +122,7 @@ struct UndoTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `CS-208 a deletion is undone and done again, with what its delete rules did`(_ kind: StoreKind) throws {
+    func `a deletion is undone and done again, with what its delete rules did (CS-208)`(_ kind: StoreKind) throws {
         let stack = try Stack(kind)
         let id = try stack.store(Venue.self) { venue, context in
             venue.name = "bar"
@@ -158,7 +158,7 @@ struct UndoTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `CS-208 a to-one relationship is undone on both sides`(_ kind: StoreKind) throws {
+    func `a to-one relationship is undone on both sides (CS-208)`(_ kind: StoreKind) throws {
         let stack = try Stack(kind)
         let (fromID, toID) = (try stack.storeCity("from"), try stack.storeCity("to"))
         let venueID = try stack.store(Venue.self) { venue, context in
@@ -186,7 +186,7 @@ struct UndoTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `CS-208 changes of collections are undone: sets, orders and mutable proxies`(_ kind: StoreKind) throws {
+    func `changes of collections are undone: sets, orders and mutable proxies (CS-208)`(_ kind: StoreKind) throws {
         let stack = try Stack(kind)
         let id = try stack.store(Venue.self) { venue, context in
             venue.photos = ["a", "b", "c"].map { title in
@@ -233,7 +233,7 @@ struct UndoTests {
     // MARK: - Across saves
 
     @Test(arguments: StoreKind.allCases)
-    func `CS-209 a saved change comes back as an unsaved one`(_ kind: StoreKind) throws {
+    func `a saved change comes back as an unsaved one (CS-209)`(_ kind: StoreKind) throws {
         let stack = try Stack(kind)
         let id = try stack.storeCity("stored")
         let context = context(stack)
@@ -253,7 +253,7 @@ struct UndoTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `CS-209 saved relationships of every kind come back as unsaved changes`(_ kind: StoreKind) throws {
+    func `saved relationships of every kind come back as unsaved changes (CS-209)`(_ kind: StoreKind) throws {
         let stack = try Stack(kind)
         let id = try stack.store(Venue.self) { venue, context in
             venue.tags = [Tag(context: context)]
@@ -285,7 +285,7 @@ struct UndoTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `CS-209 objects whose deletion was saved come back as new ones, related to one another`(_ kind: StoreKind)
+    func `objects whose deletion was saved come back as new ones, related to one another (CS-209)`(_ kind: StoreKind)
         throws
     {
         let stack = try Stack(kind)
@@ -327,7 +327,7 @@ struct UndoTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `CS-209 earlier steps know an object that came back under a new key`(_ kind: StoreKind) throws {
+    func `earlier steps know an object that came back under a new key (CS-209)`(_ kind: StoreKind) throws {
         let stack = try Stack(kind)
         let (firstID, secondID) = (try stack.storeCity("first"), try stack.storeCity("second"))
         let venueID = try stack.store(Venue.self) { venue, context in
@@ -352,7 +352,7 @@ struct UndoTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `CS-209 an insertion that was saved is undone by a deletion`(_ kind: StoreKind) throws {
+    func `an insertion that was saved is undone by a deletion (CS-209)`(_ kind: StoreKind) throws {
         let stack = try Stack(kind)
         let context = context(stack)
         try context.performAndWait {
@@ -420,7 +420,7 @@ struct UndoTests {
     // MARK: - What is no step
 
     @Test(arguments: StoreKind.allCases)
-    func `CS-210 fetching and firing faults is no step`(_ kind: StoreKind) throws {
+    func `fetching and firing faults is no step (CS-210)`(_ kind: StoreKind) throws {
         let stack = try Stack(kind)
         _ = try stack.storeCity("stored")
         let context = context(stack)
@@ -432,7 +432,7 @@ struct UndoTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `CS-68, 69 a reset and a rollback forget the context's steps, and only those`(_ kind: StoreKind) throws {
+    func `a reset and a rollback forget the context's steps, and only those (CS-68, 69)`(_ kind: StoreKind) throws {
         let stack = try Stack(kind)
         let manager = UndoManager()
         let context = stack.context()
@@ -454,7 +454,7 @@ struct UndoTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `CS-207 no more steps are kept than levelsOfUndo says`(_ kind: StoreKind) throws {
+    func `no more steps are kept than levelsOfUndo says (CS-207)`(_ kind: StoreKind) throws {
         let stack = try Stack(kind)
         let id = try stack.storeCity("0", population: 0)
         let context = context(stack)
@@ -473,7 +473,7 @@ struct UndoTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `CS-208 a change after an undo leaves nothing to redo`(_ kind: StoreKind) throws {
+    func `a change after an undo leaves nothing to redo (CS-208)`(_ kind: StoreKind) throws {
         let stack = try Stack(kind)
         let id = try stack.storeCity("stored")
         let context = context(stack)
