@@ -161,7 +161,7 @@ final class SavePlan {
 
     private func recordsHistory(_ storeSlot: Int) -> Bool {
         if let known = recording.first(where: { $0.slot == storeSlot }) { return known.records }
-        let store = coordinator.openStore(at: storeSlot)?.store as? any HistoryStore
+        let store = coordinator.openStore(at: storeSlot)?.rows as? any HistoryStore
         let records = store?.recordsHistory ?? false
         recording.append((storeSlot, records))
         return records

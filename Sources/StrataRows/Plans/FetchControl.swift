@@ -3,7 +3,7 @@ import Synchronization
 /// Lets a fetch be stopped, and followed, from other threads while a store reads for it.
 ///
 /// Any thread may call any member. Handlers are called with no lock held.
-package final class FetchControl: Sendable {
+public final class FetchControl: Sendable {
     /// Told of rows as they come: how many so far, and how many there will be, if that is known.
     package typealias Report = @Sendable (_ read: Int, _ expected: Int?) -> Void
 
@@ -88,15 +88,17 @@ package final class FetchControl: Sendable {
 }
 
 /// Counts rows for a fetch that may have somebody to follow it, at next to no cost if it has not.
-package struct RowCounter {
-    private let control: FetchControl?
-    private var pending = 0
+public struct RowCounter {
+    @usableFromInline let control: FetchControl?
+    @usableFromInline var pending = 0
 
-    package init(_ control: FetchControl?) { self.control = control }
+    @inlinable
+    public init(_ control: FetchControl?) { self.control = control }
 
     /// Counts one row.
+    @inlinable
     @inline(__always)
-    package mutating func count() {
+    public mutating func count() {
         guard let control else { return }
         pending += 1
         if pending == 256 { tell(control) }
@@ -107,7 +109,8 @@ package struct RowCounter {
         if let control { tell(control) }
     }
 
-    private mutating func tell(_ control: FetchControl) {
+    @usableFromInline
+    mutating func tell(_ control: FetchControl) {
         control.add(pending)
         pending = 0
     }

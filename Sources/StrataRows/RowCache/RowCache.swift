@@ -1,8 +1,8 @@
 import Synchronization
 
 extension RowBuffer: TableElement {
-    package var tableKey: Int64 {
-        @inline(__always) get { withExtendedLifetime(self) { UnsafeRow(self).header.pointee.key } }
+    public var tableKey: Int64 {
+        @inlinable @inline(__always) get { withExtendedLifetime(self) { UnsafeRow(self).header.pointee.key } }
     }
 }
 

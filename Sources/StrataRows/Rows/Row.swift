@@ -1,20 +1,20 @@
 import Foundation
 
 /// What lies before a row's words.
-package struct RowHeader {
+public struct RowHeader {
     /// Alive for the life of the process (see ``EntityLayout``), so nobody has to count it.
-    package let layout: Unmanaged<EntityLayout>
+    public let layout: Unmanaged<EntityLayout>
     /// The primary key; negative while the object has never been saved.
-    package var key: Int64
+    public var key: Int64
     /// The optimistic-lock version, `Z_OPT` in SQLite; 0 while the object has never been saved.
-    package var version: Int64
+    public var version: Int64
     /// When the row was read, in coarse steps of a monotonic clock: for a context's `stalenessInterval`.
-    package var stamp: UInt32
+    public var stamp: UInt32
     /// A bit for each of the first 32 slots, set where the value is null.
-    package var nulls: UInt32
+    public var nulls: UInt32
 
     @inlinable
-    package init(layout: Unmanaged<EntityLayout>, key: Int64, version: Int64, stamp: UInt32, nulls: UInt32) {
+    public init(layout: Unmanaged<EntityLayout>, key: Int64, version: Int64, stamp: UInt32, nulls: UInt32) {
         self.layout = layout
         self.key = key
         self.version = version
@@ -24,7 +24,8 @@ package struct RowHeader {
 }
 
 /// A row's memory: the header, then null bits for slots above 31, then the values.
-package final class RowBuffer: ManagedBuffer<RowHeader, UInt64> {
+public final class RowBuffer: ManagedBuffer<RowHeader, UInt64> {
+    @inlinable
     deinit {
         let row = UnsafeRow(self)
         let layout = row.header.pointee.layout
@@ -41,18 +42,20 @@ package final class RowBuffer: ManagedBuffer<RowHeader, UInt64> {
 /// saved that row is frozen, simply by being shared: an object that changes again copies it first.
 ///
 /// Any thread may read a shared row.
-package struct Row: @unchecked Sendable {
+public struct Row: @unchecked Sendable {
     // @unchecked Sendable: a shared row is never written; an unshared one has one owner, confined to its queue.
-    package let buffer: RowBuffer
+    public let buffer: RowBuffer
 
     /// Makes a row of nulls.
-    package init(layout: EntityLayout, key: Int64, version: Int64 = 0, stamp: UInt32 = 0) {
+    @inlinable
+    public init(layout: EntityLayout, key: Int64, version: Int64 = 0, stamp: UInt32 = 0) {
         self.init(shape: layout.rowShape, key: key, version: version, stamp: stamp)
     }
 
     /// Makes a row of nulls, for runs of rows: nothing is counted.
+    @inlinable
     @inline(__always)
-    package init(shape: UnsafeRowShape, key: Int64, version: Int64, stamp: UInt32) {
+    public init(shape: UnsafeRowShape, key: Int64, version: Int64, stamp: UInt32) {
         let raw = RowBuffer.create(minimumCapacity: shape.wordCount) { _ in
             RowHeader(layout: shape.layout, key: key, version: version, stamp: stamp, nulls: .max)
         }
@@ -64,35 +67,43 @@ package struct Row: @unchecked Sendable {
     }
 
     /// A row that others hold as well.
-    package init(shared buffer: RowBuffer) {
+    @inlinable
+    public init(shared buffer: RowBuffer) {
         self.buffer = buffer
     }
 
-    package var layout: EntityLayout {
+    @inlinable
+    public var layout: EntityLayout {
         @inline(__always) get { withHeader { $0.layout.takeUnretainedValue() } }
     }
-    package var key: Int64 {
+    @inlinable
+    public var key: Int64 {
         @inline(__always) get { withHeader { $0.key } }
     }
-    package var version: Int64 {
+    @inlinable
+    public var version: Int64 {
         @inline(__always) get { withHeader { $0.version } }
     }
-    package var stamp: UInt32 {
+    @inlinable
+    public var stamp: UInt32 {
         @inline(__always) get { withHeader { $0.stamp } }
     }
 
     /// Reads the header where it lies: `ManagedBuffer.header` would check for exclusive access each time.
+    @inlinable
     @inline(__always)
-    private func withHeader<T>(_ read: (RowHeader) -> T) -> T {
+    func withHeader<T>(_ read: (RowHeader) -> T) -> T {
         withExtendedLifetime(buffer) { read(unsafe.header.pointee) }
     }
 
     /// The same memory without reference counting, for runs of reads or writes.
+    @inlinable
     @inline(__always)
-    package var unsafe: UnsafeRow { UnsafeRow(buffer) }
+    public var unsafe: UnsafeRow { UnsafeRow(buffer) }
 
     /// A copy that the caller owns alone.
-    package func copy() -> Row {
+    @inlinable
+    public func copy() -> Row {
         let layout = layout
         let raw = RowBuffer.create(minimumCapacity: layout.wordCount) { _ in self.withHeader { $0 } }
         // As above.
@@ -107,14 +118,16 @@ package struct Row: @unchecked Sendable {
     }
 
     /// The rows without reference counting, for a walk over many: `rows` must be held meanwhile.
-    package static func unmanaged(_ rows: [Row]) -> [Unmanaged<RowBuffer>] {
+    @inlinable
+    public static func unmanaged(_ rows: [Row]) -> [Unmanaged<RowBuffer>] {
         // A row is one reference, and an unmanaged one lies in memory as a counted one does.
         unsafeBitCast(rows, to: [Unmanaged<RowBuffer>].self)
     }
 
     /// Hands out the rows without reference counting; whoever puts another one into a place moves the counts himself.
+    @inlinable
     @inline(__always)
-    package static func withUnmanaged(
+    public static func withUnmanaged(
         _ rows: inout [Row],
         _ body: (UnsafeMutableBufferPointer<Unmanaged<RowBuffer>>) -> Void
     ) {
@@ -124,78 +137,99 @@ package struct Row: @unchecked Sendable {
         }
     }
 
-    package static func === (left: Row, right: Row) -> Bool { left.buffer === right.buffer }
-    package static func !== (left: Row, right: Row) -> Bool { left.buffer !== right.buffer }
+    @inlinable
+    public static func === (left: Row, right: Row) -> Bool { left.buffer === right.buffer }
+    @inlinable
+    public static func !== (left: Row, right: Row) -> Bool { left.buffer !== right.buffer }
 
     // MARK: - Reading
 
+    @inlinable
     @inline(__always)
-    package func isNull(_ slot: Int) -> Bool { unsafe.isNull(slot) }
+    public func isNull(_ slot: Int) -> Bool { unsafe.isNull(slot) }
 
+    @inlinable
     @inline(__always)
-    package func int(_ word: Int) -> Int64 { Int64(bitPattern: unsafe.words[word]) }
+    public func int(_ word: Int) -> Int64 { Int64(bitPattern: unsafe.words[word]) }
 
+    @inlinable
     @inline(__always)
-    package func double(_ word: Int) -> Double { Double(bitPattern: unsafe.words[word]) }
+    public func double(_ word: Int) -> Double { Double(bitPattern: unsafe.words[word]) }
 
+    @inlinable
     @inline(__always)
-    package func string(_ word: Int) -> String { unsafe.load(String.self, word) }
+    public func string(_ word: Int) -> String { unsafe.load(String.self, word) }
 
+    @inlinable
     @inline(__always)
-    package func data(_ word: Int) -> Data { unsafe.load(Data.self, word) }
+    public func data(_ word: Int) -> Data { unsafe.load(Data.self, word) }
 
+    @inlinable
     @inline(__always)
-    package func uuid(_ word: Int) -> UUID { unsafe.load(UUID.self, word) }
+    public func uuid(_ word: Int) -> UUID { unsafe.load(UUID.self, word) }
 
+    @inlinable
     @inline(__always)
-    package func decimal(_ word: Int) -> Decimal { unsafe.load(Decimal.self, word) }
+    public func decimal(_ word: Int) -> Decimal { unsafe.load(Decimal.self, word) }
 
     /// The destination of a to-one relationship.
+    @inlinable
     @inline(__always)
-    package func reference(_ slot: Slot) -> ObjectReference? { unsafe.reference(slot) }
+    public func reference(_ slot: Slot) -> ObjectReference? { unsafe.reference(slot) }
 
     // MARK: - Writing, by the owner alone
 
-    package func setKey(_ key: Int64) { withExtendedLifetime(buffer) { unsafe.header.pointee.key = key } }
-    package func setVersion(_ version: Int64) { withExtendedLifetime(buffer) { unsafe.header.pointee.version = version } }
-    package func setStamp(_ stamp: UInt32) { withExtendedLifetime(buffer) { unsafe.header.pointee.stamp = stamp } }
+    @inlinable
+    public func setKey(_ key: Int64) { withExtendedLifetime(buffer) { unsafe.header.pointee.key = key } }
+    @inlinable
+    public func setVersion(_ version: Int64) { withExtendedLifetime(buffer) { unsafe.header.pointee.version = version } }
+    @inlinable
+    public func setStamp(_ stamp: UInt32) { withExtendedLifetime(buffer) { unsafe.header.pointee.stamp = stamp } }
 
+    @inlinable
     @inline(__always)
-    package func setNull(_ slot: Slot) {
+    public func setNull(_ slot: Slot) {
         let row = unsafe
         guard !row.isNull(slot.index) else { return }
         if let place = CountedPlace(slot) { row.release(place) }
         row.markNull(slot.index)
     }
 
+    @inlinable
     @inline(__always)
-    package func setInt(_ value: Int64, _ slot: Slot) {
+    public func setInt(_ value: Int64, _ slot: Slot) {
         let row = unsafe
         row.words[slot.word] = UInt64(bitPattern: value)
         row.markPresent(slot.index)
     }
 
+    @inlinable
     @inline(__always)
-    package func setDouble(_ value: Double, _ slot: Slot) {
+    public func setDouble(_ value: Double, _ slot: Slot) {
         let row = unsafe
         row.words[slot.word] = value.bitPattern
         row.markPresent(slot.index)
     }
 
+    @inlinable
     @inline(__always)
-    package func setString(_ value: String, _ slot: Slot) { unsafe.storeCounted(value, slot) }
+    public func setString(_ value: String, _ slot: Slot) { unsafe.storeCounted(value, slot) }
 
+    @inlinable
     @inline(__always)
-    package func setData(_ value: Data, _ slot: Slot) { unsafe.storeCounted(value, slot) }
+    public func setData(_ value: Data, _ slot: Slot) { unsafe.storeCounted(value, slot) }
 
+    @inlinable
     @inline(__always)
-    package func setUUID(_ value: UUID, _ slot: Slot) { unsafe.storePlain(value, slot) }
+    public func setUUID(_ value: UUID, _ slot: Slot) { unsafe.storePlain(value, slot) }
 
+    @inlinable
     @inline(__always)
-    package func setDecimal(_ value: Decimal, _ slot: Slot) { unsafe.storePlain(value, slot) }
+    public func setDecimal(_ value: Decimal, _ slot: Slot) { unsafe.storePlain(value, slot) }
 
+    @inlinable
     @inline(__always)
-    package func setReference(_ value: ObjectReference?, _ slot: Slot) {
+    public func setReference(_ value: ObjectReference?, _ slot: Slot) {
         let row = unsafe
         guard let value else { return row.markNull(slot.index) }
         row.words[slot.word] = UInt64(bitPattern: value.key)
@@ -206,7 +240,8 @@ package struct Row: @unchecked Sendable {
     // MARK: - Comparing and copying single slots
 
     /// Whether both rows, of one layout or of a layout and a sub-layout, hold the same value in `slot`.
-    package func hasSameValue(as other: Row, in slot: Slot) -> Bool {
+    @inlinable
+    public func hasSameValue(as other: Row, in slot: Slot) -> Bool {
         let left = unsafe
         let right = other.unsafe
         let isNull = left.isNull(slot.index)
@@ -227,7 +262,8 @@ package struct Row: @unchecked Sendable {
     }
 
     /// Takes one slot's value from another row.
-    package func take(_ slot: Slot, from other: Row) {
+    @inlinable
+    public func take(_ slot: Slot, from other: Row) {
         guard !other.isNull(slot.index) else { return setNull(slot) }
         switch slot.kind {
         case .int: setInt(other.int(slot.word), slot)
@@ -244,77 +280,88 @@ package struct Row: @unchecked Sendable {
 /// The destination of a relationship: a key and the number of the concrete entity it belongs to.
 ///
 /// The store is the owner's, since relationships do not cross stores.
-package struct ObjectReference: Hashable, Sendable {
-    package var key: Int64
+public struct ObjectReference: Hashable, Sendable {
+    public var key: Int64
     /// The number of the destination's entity in the frozen model; of the declared destination where the concrete one
     /// is not known.
-    package var entity: Int
+    public var entity: Int
 
     @inlinable
-    package init(key: Int64, entity: Int) {
+    public init(key: Int64, entity: Int) {
         self.key = key
         self.entity = entity
     }
 
     // A key is unique in its hierarchy, so the entity takes no part.
-    package static func == (left: ObjectReference, right: ObjectReference) -> Bool { left.key == right.key }
-    package func hash(into hasher: inout Hasher) { hasher.combine(key) }
+    @inlinable
+    public static func == (left: ObjectReference, right: ObjectReference) -> Bool { left.key == right.key }
+    @inlinable
+    public func hash(into hasher: inout Hasher) { hasher.combine(key) }
 }
 
 /// A row's memory without reference counting.
 ///
 /// Valid only while somebody holds the row.
-package struct UnsafeRow {
-    package let header: UnsafeMutablePointer<RowHeader>
-    package let words: UnsafeMutablePointer<UInt64>
+public struct UnsafeRow {
+    public let header: UnsafeMutablePointer<RowHeader>
+    public let words: UnsafeMutablePointer<UInt64>
 
+    @inlinable
     @inline(__always)
-    package init(_ buffer: RowBuffer) {
+    public init(_ buffer: RowBuffer) {
         (header, words) = buffer.withUnsafeMutablePointers { ($0, $1) }
     }
 
+    @inlinable
     @inline(__always)
-    package init(_ held: Unmanaged<RowBuffer>) {
+    public init(_ held: Unmanaged<RowBuffer>) {
         self = held._withUnsafeGuaranteedRef { UnsafeRow($0) }
     }
 
+    @inlinable
     @inline(__always)
-    package func isNull(_ slot: Int) -> Bool {
+    public func isNull(_ slot: Int) -> Bool {
         if slot < 32 { return header.pointee.nulls & (1 << UInt32(truncatingIfNeeded: slot)) != 0 }
         let bit = slot - 32
         return words[bit >> 6] & (1 << UInt64(bit & 63)) != 0
     }
 
+    @inlinable
     @inline(__always)
-    package func markNull(_ slot: Int) {
+    public func markNull(_ slot: Int) {
         if slot < 32 { return header.pointee.nulls |= 1 << UInt32(truncatingIfNeeded: slot) }
         let bit = slot - 32
         words[bit >> 6] |= 1 << UInt64(bit & 63)
     }
 
+    @inlinable
     @inline(__always)
-    package func markPresent(_ slot: Int) {
+    public func markPresent(_ slot: Int) {
         if slot < 32 { return header.pointee.nulls &= ~(1 << UInt32(truncatingIfNeeded: slot)) }
         let bit = slot - 32
         words[bit >> 6] &= ~(1 << UInt64(bit & 63))
     }
 
+    @inlinable
     @inline(__always)
-    package func pointer<T>(_ type: T.Type, _ word: Int) -> UnsafeMutablePointer<T> {
+    public func pointer<T>(_ type: T.Type, _ word: Int) -> UnsafeMutablePointer<T> {
         UnsafeMutableRawPointer(words + word).assumingMemoryBound(to: type)
     }
 
+    @inlinable
     @inline(__always)
-    package func load<T>(_ type: T.Type, _ word: Int) -> T { pointer(type, word).pointee }
+    public func load<T>(_ type: T.Type, _ word: Int) -> T { pointer(type, word).pointee }
 
+    @inlinable
     @inline(__always)
-    package func storePlain<T>(_ value: T, _ slot: Slot) {
+    public func storePlain<T>(_ value: T, _ slot: Slot) {
         pointer(T.self, slot.word).initialize(to: value)
         markPresent(slot.index)
     }
 
+    @inlinable
     @inline(__always)
-    package func storeCounted<T>(_ value: T, _ slot: Slot) {
+    public func storeCounted<T>(_ value: T, _ slot: Slot) {
         if isNull(slot.index) {
             pointer(T.self, slot.word).initialize(to: value)
             markPresent(slot.index)
@@ -324,19 +371,22 @@ package struct UnsafeRow {
     }
 
     /// The destination of a to-one relationship.
+    @inlinable
     @inline(__always)
-    package func reference(_ slot: Slot) -> ObjectReference? { reference(slot.index, at: slot.word) }
+    public func reference(_ slot: Slot) -> ObjectReference? { reference(slot.index, at: slot.word) }
 
     /// The destination of a to-one relationship, by its slot's index and word.
+    @inlinable
     @inline(__always)
-    package func reference(_ slot: Int, at word: Int) -> ObjectReference? {
+    public func reference(_ slot: Int, at word: Int) -> ObjectReference? {
         guard !isNull(slot) else { return nil }
         return ObjectReference(key: Int64(bitPattern: words[word]), entity: Int(truncatingIfNeeded: words[word + 1]))
     }
 
     /// Lets go of the counted value at `place`, which must be present.
+    @inlinable
     @inline(__always)
-    package func release(_ place: CountedPlace) {
+    public func release(_ place: CountedPlace) {
         if place.isString {
             pointer(String.self, place.word).deinitialize(count: 1)
         } else {
@@ -345,8 +395,9 @@ package struct UnsafeRow {
     }
 
     /// Counts the value at `place` once more, after its words were copied from `source`.
+    @inlinable
     @inline(__always)
-    package func retain(_ place: CountedPlace, from source: UnsafeRow) {
+    public func retain(_ place: CountedPlace, from source: UnsafeRow) {
         if place.isString {
             pointer(String.self, place.word).initialize(to: source.load(String.self, place.word))
         } else {

@@ -3,7 +3,7 @@ import StrataPredicates
 /// The kind of value that an attribute holds.
 ///
 /// The raw values are those of `NSAttributeType`, which has the same kinds for users of the framework.
-package enum AttributeType: UInt, Sendable, CaseIterable {
+public enum AttributeType: UInt, Sendable, CaseIterable {
     case undefined = 0
     case integer16 = 100
     case integer32 = 200

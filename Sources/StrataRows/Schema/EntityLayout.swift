@@ -1,10 +1,10 @@
 import StrataPredicates
 
 /// What making a row needs to know of its layout, in a form that can be passed on without counting anything.
-package struct UnsafeRowShape {
-    package let layout: Unmanaged<EntityLayout>
-    package let wordCount: Int
-    package let nullWords: Int
+public struct UnsafeRowShape {
+    public let layout: Unmanaged<EntityLayout>
+    public let wordCount: Int
+    public let nullWords: Int
 
     @usableFromInline
     init(layout: Unmanaged<EntityLayout>, wordCount: Int, nullWords: Int) {
@@ -19,7 +19,7 @@ package struct UnsafeRowShape {
 /// A sub-entity's layout starts with its super-entity's, so code that knows a property's place in an entity finds it
 /// at the same place in every sub-entity. Layouts live as long as the process, because rows and objects point at them
 /// without counting: a reference count that every core writes to would serialise all readers on one cache line.
-package final class EntityLayout: Sendable {
+public final class EntityLayout: Sendable {
     // MARK: - The entity
 
     package let name: String
@@ -50,7 +50,7 @@ package final class EntityLayout: Sendable {
     /// caches a slot for.
     ///
     /// Each stands for a subtree, in which what its top declares lies at one place.
-    package let scopes: (root: UInt32, branch: UInt32, own: UInt32)
+    public let scopes: (root: UInt32, branch: UInt32, own: UInt32)
 
     /// The schema that the entity belongs to.
     package var schema: Schema { joinedSchema.unsafelyUnwrapped }
@@ -67,12 +67,12 @@ package final class EntityLayout: Sendable {
     package let places: [String: PropertyPlace]
 
     /// The number of words that hold null bits beyond the 32 of the row's header.
-    package let nullWords: Int
+    public let nullWords: Int
     /// The number of words behind the row's header.
-    package let wordCount: Int
+    public let wordCount: Int
     /// The slots whose words are counted references, in memory of its own: each row that goes asks for it.
     // Written by the initialiser alone.
-    nonisolated(unsafe) package let countedPlaces: UnsafeBufferPointer<CountedPlace>
+    nonisolated(unsafe) public let countedPlaces: UnsafeBufferPointer<CountedPlace>
     /// What validation has to look at, in memory of its own.
     // As above.
     nonisolated(unsafe) package let rules: UnsafeBufferPointer<SlotRule>
@@ -87,9 +87,10 @@ package final class EntityLayout: Sendable {
     /// Whether some slot is of a derived attribute, which the store computes.
     package let hasDerivedSlots: Bool
     /// A row with the model's default values, from which inserted objects start.
-    package var defaults: Row { defaultRow.unsafelyUnwrapped }
+    @inlinable
+    public var defaults: Row { defaultRow.unsafelyUnwrapped }
     // Set once, at the end of the initialiser, before anybody else can see the layout.
-    nonisolated(unsafe) private var defaultRow: Row?
+    @usableFromInline nonisolated(unsafe) var defaultRow: Row?
 
     init(_ draft: EntityDraft, parent: EntityLayout?, subtree: ClosedRange<Int>, concreteNumbers: [Int], nullWords: Int) {
         let definition = draft.definition
@@ -143,7 +144,7 @@ package final class EntityLayout: Sendable {
 
     /// How a row of this layout is made.
     @inlinable
-    package var rowShape: UnsafeRowShape {
+    public var rowShape: UnsafeRowShape {
         UnsafeRowShape(layout: Unmanaged.passUnretained(self), wordCount: wordCount, nullWords: nullWords)
     }
 
@@ -190,7 +191,7 @@ package final class EntityLayout: Sendable {
     /// Whether `scope` is of this entity or of one above it.
     @inlinable
     @inline(__always)
-    package func isIn(scope: UInt32) -> Bool {
+    public func isIn(scope: UInt32) -> Bool {
         scope == scopes.root || scope == scopes.branch || scope == scopes.own
     }
 }

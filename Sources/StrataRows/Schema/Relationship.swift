@@ -11,7 +11,7 @@ package enum DeleteRule: UInt, Sendable {
 /// A relationship as rows and stores know it: one object for the entity that declares it and all that inherit it.
 ///
 /// Immortal, as the schema is.
-package final class Relationship: Sendable {
+public final class Relationship: Sendable {
     package let name: String
     package let isToMany: Bool
     package let isOrdered: Bool

@@ -1,5 +1,5 @@
 /// How a slot's value lies in a row.
-package enum SlotKind: UInt8, Sendable {
+public enum SlotKind: UInt8, Sendable {
     /// `Int16`, `Int32`, `Int64` and `Bool`: one word.
     case int
     /// `Double`, `Float`, and `Date` as seconds since the reference date: one word.
@@ -17,7 +17,7 @@ package enum SlotKind: UInt8, Sendable {
 
     /// The number of 64-bit words the value takes.
     @inlinable
-    package var wordCount: Int {
+    public var wordCount: Int {
         switch self {
         case .int, .double: 1
         case .string, .data, .uuid, .reference: 2
@@ -27,10 +27,10 @@ package enum SlotKind: UInt8, Sendable {
 
     /// Whether the words hold a counted reference, which the row must retain and release.
     @inlinable
-    package var isCounted: Bool { self == .string || self == .data }
+    public var isCounted: Bool { self == .string || self == .data }
 
     /// The kind of words that an attribute of `type` takes.
-    package init(_ type: AttributeType) {
+    public init(_ type: AttributeType) {
         switch type {
         case .integer16, .integer32, .integer64, .boolean: self = .int
         case .double, .float, .date: self = .double

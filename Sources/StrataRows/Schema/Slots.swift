@@ -1,32 +1,32 @@
 /// One stored property of an entity: a persistent attribute (or a leaf of a composite one) or a to-one relationship.
-package struct Slot: Sendable {
+public struct Slot: Sendable {
     /// The property's name; for the leaf of a composite attribute `composite.leaf`.
-    package let name: String
+    public let name: String
     /// The position among the entity's slots, the same in every sub-entity.
-    package let index: Int
+    public let index: Int
     /// Where the value starts among the row's words.
-    package let word: Int
-    package let kind: SlotKind
+    public let word: Int
+    public let kind: SlotKind
     /// The attribute's type; `.undefined` for a relationship.
-    package let type: AttributeType
-    package let isOptional: Bool
+    public let type: AttributeType
+    public let isOptional: Bool
     /// The number of the destination entity as declared; 0 for an attribute.
-    package let destinationNumber: Int
+    public let destinationNumber: Int
     /// The relationship, for slots of kind ``SlotKind/reference``.
-    package unowned(unsafe) let relationship: Relationship?
+    public unowned(unsafe) let relationship: Relationship?
     /// What there is to know of an attribute besides its type; `nil` for a relationship.
-    package unowned(unsafe) let traits: AttributeTraits?
+    public unowned(unsafe) let traits: AttributeTraits?
     /// What the layer above describes the property by, kept alive by it.
-    package unowned(unsafe) let description: AnyObject & Sendable
+    public unowned(unsafe) let description: AnyObject & Sendable
 
     /// The relationship that leads back.
-    package var inverse: Relationship? { relationship?.inverse }
+    public var inverse: Relationship? { relationship?.inverse }
     /// Whether the store computes the value.
-    package var isDerived: Bool { traits?.isDerived ?? false }
+    public var isDerived: Bool { traits?.isDerived ?? false }
     /// Whether a large value may be kept in a file of its own.
-    package var allowsExternalStorage: Bool { traits?.allowsExternalStorage ?? false }
+    public var allowsExternalStorage: Bool { traits?.allowsExternalStorage ?? false }
     /// Whether the history keeps the value of a deleted object.
-    package var keepsValueInHistory: Bool { traits?.keepsValueInHistory ?? false }
+    public var keepsValueInHistory: Bool { traits?.keepsValueInHistory ?? false }
 
     /// The same slot behind `words` words of null bits.
     func shifted(by words: Int) -> Slot {
@@ -46,7 +46,7 @@ package struct Slot: Sendable {
 }
 
 /// What a stored attribute is besides its type; immortal, as the schema is.
-package final class AttributeTraits: Sendable {
+public final class AttributeTraits: Sendable {
     package let isDerived: Bool
     /// How the store computes the value; `nil` for an attribute that is not derived, or a derivation that no store knows.
     package let derivation: Derivation?
@@ -118,15 +118,15 @@ package struct CompositeSlot: Sendable {
 }
 
 /// A slot whose words are a counted reference, in a form that can be walked without counting anything.
-package struct CountedPlace {
-    package let slot: Int
-    package let word: Int
+public struct CountedPlace {
+    public let slot: Int
+    public let word: Int
     /// Whether the value is a `String`, else `Data`.
-    package let isString: Bool
+    public let isString: Bool
 
     /// The place of a slot; `nil` if its words are no counted reference.
     @inlinable
-    package init?(_ slot: Slot) {
+    public init?(_ slot: Slot) {
         guard slot.kind.isCounted else { return nil }
         self.slot = slot.index
         word = slot.word

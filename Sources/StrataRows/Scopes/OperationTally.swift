@@ -1,39 +1,44 @@
 /// What one operation on a context has asked of the stores, counted while the slow-operation log is on.
 ///
 /// Lives in the frame of the call that runs the operation; see ``ConfinementScope``.
-package struct OperationTally {
+public struct OperationTally {
     /// How long SQLite was at work for the operation, waiting for connections and locks included.
-    package var storeTime: Duration = .zero
+    public var storeTime: Duration = .zero
     /// Rows that fetches have read.
-    package var rows = 0
+    public var rows = 0
     /// Faults, of objects and of relationships, that had to be read from a store.
-    package var faults = 0
+    public var faults = 0
 
-    package init(storeTime: Duration = .zero, rows: Int = 0, faults: Int = 0) {
+    @inlinable
+    public init(storeTime: Duration = .zero, rows: Int = 0, faults: Int = 0) {
         self.storeTime = storeTime
         self.rows = rows
         self.faults = faults
     }
 
     /// The tally of the operation that the current thread is in; `nil` if nobody wants to know.
+    @inlinable
     @inline(__always)
-    package static var current: UnsafeMutablePointer<OperationTally>? { ConfinementScope.tally }
+    public static var current: UnsafeMutablePointer<OperationTally>? { ConfinementScope.tally }
 
     /// Runs `body`, whose time counts as the store's.
+    @inlinable
     @inline(__always)
-    package static func timingStore<R>(_ body: () throws -> R) rethrows -> R {
+    public static func timingStore<R>(_ body: () throws -> R) rethrows -> R {
         let start = startTiming()
         defer { stopTiming(start) }
         return try body()
     }
 
     /// The time, if somebody wants to know.
+    @inlinable
     @inline(__always)
-    package static func startTiming() -> ContinuousClock.Instant? { current == nil ? nil : .now }
+    public static func startTiming() -> ContinuousClock.Instant? { current == nil ? nil : .now }
 
     /// Counts the time since `start` as the store's.
+    @inlinable
     @inline(__always)
-    package static func stopTiming(_ start: ContinuousClock.Instant?) {
+    public static func stopTiming(_ start: ContinuousClock.Instant?) {
         guard let start, let current else { return }
         current.pointee.storeTime += .now - start
     }

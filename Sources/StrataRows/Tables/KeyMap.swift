@@ -2,31 +2,41 @@
 ///
 /// Swift's `Dictionary` hashes with SipHash, which costs more than the row it stands for; this map multiplies. Keys come
 /// from our own counters and from primary keys, whose order an attacker does not gain by choosing.
-package struct KeyMap<Value: BitwiseCopyable> {
-    private struct Entry: BitwiseCopyable {
-        var key: Int64
-        var value: Value
+public struct KeyMap<Value: BitwiseCopyable> {
+    @usableFromInline struct Entry: BitwiseCopyable {
+        @usableFromInline var key: Int64
+        @usableFromInline var value: Value
+
+        @inlinable
+        init(key: Int64, value: Value) {
+            self.key = key
+            self.value = value
+        }
     }
 
-    private var entries: [Entry?]
-    package private(set) var count = 0
+    @usableFromInline var entries: [Entry?]
+    public var count = 0
 
-    package init(minimumCapacity: Int = 0) {
+    @inlinable
+    public init(minimumCapacity: Int = 0) {
         entries = minimumCapacity == 0 ? [] : Array(repeating: nil, count: Self.tableSize(minimumCapacity))
     }
 
-    private static func tableSize(_ count: Int) -> Int {
+    @inlinable
+    static func tableSize(_ count: Int) -> Int {
         var size = 16
         while size < count * 2 { size <<= 1 }
         return size
     }
 
+    @inlinable
     @inline(__always)
-    private func start(_ key: Int64) -> Int {
+    func start(_ key: Int64) -> Int {
         Int(truncatingIfNeeded: hashedKey(key)) & (entries.count - 1)
     }
 
-    package subscript(key: Int64) -> Value? {
+    @inlinable
+    public subscript(key: Int64) -> Value? {
         guard !entries.isEmpty else { return nil }
         var index = start(key)
         while let entry = entries[index] {
@@ -37,7 +47,8 @@ package struct KeyMap<Value: BitwiseCopyable> {
     }
 
     /// Sets the value of `key`, which may be there already.
-    package mutating func set(_ value: Value, for key: Int64) {
+    @inlinable
+    public mutating func set(_ value: Value, for key: Int64) {
         if count * 2 >= entries.count { grow() }
         var index = start(key)
         while let entry = entries[index] {
@@ -51,7 +62,8 @@ package struct KeyMap<Value: BitwiseCopyable> {
         count += 1
     }
 
-    private mutating func grow() {
+    @inlinable
+    mutating func grow() {
         let old = entries
         entries = Array(repeating: nil, count: Self.tableSize(max(8, count * 2)))
         for case let entry? in old {
@@ -62,14 +74,16 @@ package struct KeyMap<Value: BitwiseCopyable> {
     }
 
     /// Calls `body` with each key and value, in no order.
-    package func forEach(_ body: (Int64, Value) throws -> Void) rethrows {
+    @inlinable
+    public func forEach(_ body: (Int64, Value) throws -> Void) rethrows {
         for case let entry? in entries { try body(entry.key, entry.value) }
     }
 }
 
 /// Spreads a key over all bits (a multiplication by the golden ratio, upper half folded down).
+@inlinable
 @inline(__always)
-package func hashedKey(_ key: Int64) -> UInt64 {
+public func hashedKey(_ key: Int64) -> UInt64 {
     let product = UInt64(bitPattern: key) &* 0x9E37_79B9_7F4A_7C15
     return product ^ (product >> 32)
 }

@@ -1,22 +1,26 @@
 /// A set of 64-bit keys other than 0, by open addressing: a few nanoseconds for a member.
 ///
 /// Primary keys begin at 1 and those of unsaved objects at -1, so 0 is none.
-package struct KeySet: Sendable {
-    private var slots: [Int64] = []
-    package private(set) var count = 0
+public struct KeySet: Sendable {
+    @usableFromInline var slots: [Int64] = []
+    public var count = 0
 
-    package init(count: Int = 0) {
+    @inlinable
+    public init(count: Int = 0) {
         self.count = count
     }
 
-    package var isEmpty: Bool { count == 0 }
+    @inlinable
+    public var isEmpty: Bool { count == 0 }
 
+    @inlinable
     @inline(__always)
-    private func home(_ key: Int64) -> Int {
+    func home(_ key: Int64) -> Int {
         Int(truncatingIfNeeded: hashedKey(key)) & (slots.count &- 1)
     }
 
-    package func contains(_ key: Int64) -> Bool {
+    @inlinable
+    public func contains(_ key: Int64) -> Bool {
         guard count > 0 else { return false }
         var index = home(key)
         while slots[index] != 0 {
@@ -29,8 +33,9 @@ package struct KeySet: Sendable {
     /// Adds a key.
     ///
     /// - Returns: Whether it was new.
+    @inlinable
     @discardableResult
-    package mutating func insert(_ key: Int64) -> Bool {
+    public mutating func insert(_ key: Int64) -> Bool {
         if count &* 2 >= slots.count { grow() }
         var index = home(key)
         while slots[index] != 0 {
@@ -42,7 +47,8 @@ package struct KeySet: Sendable {
         return true
     }
 
-    private mutating func grow() {
+    @inlinable
+    mutating func grow() {
         let old = slots
         slots = Array(repeating: 0, count: max(16, old.count * 4))
         for key in old where key != 0 {

@@ -1,5 +1,5 @@
 /// An object that knows the key it is filed under in an ``ObjectTable``.
-package protocol TableElement: AnyObject {
+public protocol TableElement: AnyObject {
     var tableKey: Int64 { get }
 }
 
@@ -14,54 +14,67 @@ package protocol TableElement: AnyObject {
 /// fills does not slow down.
 ///
 /// Not thread-safe: the owner's lock or queue guards it. An element's key may not change while it is in the table.
-package final class ObjectTable<Element: TableElement> {
-    private struct Entry {
-        var key: Int64
+public final class ObjectTable<Element: TableElement> {
+    @usableFromInline struct Entry {
+        @usableFromInline var key: Int64
         /// `nil` in an entry that is free.
-        var element: Unmanaged<Element>?
+        @usableFromInline var element: Unmanaged<Element>?
+
+        @inlinable
+        init(key: Int64, element: Unmanaged<Element>?) {
+            self.key = key
+            self.element = element
+        }
     }
 
-    private var entries = UnsafeMutablePointer<Entry>.allocate(capacity: 0)
-    private var capacity = 0
-    package private(set) var count = 0
+    @usableFromInline var entries = UnsafeMutablePointer<Entry>.allocate(capacity: 0)
+    @usableFromInline var capacity = 0
+    public var count = 0
     /// Whether an entry lies at its key modulo the capacity.
     ///
     /// Then from `low` to `high`, between which all keys are, it is less than the capacity.
-    private var isDirect = true
-    private var low = Int64.max
-    private var high = Int64.min
+    @usableFromInline var isDirect = true
+    @usableFromInline var low = Int64.max
+    @usableFromInline var high = Int64.min
 
-    package init() {}
+    @inlinable
+    public init() {}
 
+    @inlinable
     deinit {
         releaseAll()
         entries.deallocate()
     }
 
-    private func releaseAll() {
+    @inlinable
+    func releaseAll() {
         guard count > 0 else { return }
         for index in 0..<capacity { entries[index].element?.release() }
     }
 
     // MARK: - Finding
 
+    @inlinable
     @inline(__always)
-    private func directIndex(of key: Int64) -> Int { Int(truncatingIfNeeded: key) & (capacity &- 1) }
+    func directIndex(of key: Int64) -> Int { Int(truncatingIfNeeded: key) & (capacity &- 1) }
 
+    @inlinable
     @inline(__always)
-    private func home(of key: Int64) -> Int { Int(truncatingIfNeeded: hashedKey(key)) & (capacity &- 1) }
+    func home(of key: Int64) -> Int { Int(truncatingIfNeeded: hashedKey(key)) & (capacity &- 1) }
 
     /// Where a hashed table has the key, or the free entry where it would be.
+    @inlinable
     @inline(__always)
-    private func hashedIndex(of key: Int64) -> Int {
+    func hashedIndex(of key: Int64) -> Int {
         var index = home(of: key)
         while entries[index].element != nil, entries[index].key != key { index = (index &+ 1) & (capacity &- 1) }
         return index
     }
 
     /// Where the key is; `nil` if it is not in the table.
+    @inlinable
     @inline(__always)
-    private func index(of key: Int64) -> Int? {
+    func index(of key: Int64) -> Int? {
         guard count > 0 else { return nil }
         if isDirect, key < low || key > high { return nil }
         let index = isDirect ? directIndex(of: key) : hashedIndex(of: key)
@@ -69,8 +82,9 @@ package final class ObjectTable<Element: TableElement> {
     }
 
     /// The element filed under `key`.
+    @inlinable
     @inline(__always)
-    package subscript(key: Int64) -> Element? {
+    public subscript(key: Int64) -> Element? {
         guard let index = index(of: key) else { return nil }
         return entries[index].element?.takeUnretainedValue()
     }
@@ -78,13 +92,15 @@ package final class ObjectTable<Element: TableElement> {
     /// Whether somebody besides the table holds the element filed under `key`.
     ///
     /// False if there is none.
-    package func isHeldElsewhere(_ key: Int64) -> Bool {
+    @inlinable
+    public func isHeldElsewhere(_ key: Int64) -> Bool {
         index(of: key).map { !isHeldHereOnly($0) } ?? false
     }
 
     /// Whether the table's is the only count of the element at `index`, which must be taken.
+    @inlinable
     @inline(__always)
-    private func isHeldHereOnly(_ index: Int) -> Bool {
+    func isHeldHereOnly(_ index: Int) -> Bool {
         withUnsafeMutablePointer(to: &entries[index].element) { pointer in
             // An unmanaged reference lies in memory as a counted one does. Asked where it lies, nothing is counted.
             pointer.withMemoryRebound(to: Element?.self, capacity: 1) { isKnownUniquelyReferenced(&$0.pointee) }
@@ -94,8 +110,9 @@ package final class ObjectTable<Element: TableElement> {
     // MARK: - Filing
 
     /// The entry for a key that is to be filed: its own, or a free one.
+    @inlinable
     @inline(__always)
-    private func entry(for key: Int64) -> UnsafeMutablePointer<Entry> {
+    func entry(for key: Int64) -> UnsafeMutablePointer<Entry> {
         let (lowest, highest) = (min(low, key), max(high, key))
         if isDirect ? Self.spans(lowest, highest, lessThan: capacity) : Self.holds(count &+ 1, in: capacity) {
             (low, high) = (lowest, highest)
@@ -106,8 +123,9 @@ package final class ObjectTable<Element: TableElement> {
     }
 
     /// Files an element, in place of any other of the same key.
+    @inlinable
     @inline(__always)
-    package func insert(_ element: Element) {
+    public func insert(_ element: Element) {
         let key = element.tableKey
         let entry = entry(for: key)
         let former = entry.pointee.element
@@ -118,8 +136,9 @@ package final class ObjectTable<Element: TableElement> {
     /// Files an element unless there is one of the same key, and counts nothing but that.
     ///
     /// - Returns: The one that is there; `nil` if `element` was filed.
+    @inlinable
     @inline(__always)
-    package func insertUnlessKnown(_ element: Unmanaged<Element>) -> Unmanaged<Element>? {
+    public func insertUnlessKnown(_ element: Unmanaged<Element>) -> Unmanaged<Element>? {
         let key = element._withUnsafeGuaranteedRef { $0.tableKey }
         let entry = entry(for: key)
         if let known = entry.pointee.element { return known }
@@ -131,23 +150,27 @@ package final class ObjectTable<Element: TableElement> {
     // MARK: - Growing
 
     /// Whether a hashed table of a capacity has room for `count` elements.
+    @inlinable
     @inline(__always)
-    private static func holds(_ count: Int, in capacity: Int) -> Bool { count &* 5 <= capacity &* 4 }
+    static func holds(_ count: Int, in capacity: Int) -> Bool { count &* 5 <= capacity &* 4 }
 
     /// Whether `high` is above `low` by less than `limit`.
+    @inlinable
     @inline(__always)
-    private static func spans(_ low: Int64, _ high: Int64, lessThan limit: Int) -> Bool {
+    static func spans(_ low: Int64, _ high: Int64, lessThan limit: Int) -> Bool {
         UInt64(bitPattern: high &- low) < UInt64(truncatingIfNeeded: limit)
     }
 
     /// Makes room for `additional` more elements at once.
-    package func reserve(_ additional: Int) {
+    @inlinable
+    public func reserve(_ additional: Int) {
         if !Self.holds(count + additional, in: capacity) { rebuild(for: count + additional, including: nil) }
     }
 
     /// Moves all entries into memory for `wanted` elements, `key` among them.
+    @inlinable
     @inline(never)
-    private func rebuild(for wanted: Int, including key: Int64?) {
+    func rebuild(for wanted: Int, including key: Int64?) {
         // Anew, since those at the ends may have been removed.
         (low, high) = (key ?? .max, key ?? .min)
         for index in 0..<capacity where entries[index].element != nil {
@@ -174,15 +197,17 @@ package final class ObjectTable<Element: TableElement> {
     // MARK: - Removing
 
     /// Takes out the element filed under `key`.
+    @inlinable
     @discardableResult
-    package func remove(_ key: Int64) -> Element? {
+    public func remove(_ key: Int64) -> Element? {
         guard let index = index(of: key), let element = entries[index].element else { return nil }
         if isDirect { entries[index].element = nil } else { closeGap(at: index) }
         count &-= 1
         return element.takeRetainedValue()
     }
 
-    private func closeGap(at start: Int) {
+    @inlinable
+    func closeGap(at start: Int) {
         var gap = start
         var index = (start &+ 1) & (capacity &- 1)
         while entries[index].element != nil {
@@ -197,7 +222,8 @@ package final class ObjectTable<Element: TableElement> {
         entries[gap].element = nil
     }
 
-    package func removeAll() {
+    @inlinable
+    public func removeAll() {
         releaseAll()
         entries.deallocate()
         entries = UnsafeMutablePointer.allocate(capacity: 0)
@@ -210,7 +236,8 @@ package final class ObjectTable<Element: TableElement> {
     /// Calls `body` with each element, in no order.
     ///
     /// `body` may not change the table.
-    package func forEach(_ body: (Element) throws -> Void) rethrows {
+    @inlinable
+    public func forEach(_ body: (Element) throws -> Void) rethrows {
         for index in 0..<capacity {
             if let element = entries[index].element { try body(element.takeUnretainedValue()) }
         }
@@ -219,7 +246,8 @@ package final class ObjectTable<Element: TableElement> {
     /// Calls `body` with each element that somebody besides the table holds.
     ///
     /// `body` may not change the table.
-    package func forEachHeldElsewhere(_ body: (Element) -> Void) {
+    @inlinable
+    public func forEachHeldElsewhere(_ body: (Element) -> Void) {
         for index in 0..<capacity {
             guard let element = entries[index].element, !isHeldHereOnly(index) else { continue }
             body(element.takeUnretainedValue())
@@ -229,8 +257,9 @@ package final class ObjectTable<Element: TableElement> {
     /// Lets go of the elements that nobody else holds and that `isDisposable` agrees to lose.
     ///
     /// - Returns: The number of elements that went.
+    @inlinable
     @discardableResult
-    package func sweep(where isDisposable: (Element) -> Bool) -> Int {
+    public func sweep(where isDisposable: (Element) -> Bool) -> Int {
         var disposable: [Int64] = []
         for index in 0..<capacity {
             guard let element = entries[index].element, isHeldHereOnly(index),

@@ -6,42 +6,48 @@
 /// throws its copy away.
 ///
 /// - Complexity: Look-ups and changes are O(log₃₂ n).
-package struct PersistentMap<Value> {
-    private enum Entry {
+public struct PersistentMap<Value> {
+    @usableFromInline enum Entry {
         case leaf(Int64, Value)
         case branch(Node)
         /// Only while a branch is taken out to be changed.
         case vacant
     }
 
-    private final class Node {
+    @usableFromInline final class Node {
         /// A bit for each of the 32 ways that has an entry.
-        var ways: UInt32 = 0
-        var entries: ContiguousArray<Entry> = []
+        @usableFromInline var ways: UInt32 = 0
+        @usableFromInline var entries: ContiguousArray<Entry> = []
 
+        @inlinable
         init() {}
 
+        @inlinable
         init(_ other: Node) {
             ways = other.ways
             entries = other.entries
         }
 
+        @inlinable
         func place(_ key: Int64, _ shift: UInt64) -> (way: UInt32, index: Int) {
             let way: UInt32 = 1 << UInt32((UInt64(bitPattern: key) >> shift) & 31)
             return (way, (ways & (way - 1)).nonzeroBitCount)
         }
     }
 
-    private var root = Node()
-    package private(set) var count = 0
+    @usableFromInline var root = Node()
+    public var count = 0
 
-    package init() {}
+    @inlinable
+    public init() {}
 
-    package var isEmpty: Bool { count == 0 }
+    @inlinable
+    public var isEmpty: Bool { count == 0 }
 
     // MARK: - Reading
 
-    package subscript(key: Int64) -> Value? {
+    @inlinable
+    public subscript(key: Int64) -> Value? {
         get {
             var node = root
             var shift: UInt64 = 0
@@ -62,11 +68,13 @@ package struct PersistentMap<Value> {
     }
 
     /// Calls `body` with each key and value, in no order.
-    package func forEach(_ body: (Int64, Value) throws -> Void) rethrows {
+    @inlinable
+    public func forEach(_ body: (Int64, Value) throws -> Void) rethrows {
         try Self.visit(root, body)
     }
 
-    private static func visit(_ node: Node, _ body: (Int64, Value) throws -> Void) rethrows {
+    @inlinable
+    static func visit(_ node: Node, _ body: (Int64, Value) throws -> Void) rethrows {
         for entry in node.entries {
             switch entry {
             case .leaf(let key, let value): try body(key, value)
@@ -79,7 +87,8 @@ package struct PersistentMap<Value> {
     /// The keys, ascending.
     ///
     /// O(n log n).
-    package var sortedKeys: [Int64] {
+    @inlinable
+    public var sortedKeys: [Int64] {
         var keys: [Int64] = []
         keys.reserveCapacity(count)
         forEach { key, _ in keys.append(key) }
@@ -88,12 +97,14 @@ package struct PersistentMap<Value> {
 
     // MARK: - Changing
 
-    package mutating func set(_ value: Value, for key: Int64) {
+    @inlinable
+    public mutating func set(_ value: Value, for key: Int64) {
         if Self.set(&root, value, key, 0) { count += 1 }
     }
 
     /// - Returns: Whether the key is new.
-    private static func set(_ node: inout Node, _ value: Value, _ key: Int64, _ shift: UInt64) -> Bool {
+    @inlinable
+    static func set(_ node: inout Node, _ value: Value, _ key: Int64, _ shift: UInt64) -> Bool {
         if !isKnownUniquelyReferenced(&node) { node = Node(node) }
         let (way, index) = node.place(key, shift)
         guard node.ways & way != 0 else {
@@ -126,15 +137,17 @@ package struct PersistentMap<Value> {
     /// Takes a key out.
     ///
     /// - Returns: Its value.
+    @inlinable
     @discardableResult
-    package mutating func remove(_ key: Int64) -> Value? {
+    public mutating func remove(_ key: Int64) -> Value? {
         guard let old = self[key] else { return nil }
         Self.remove(&root, key, 0)
         count -= 1
         return old
     }
 
-    private static func remove(_ node: inout Node, _ key: Int64, _ shift: UInt64) {
+    @inlinable
+    static func remove(_ node: inout Node, _ key: Int64, _ shift: UInt64) {
         if !isKnownUniquelyReferenced(&node) { node = Node(node) }
         let (way, index) = node.place(key, shift)
         if case .branch(var child) = node.entries[index] {
@@ -152,7 +165,8 @@ package struct PersistentMap<Value> {
 
 extension PersistentMap where Value == Void {
     /// Adds a key to a map that is used as a set.
-    package mutating func insert(_ key: Int64) { set((), for: key) }
+    @inlinable
+    public mutating func insert(_ key: Int64) { set((), for: key) }
 }
 
 extension PersistentMap: @unchecked Sendable where Value: Sendable {

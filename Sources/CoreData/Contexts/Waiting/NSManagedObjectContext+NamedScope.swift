@@ -1,0 +1,5 @@
+import StrataRows
+
+extension NSManagedObjectContext: NamedScope {
+    package final var scopeName: String? { name }
+}
