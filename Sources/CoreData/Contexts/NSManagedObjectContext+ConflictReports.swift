@@ -38,7 +38,7 @@ extension NSManagedObjectContext {
         }
         if policy.mergeType != .errorMergePolicyType || type(of: policy) != NSMergePolicy.self {
             // What hangs on the objects in question may change with them.
-            changedList.forEach { before.keep($0) }
+            changeTracker.objects.forEach { before.keep($0) }
         }
         undoManager?.disableUndoRegistration()
         defer { undoManager?.enableUndoRegistration() }
@@ -53,7 +53,7 @@ extension NSManagedObjectContext {
             lost[RowName(object)] = conflict
         }
         try dropReferences(to: lost)
-        compactChanges()
+        changeTracker.compact()
     }
 
     /// The conflict over a row that a changed relationship leads to and that somebody else has deleted: one of the
@@ -134,7 +134,7 @@ extension NSManagedObjectContext {
     /// Throws 133020 if a relationship that is not optional leads to one.
     private func dropReferences(to lost: [RowName: NSMergeConflict]) throws {
         guard !lost.isEmpty else { return }
-        for object in changedList where object.flags.isDisjoint(with: [.gone, .deleted]) {
+        for object in changeTracker.objects where object.flags.isDisjoint(with: [.gone, .deleted]) {
             let storeSlot = object.storeSlot >= 0 ? object.storeSlot : storeSlotForInsertion(of: object)
             func conflict(_ reference: ObjectReference, _ destination: Int) -> NSMergeConflict? {
                 let root = model.layouts[destination - 1].rootNumber

@@ -61,10 +61,7 @@ extension NSManagedObjectContext {
             object.extras?.base = nil
             object.flags.remove([.updated, .conflictDetection])
             object.flags.insert(.inserted)
-            if !object.flags.contains(.listed) {
-                object.flags.insert(.listed)
-                changedList.append(object)
-            }
+            changeTracker.noteChange(of: object)
         }
     }
 
@@ -236,7 +233,7 @@ extension NSManagedObjectContext {
             while let next = last.flatMap({ survivors[$0.reference] }) { last = next }
             return last
         }
-        for object in changedList where object.context === self && object.flags.isDisjoint(with: .gone) {
+        for object in changeTracker.objects where object.context === self && object.flags.isDisjoint(with: .gone) {
             for slot in object.layout.toMany where slot.inverse == nil {
                 for lost in object.extras?.toMany[slot.index]?.added ?? [] {
                     guard let survivor = survivor(of: lost), let loser = registered(lost, near: object) else {

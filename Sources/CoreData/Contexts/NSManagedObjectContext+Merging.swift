@@ -270,7 +270,7 @@ extension NSManagedObjectContext {
         object.flags.insert([.deleted, .deletePropagated, .gone])
         lossCount += 1
         leaveRelationships(of: object)
-        mergedDeletions.append(object)
+        changeTracker.noteMergedDeletion(of: object)
     }
 
     /// Takes a deleted object out of the relationships that are loaded here.

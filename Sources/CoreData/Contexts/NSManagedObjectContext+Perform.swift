@@ -189,7 +189,7 @@ extension NSManagedObjectContext {
         repeat {
             processPendingChanges()
             rounds += 1
-        } while !eventList.isEmpty && rounds < 100
+        } while !changeTracker.eventObjects.isEmpty && rounds < 100
         sweepIfGrown()
         deliverRegistrations()
     }

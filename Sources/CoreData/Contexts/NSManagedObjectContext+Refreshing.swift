@@ -85,10 +85,10 @@ extension NSManagedObjectContext {
     public func rollback() {
         assertCurrent(#function)
         // Delete rules that were not applied yet have nothing to do any more.
-        freshDeletions = []
+        changeTracker.keepDeletions([])
         forgetUndo()
-        let objects = changedList
-        changedList = []
+        let objects = changeTracker.objects
+        changeTracker.keepChanges([])
         for object in objects where object.context === self {
             let wasInserted = object.isInserted
             let wasAnnounced = !object.flags.contains(.eventInserted)
@@ -102,8 +102,7 @@ extension NSManagedObjectContext {
                 object.awake(fromSnapshotEvents: .rollback)
             }
         }
-        for object in conflictDetectionList { object.flags.remove(.conflictDetection) }
-        conflictDetectionList = []
+        changeTracker.endChecks()
         processPendingChanges()
     }
 
@@ -119,12 +118,8 @@ extension NSManagedObjectContext {
             // Only IDs that somebody has asked for can matter to anyone.
             if let id = object.idIfKnown { ids.append(id) }
         }
-        changedList = []
-        eventList = []
-        conflictDetectionList = []
-        mergedDeletions = []
+        changeTracker.forgetAll()
         strangers = []
-        freshDeletions = []
         tellStoresOfAllGoing()
         upward?.forgetAll()
         downward.noteState()

@@ -29,8 +29,9 @@ extension NSManagedObjectContext {
             fatalError("CoreData: save() was called while \(describedName) is saving; wait for didSave.")
         }
         processPendingChanges()
-        compactChanges()
-        guard !changedList.isEmpty || !conflictDetectionList.isEmpty else { return }
+        changeTracker.compact()
+        checkInvariants()
+        guard !changeTracker.objects.isEmpty || !changeTracker.checkedObjects.isEmpty else { return }
         guard let coordinator else {
             throw CocoaError(
                 .persistentStoreSave,
@@ -64,7 +65,7 @@ extension NSManagedObjectContext {
     /// Sends `willSave()` to every changed object, and again to those that changed in it, until nothing changes.
     private func sendWillSave() throws {
         try propagateDeletes()
-        var round = changedList
+        var round = changeTracker.objects
         var rounds = 0
         while !round.isEmpty {
             rounds += 1
@@ -83,16 +84,16 @@ extension NSManagedObjectContext {
             }
             for object in round where object.flags.isDisjoint(with: [.gone, .detached]) { object.willSave() }
             if !propagatesDeletesAtEndOfEvent { try propagateDeletes() }
-            round = eventList
+            round = changeTracker.eventObjects
             processPendingChanges()
         }
         try propagateDeletes()
-        compactChanges()
+        changeTracker.compact()
     }
 
     private func validateChanges() throws {
         var errors: [any Error] = []
-        for object in changedList where !object.flags.contains(.gone) {
+        for object in changeTracker.objects where !object.flags.contains(.gone) {
             // Only its relationships are changed, and its row may have gone: that is a conflict, not a missing value.
             if object.isFault, object.flags.contains(.updated) { object.fireFault() }
             guard object.flags.isDisjoint(with: [.gone, .inaccessible]) else { continue }
@@ -149,7 +150,7 @@ extension NSManagedObjectContext {
         let permanent = plan.permanentKeys
         let isAll = plan.committed.count == plan.stores.count
         var rest: [NSManagedObject] = []
-        for object in changedList {
+        for object in changeTracker.objects {
             let isGone = object.flags.contains(.gone)
             guard !isGone, isAll || plan.committed.contains(Int(plan.slotOfInserted(object))) else {
                 rest.append(object)
@@ -159,7 +160,7 @@ extension NSManagedObjectContext {
             before.forget(object)
             takeOver(object, plan, saved)
         }
-        changedList = rest
+        changeTracker.keepChanges(rest)
         if permanent.count > 0 {
             for object in saved.objects { object.replaceReferences(permanent) }
         }
@@ -193,14 +194,13 @@ extension NSManagedObjectContext {
 
     /// Ends a save that has succeeded: forgets what a policy has dropped, and what never was.
     private func takeOverRest(_ saved: SavedChanges) {
-        for object in changedList {
+        for object in changeTracker.objects {
             object.flags.remove(.listed)
             if object.flags.contains(.deleted) { bury(object) } else { object.commit() }
         }
-        changedList = []
+        changeTracker.keepChanges([])
         if model.hasOneWayToMany, !saved.deleted.isEmpty { forgetInOneWayRelationships(saved.deleted) }
-        for object in conflictDetectionList { object.flags.remove(.conflictDetection) }
-        conflictDetectionList = []
+        changeTracker.endChecks()
         if undoManager == nil { permanentKeys = KeyMap() }
     }
 
@@ -295,7 +295,7 @@ extension NSManagedObjectContext {
             Int32($0.slot)
         }
         guard !slots.isEmpty else { return }
-        let unsaved = changedList.filter { object in
+        let unsaved = changeTracker.objects.filter { object in
             object.flags.intersection([.inserted, .deleted, .gone]) == .inserted && object.key < 0
                 && slots.contains(storeSlotForInsertion(of: object))
         }
@@ -347,7 +347,7 @@ extension NSManagedObjectContext {
     private func replaceKeys(_ permanent: KeyMap<Int64>, of objects: [NSManagedObject]) {
         if model.hasOneWayRelationships {
             // Who points at an object without an inverse can be found only by looking everywhere.
-            for object in changedList { object.replaceReferences(permanent) }
+            for object in changeTracker.objects { object.replaceReferences(permanent) }
             return
         }
         var related: [ObjectIdentifier: NSManagedObject] = [:]

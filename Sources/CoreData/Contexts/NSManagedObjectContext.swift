@@ -121,18 +121,11 @@ open class NSManagedObjectContext: NSObject, @unchecked Sendable {
 
     // MARK: - Unsaved work
 
-    /// The changed objects in the order of their first change, and some that no longer are.
-    // Unchecked, as is `eventList`, for the reason of `tables`: each change of an object enters it.
-    @exclusivity(unchecked) final var changedList: [NSManagedObject] = []
-    /// The objects that changed in the current event.
-    @exclusivity(unchecked) final var eventList: [NSManagedObject] = []
-    /// Objects that `detectConflicts(for:)` named.
-    final var conflictDetectionList: [NSManagedObject] = []
+    /// What is to be saved, and what the current event has changed.
+    // Unchecked, for the reason of `tables`: each change of an object enters it.
+    @exclusivity(unchecked) final var changeTracker = ChangeTracker()
     /// While conflicts are resolved: what new objects were merged into that others may lead to without an inverse.
     final var survivors: [ObjectReference: NSManagedObject] = [:]
-    /// Deleted objects whose delete rules may not have been applied yet.
-    final var freshDeletions: [NSManagedObject] = []
-    final var isProcessing = false
     /// Stops the fetch that an asynchronous request makes in this very block, because others have kept overtaking it.
     final var fetchControl: FetchControl?
     final var isSaving = false
@@ -146,8 +139,6 @@ open class NSManagedObjectContext: NSObject, @unchecked Sendable {
     final var saveCollector: SaveCollector?
     /// Who follows the results of fetches in this context.
     final let observers = ContextObservers()
-    /// Objects whose deletion elsewhere was merged in during this event.
-    final var mergedDeletions: [NSManagedObject] = []
     /// Faults for unsaved objects of other contexts: once those are saved, they are filed as what they turned out to be.
     final var strangers: [NSManagedObject] = []
     /// How many IDs of the process had become permanent when ``strangers`` were last looked at.
@@ -306,8 +297,7 @@ open class NSManagedObjectContext: NSObject, @unchecked Sendable {
     }
 
     deinit {
-        changedList = []
-        eventList = []
+        changeTracker.forgetAll()
         tellStoresOfAllGoing()
         for table in tables {
             // Only an object that somebody still holds can be asked for its ID, which it cannot make without us.
@@ -353,7 +343,7 @@ open class NSManagedObjectContext: NSObject, @unchecked Sendable {
     /// May be true where a save would write nothing, as after a value was set back.
     open var hasChanges: Bool {
         assertCurrent(#function)
-        return changedList.contains { $0.hasChanges }
+        return changeTracker.objects.contains { $0.hasChanges }
     }
 
     /// The objects that the next save inserts.
@@ -382,7 +372,7 @@ open class NSManagedObjectContext: NSObject, @unchecked Sendable {
 
     private func changedObjects(where isWanted: (ObjectFlags) -> Bool) -> Set<NSManagedObject> {
         var result: Set<NSManagedObject> = []
-        for object in changedList where isWanted(object.flags) { result.insert(object) }
+        for object in changeTracker.objects where isWanted(object.flags) { result.insert(object) }
         return result
     }
 

@@ -30,14 +30,14 @@ struct PendingOverlay {
         affected: [OpenStore]? = nil,
         _ quiet: QuietReads? = nil
     ) {
-        guard specification.includesPendingChanges, !context.changedList.isEmpty else { return nil }
+        guard specification.includesPendingChanges, !context.changeTracker.objects.isEmpty else { return nil }
         self.context = context
         self.plan = plan
         reader = ObjectReader(quiet)
         let related = plan.relatedRootNumbers
         var mayChangeOthers = false
         var isMine: (number: Int, answer: Bool) = (0, false)
-        for object in context.changedList where object.hasChanges {
+        for object in context.changeTracker.objects where object.hasChanges {
             let number = object.layout.number
             if number != isMine.number { isMine = (number, plan.entityNumbers.contains(number)) }
             if isMine.answer, affected?.hold(object, of: context) ?? true {

@@ -67,8 +67,8 @@ final class SavePlan {
         self.context = context
         self.coordinator = coordinator
         hasSeveralStores = coordinator.hasSeveralStores
-        for object in context.changedList { try add(object) }
-        for object in context.conflictDetectionList where object.context === context {
+        for object in context.changeTracker.objects { try add(object) }
+        for object in context.changeTracker.checkedObjects where object.context === context {
             guard object.flags.isDisjoint(with: [.inserted, .deleted, .gone]), let row = object.baseRow,
                 !checked.contains(ObjectIdentifier(object))
             else { continue }

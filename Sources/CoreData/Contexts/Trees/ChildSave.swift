@@ -39,7 +39,7 @@ struct ChildSave {
     init(of child: NSManagedObjectContext, into parent: NSManagedObjectContext) throws {
         self.child = child
         self.parent = parent
-        for object in child.changedList where object.flags.isDisjoint(with: .gone) {
+        for object in child.changeTracker.objects where object.flags.isDisjoint(with: .gone) {
             let flags = object.flags
             if flags.contains(.deleted) {
                 guard !flags.contains(.inserted) else { continue }
@@ -69,7 +69,7 @@ struct ChildSave {
                 updated.append(Pair(object: object, target: target, changed: changed, base: base))
             }
         }
-        for object in child.conflictDetectionList
+        for object in child.changeTracker.checkedObjects
         where object.context === child && object.flags.isDisjoint(with: [.inserted, .deleted, .gone]) {
             guard let target = try target(of: object, isLoaded: true) else { continue }
             let base = parent.isNewer(target, than: object, of: child, nil) ? object.baseRow : nil
@@ -118,7 +118,7 @@ struct ChildSave {
         for object in lost where !object.isDeleted {
             if let conflict = try conflict(object, nil) { result.append(conflict) }
         }
-        for object in child.conflictDetectionList where !object.hasChanges && object.context === child {
+        for object in child.changeTracker.checkedObjects where !object.hasChanges && object.context === child {
             if let conflict = try conflict(object, try target(of: object, isLoaded: true)) { result.append(conflict) }
         }
         return result

@@ -56,7 +56,7 @@ extension NSManagedObjectContext {
     final func deleteForChild(_ object: NSManagedObject) {
         guard object.flags.isDisjoint(with: [.deleted, .gone]) else { return }
         noteUndo(object, before: nil)
-        freshDeletions.append(object)
+        changeTracker.noteDeletion(of: object)
         object.flags.insert([.deleted, .eventDeleted])
         list(object)
     }

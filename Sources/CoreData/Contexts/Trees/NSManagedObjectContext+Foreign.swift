@@ -66,7 +66,7 @@ extension NSManagedObjectContext {
             object.replaceForeignKeys(permanent)
             return object.namesUnsaved
         }
-        for object in changedList { object.replaceForeignKeys(permanent) }
+        for object in changeTracker.objects { object.replaceForeignKeys(permanent) }
     }
 }
 

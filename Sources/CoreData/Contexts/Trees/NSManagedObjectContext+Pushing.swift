@@ -37,7 +37,7 @@ extension NSManagedObjectContext {
     /// Takes the changed objects for clean: the parent has them now.
     private func takeOver(_ save: ChildSave, _ saved: SavedChanges) {
         let lost = Set(save.lost.map(ObjectIdentifier.init))
-        for object in changedList {
+        for object in changeTracker.objects {
             object.flags.remove(.listed)
             let flags = object.flags
             if flags.contains(.gone) {
@@ -59,7 +59,7 @@ extension NSManagedObjectContext {
                 object.commit()
             }
         }
-        changedList = []
+        changeTracker.keepChanges([])
     }
 
     /// Lets an object show what the parent has made of it, where that is not what the child had.
@@ -77,8 +77,7 @@ extension NSManagedObjectContext {
     }
 
     private func endPush() {
-        for object in conflictDetectionList { object.flags.remove(.conflictDetection) }
-        conflictDetectionList = []
+        changeTracker.endChecks()
         if undoManager == nil { permanentKeys = KeyMap() }
     }
 
@@ -89,13 +88,13 @@ extension NSManagedObjectContext {
         for conflict in conflicts { before.keep(conflict.sourceObject) }
         if policy.mergeType != .errorMergePolicyType || type(of: policy) != NSMergePolicy.self {
             // What hangs on the objects in question may change with them.
-            changedList.forEach { before.keep($0) }
+            changeTracker.objects.forEach { before.keep($0) }
         }
         undoManager?.disableUndoRegistration()
         defer { undoManager?.enableUndoRegistration() }
         try policy.resolve(mergeConflicts: conflicts)
         for conflict in conflicts { acceptResolution(inTree: conflict) }
-        compactChanges()
+        changeTracker.compact()
     }
 
     /// Makes sure that an object which a policy has left as it was is saved upon the parent's row.

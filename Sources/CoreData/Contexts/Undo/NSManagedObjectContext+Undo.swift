@@ -105,10 +105,7 @@ extension NSManagedObjectContext {
         object.current = values
         object.flags.insert([.inserted, .ownsRow])
         object.extras?.base = nil
-        if !object.flags.contains(.listed) {
-            object.flags.insert(.listed)
-            changedList.append(object)
-        }
+        changeTracker.noteChange(of: object)
         noteEvent(object, .eventInserted)
     }
 

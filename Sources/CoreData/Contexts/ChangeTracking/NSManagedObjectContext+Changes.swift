@@ -74,7 +74,7 @@ extension NSManagedObjectContext {
         object.prepareForDeletion()
         guard !object.flags.contains(.deleted) else { return }
         noteUndo(object, before: nil)
-        freshDeletions.append(object)
+        changeTracker.noteDeletion(of: object)
         object.flags.insert([.deleted, .eventDeleted])
         list(object)
     }
@@ -104,32 +104,14 @@ extension NSManagedObjectContext {
     final func noteEvent(_ object: NSManagedObject, _ flag: ObjectFlags) {
         downward.noteState()
         object.flags.insert(flag)
-        if !object.flags.contains(.eventListed) {
-            object.flags.insert(.eventListed)
-            eventList.append(object)
-        }
+        changeTracker.noteEvent(of: object)
     }
 
+    /// Enters an object that has changed among those to be saved, and into the event.
     @inline(__always)
     final func list(_ object: NSManagedObject) {
         downward.noteState()
-        if !object.flags.contains(.listed) {
-            object.flags.insert(.listed)
-            changedList.append(object)
-        }
-        if !object.flags.contains(.eventListed) {
-            object.flags.insert(.eventListed)
-            eventList.append(object)
-        }
-    }
-
-    /// Drops from the list of changes what is no change any more.
-    final func compactChanges() {
-        changedList.removeAll { object in
-            guard !object.hasChanges else { return false }
-            object.flags.remove(.listed)
-            return true
-        }
+        changeTracker.note(object)
     }
 
     /// Includes an unchanged object in the version check of the next save.
@@ -140,7 +122,6 @@ extension NSManagedObjectContext {
         guard object.context === self, isStored(object) else { return }
         if object.isFault { object.fireFault() }
         guard object.flags.isDisjoint(with: [.conflictDetection, .gone]) else { return }
-        object.flags.insert(.conflictDetection)
-        conflictDetectionList.append(object)
+        changeTracker.noteChecked(object)
     }
 }
