@@ -47,7 +47,7 @@ extension NSManagedObjectContext {
         if storeWins || isUnknown || object.flags.contains(.deleted) {
             object.discardChanges()
             object.flags.insert([.deleted, .deletePropagated, .gone])
-            lossCount += 1
+            identityMap.noteLoss()
             noteEvent(object, .eventDeleted)
         } else {
             // As in memory: the row comes back under the same key, which nobody else can have been given.
@@ -257,7 +257,7 @@ extension NSManagedObjectContext {
     private func drop(_ object: NSManagedObject) {
         object.flags.remove([.inserted, .updated])
         object.flags.insert([.deleted, .deletePropagated, .gone])
-        lossCount += 1
+        identityMap.noteLoss()
         noteEvent(object, .eventDeleted)
     }
 }

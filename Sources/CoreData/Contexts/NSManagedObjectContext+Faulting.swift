@@ -135,7 +135,7 @@ extension NSManagedObjectContext {
         if prefetches[slot].hasBegun {
             // Rows of an earlier fetch may be outdated. Where that is cheap they are dropped; else the faults that hold them,
             // and those of this fetch, ask the cache.
-            guard registeredCount <= max(1024, count * 4) else { return }
+            guard identityMap.storedCount <= max(1024, count * 4) else { return }
             forEachRegistered { object in
                 if object.flags.contains(.fault), object.storeSlot == Int32(slot) { object.current = nil }
             }
@@ -203,7 +203,7 @@ extension NSManagedObjectContext {
     /// Nothing has to be written for it.
     final func noteInaccessible(_ object: NSManagedObject) {
         object.flags.insert([.deleted, .deletePropagated, .gone])
-        lossCount += 1
+        identityMap.noteLoss()
         noteEvent(object, .eventDeleted)
     }
 

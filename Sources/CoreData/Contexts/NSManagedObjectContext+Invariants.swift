@@ -8,6 +8,7 @@ extension NSManagedObjectContext {
     final func checkInvariants(after event: [NSManagedObject]) {
         #if DEBUG
         changeTracker.checkInvariants(after: event, of: self)
+        identityMap.checkInvariants(after: event, of: self)
         #endif
     }
 
@@ -17,6 +18,7 @@ extension NSManagedObjectContext {
     final func checkInvariants() {
         #if DEBUG
         changeTracker.checkInvariants()
+        identityMap.checkInvariants()
         #endif
     }
 }

@@ -180,7 +180,7 @@ extension NSManagedObjectContext {
     private func settled(_ change: ChangeMessage.Change) -> ChangeMessage.Change? {
         guard let id = change.temporaryID else { return change }
         let (key, store) = id.current
-        if let store, temporaryObjects[change.key] == nil {
+        if let store, identityMap.temporaryObjects[change.key] == nil {
             return ChangeMessage.Change(key: key, layout: change.layout, store: store)
         }
         // The parent has the object; a context without one has either inserted it, or knows nothing of it.
@@ -268,7 +268,7 @@ extension NSManagedObjectContext {
         object.flags.remove(.conflictDetection)
         noteEvent(object, .eventDeleted)
         object.flags.insert([.deleted, .deletePropagated, .gone])
-        lossCount += 1
+        identityMap.noteLoss()
         leaveRelationships(of: object)
         changeTracker.noteMergedDeletion(of: object)
     }

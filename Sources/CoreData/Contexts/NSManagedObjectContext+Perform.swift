@@ -163,7 +163,7 @@ extension NSManagedObjectContext {
     /// by whoever has just made it.
     final func assertCurrentOrUnused(_ member: @autoclosure () -> String) {
         guard ConfinementScope.isChecked, !isInScope else { return }
-        guard registeredCount > 0 || temporaryObjects.count > 0 else { return }
+        guard !identityMap.isEmpty else { return }
         reportViolation(member(), nil)
     }
 

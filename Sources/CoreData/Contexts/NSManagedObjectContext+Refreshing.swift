@@ -119,25 +119,19 @@ extension NSManagedObjectContext {
             if let id = object.idIfKnown { ids.append(id) }
         }
         changeTracker.forgetAll()
-        strangers = []
         tellStoresOfAllGoing()
         upward?.forgetAll()
         downward.noteState()
-        for table in tables {
+        for table in identityMap.tables {
             // Whoever holds an object may still ask for its ID.
             table?.forEachHeldElsewhere { _ = $0.objectID }
             table?.forEach { $0.invalidate() }
-            table?.removeAll()
         }
-        temporaryObjects.forEach { $0.invalidate() }
-        temporaryObjects.removeAll()
-        registeredCount = 0
-        sweepThreshold = 4096
-        permanentKeys = KeyMap()
+        identityMap.temporaryObjects.forEach { $0.invalidate() }
+        identityMap.removeAll()
         prefetches = []
         advanceGeneration()
         batchedFetches = []
-        resetCount += 1
         forgetUndo()
         guard hadObjects else { return }
         post(.NSManagedObjectContextObjectsDidChange, [NSInvalidatedAllObjectsKey: ids])

@@ -180,7 +180,7 @@ extension NSManagedObjectContext {
         } else if flags.contains(.inserted) {
             saved.inserted.append(object)
             if object.key < 0, let key = plan.permanentKeys[object.key] {
-                if undoManager != nil { permanentKeys.set(key, for: object.key) }
+                if undoManager != nil { identityMap.note(permanentKey: key, for: object.key) }
                 refile(object, key: key, storeSlot: plan.slotOfInserted(object))
             }
             noteWritten(object)
@@ -201,7 +201,7 @@ extension NSManagedObjectContext {
         changeTracker.keepChanges([])
         if model.hasOneWayToMany, !saved.deleted.isEmpty { forgetInOneWayRelationships(saved.deleted) }
         changeTracker.endChecks()
-        if undoManager == nil { permanentKeys = KeyMap() }
+        if undoManager == nil { identityMap.forgetPermanentKeys() }
     }
 
     /// Takes objects whose deletion is saved out of the relationships that they do not know of.
@@ -330,7 +330,7 @@ extension NSManagedObjectContext {
                 for (object, key) in zip(objects, keys) {
                     let temporary = object.key
                     permanent.set(key, for: temporary)
-                    permanentKeys.set(key, for: temporary)
+                    identityMap.note(permanentKey: key, for: temporary)
                     if let id = TemporaryIDs.take(temporary) {
                         object.adopt(store.ids.adopt(id, key: key, store: store))
                     }

@@ -55,37 +55,21 @@ open class NSManagedObjectContext: NSObject, @unchecked Sendable {
 
     // MARK: - Registered objects
 
-    /// Stored objects by key, a table for each store and hierarchy (see `tableIndex`).
+    /// The objects, by key.
     // Unchecked, as is `prefetches`: asked for with every to-one that is read, or fault that is realised. It is confined
     // to one thread at a time, and no access lasts while other code runs.
-    @exclusivity(unchecked) final var tables: [ObjectTable<NSManagedObject>?] = []
-    /// Unsaved objects by their temporary key.
-    final let temporaryObjects = ObjectTable<NSManagedObject>()
+    @exclusivity(unchecked) final var identityMap = IdentityMap()
     /// The coordinator's stores by slot, as far as they were needed.
     final var knownStores: [OpenStore] = []
-    /// The number of objects in `tables` at which those that nobody needs are looked for.
-    final var sweepThreshold = 4096
-    final var registeredCount = 0
-    /// Keys that `obtainPermanentIDs` gave to unsaved objects, so that references to the temporary ones are understood.
-    final var permanentKeys = KeyMap<Int64>()
     /// When faults were given rows in advance, by store.
     @exclusivity(unchecked) final var prefetches: [Prefetch] = []
     /// The latest fetches whose faults get their rows batch by batch.
     final var batchedFetches: [BatchedFetch] = []
     /// Of the root of a tree: members that are being handed down.
     final var foreseen: ForeseenMembers?
-    /// How often the context was reset.
-    final var resetCount = 0
-
-    /// Whether some object is of a store that is told which of its objects are registered.
-    final var tellsStores = false
 
     /// The coordinator's model, which is immortal: asked for with every object, so it is not counted.
     unowned(unsafe) final var knownModel: FrozenModel?
-    /// How many tables one store may have.
-    final var tableStride = 1
-    /// The numbers of the hierarchies' roots, by the entity's number less one.
-    final var rootNumbers: [Int] = []
 
     // MARK: - Place in a tree
 
@@ -122,7 +106,7 @@ open class NSManagedObjectContext: NSObject, @unchecked Sendable {
     // MARK: - Unsaved work
 
     /// What is to be saved, and what the current event has changed.
-    // Unchecked, for the reason of `tables`: each change of an object enters it.
+    // Unchecked, for the reason of `identityMap`: each change of an object enters it.
     @exclusivity(unchecked) final var changeTracker = ChangeTracker()
     /// While conflicts are resolved: what new objects were merged into that others may lead to without an inverse.
     final var survivors: [ObjectReference: NSManagedObject] = [:]
@@ -139,13 +123,6 @@ open class NSManagedObjectContext: NSObject, @unchecked Sendable {
     final var saveCollector: SaveCollector?
     /// Who follows the results of fetches in this context.
     final let observers = ContextObservers()
-    /// Faults for unsaved objects of other contexts: once those are saved, they are filed as what they turned out to be.
-    final var strangers: [NSManagedObject] = []
-    /// How many IDs of the process had become permanent when ``strangers`` were last looked at.
-    final var seenPromotions = 0
-    /// How many objects have turned out to be gone, through others' deletions: relationships that were loaded before may
-    /// still name them.
-    final var lossCount = 0
 
     // MARK: - Settings
 
@@ -196,7 +173,7 @@ open class NSManagedObjectContext: NSObject, @unchecked Sendable {
     /// For how many seconds a cached row is good enough for a fault.
     ///
     /// Default -1: for ever; 0: every fault reads the store.
-    // Unchecked, as is `undoManager`, for the reason of `tables`.
+    // Unchecked, as is `undoManager`, for the reason of `identityMap`.
     @exclusivity(unchecked) open var stalenessInterval: TimeInterval = -1
 
     /// What registers changes for undo: all changes of one event are one step.
@@ -270,8 +247,7 @@ open class NSManagedObjectContext: NSObject, @unchecked Sendable {
         followParent(followsSaves)
         lastInsertion = nil
         knownModel = newCoordinator?.frozenModel
-        tableStride = (knownModel?.entities.count ?? 0) + 1
-        rootNumbers = knownModel?.rootNumbers ?? []
+        identityMap.use(knownModel)
         knownStores = []
         prefetches = []
     }
@@ -299,12 +275,12 @@ open class NSManagedObjectContext: NSObject, @unchecked Sendable {
     deinit {
         changeTracker.forgetAll()
         tellStoresOfAllGoing()
-        for table in tables {
+        for table in identityMap.tables {
             // Only an object that somebody still holds can be asked for its ID, which it cannot make without us.
             table?.forEachHeldElsewhere { $0.knowID(from: self) }
             table?.forEach { $0.outliveContext() }
         }
-        temporaryObjects.forEach { $0.outliveContext() }
+        identityMap.temporaryObjects.forEach { $0.outliveContext() }
         LiveContexts.leave(self)
     }
 

@@ -63,13 +63,13 @@ private final class BatchWindow {
 
     func object(at position: Int, of fetch: BatchedFetch, in context: NSManagedObjectContext) -> NSManagedObject {
         let wanted = fetch.batch(of: position)
-        if wanted != batch || resetCount != context.resetCount {
+        if wanted != batch || resetCount != context.identityMap.resetCount {
             // Now is the time to let go of the objects of former batches that nobody holds.
             objects = []
             context.sweepIfGrown()
             objects = fetch.read(wanted, in: context)
             batch = wanted
-            resetCount = context.resetCount
+            resetCount = context.identityMap.resetCount
         }
         return objects[position - fetch.positions(ofBatch: wanted).lowerBound]
     }

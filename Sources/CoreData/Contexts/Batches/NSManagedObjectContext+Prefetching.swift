@@ -178,10 +178,10 @@ extension NSManagedObject {
         extras.toMany[slot.index] = nil
         state.turnIntoFault()
         state.load(members)
-        if let context, context.lossCount > 0 {
+        if let context, context.identityMap.lossCount > 0 {
             state.forget { context.registered($0, near: self)?.flags.contains(.gone) ?? false }
         }
-        state.lossCount = context?.lossCount ?? 0
+        state.lossCount = context?.identityMap.lossCount ?? 0
         extras.toMany[slot.index] = state
     }
 }

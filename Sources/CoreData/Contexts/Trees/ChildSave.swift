@@ -222,12 +222,12 @@ struct ChildSave {
             let object = parent.registered(key: reference.key, layout: layout, storeSlot: slot)
             return object?.flags.isDisjoint(with: [.deleted, .gone]) ?? true ? reference : nil
         }
-        if let key = child.permanentKeys[reference.key] {
+        if let key = child.identityMap.permanentKeys[reference.key] {
             // The child has learned of it after the reference was read.
             return resolved(ObjectReference(key: key, entity: reference.entity), near: owner)
         }
         let id = child.temporaryID(reference.key)
-        if let object = parent.temporaryObjects[reference.key] ?? id.flatMap({ parent.registeredForChild($0) }) {
+        if let object = parent.identityMap.temporaryObjects[reference.key] ?? id.flatMap({ parent.registeredForChild($0) }) {
             guard object.flags.isDisjoint(with: [.deleted, .gone]) else { return nil }
             return object.reference
         }

@@ -36,9 +36,7 @@ extension NSManagedObjectContext {
                 object.context = self
                 object.flags.remove(.detached)
                 if ConfinementScope.isChecked { object.flags.insert(.checked) }
-                table(storeSlot: object.storeSlot, root: object.layout.rootNumber).insert(object)
-                registeredCount &+= 1
-                if tellsStores { tellStore(of: object, isRegistered: true) }
+                register(object, in: table(storeSlot: object.storeSlot, root: object.layout.rootNumber))
             }
         }
         upward?.foreignIDs[object.key] = nil

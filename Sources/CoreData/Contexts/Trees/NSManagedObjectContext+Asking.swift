@@ -32,7 +32,7 @@ extension NSManagedObjectContext {
     /// The row of what the parent has shown, which becomes the object's: under the keys that are known here.
     final func takeRow(of snapshot: Snapshot, for object: NSManagedObject) -> Row {
         guard !snapshot.temporaries.isEmpty else { return snapshot.row }
-        let row = snapshot.row.replacing(permanentKeys)
+        let row = snapshot.row.replacing(identityMap.permanentKeys)
         if row.namesUnsaved { upward?.noteMention(object) }
         return row
     }
@@ -48,7 +48,7 @@ extension NSManagedObjectContext {
         learn(found.temporaries)
         upward.noteMention(object)
         return found.members.map { member in
-            guard member.key < 0, let key = permanentKeys[member.key] else { return member }
+            guard member.key < 0, let key = identityMap.permanentKeys[member.key] else { return member }
             return ObjectReference(key: key, entity: member.entity)
         }
     }
@@ -123,7 +123,7 @@ extension NSManagedObjectContext {
         guard upward.prefetchStamp != stamp else { return }
         if upward.prefetchStamp != nil {
             // Rows of an earlier fetch may be outdated. Where that is cheap they are dropped; else all faults ask the parent.
-            guard registeredCount + temporaryObjects.count <= max(1024, count * 4) else { return }
+            guard identityMap.storedCount + identityMap.temporaryObjects.count <= max(1024, count * 4) else { return }
             forEachRegistered { if $0.flags.contains(.fault) { $0.current = nil } }
         }
         upward.prefetchStamp = stamp

@@ -5,7 +5,7 @@ extension NSManagedObjectContext {
     /// Takes note of the unsaved objects that something from the parent names.
     final func noteForeign(_ ids: [NSManagedObjectID]) {
         guard let upward else { return }
-        for id in ids where temporaryObjects[id.temporaryKey]?.isInserted != true {
+        for id in ids where identityMap.temporaryObjects[id.temporaryKey]?.isInserted != true {
             upward.foreignIDs[id.temporaryKey] = id
             // It became permanent before it was noted, so the next look has to find it though nothing else has.
             if !id.isTemporaryID { upward.seenPromotions &-= 1 }
@@ -53,8 +53,8 @@ extension NSManagedObjectContext {
             guard let store else { continue }
             requireKnown(id)
             permanent.set(key, for: temporary)
-            permanentKeys.set(key, for: temporary)
-            guard let object = temporaryObjects[temporary], !object.isInserted,
+            identityMap.note(permanentKey: key, for: temporary)
+            guard let object = identityMap.temporaryObjects[temporary], !object.isInserted,
                 registered(key: key, layout: object.layout, storeSlot: Int32(store.slot)) == nil
             else { continue }
             refile(object, key: key, storeSlot: Int32(store.slot))

@@ -10,7 +10,7 @@ extension NSManagedObjectContext {
 
     /// Stops the program if a parent may not be set now.
     final func checkParent(_ parent: NSManagedObjectContext?) {
-        guard registeredCount == 0, temporaryObjects.count == 0, changeTracker.objects.isEmpty else {
+        guard identityMap.isEmpty, changeTracker.objects.isEmpty else {
             fatalError(
                 "CoreData: \(describedName) has objects already, so its parent cannot be changed. Make a new context."
             )
@@ -41,7 +41,7 @@ extension NSManagedObjectContext {
                 "CoreData: \(describedName) is a child of \(upward.parent.describedName) and uses the coordinator of its root; it cannot have another."
             )
         }
-        guard registeredCount == 0, changeTracker.objects.isEmpty, !downward.hasChildren else {
+        guard identityMap.storedCount == 0, changeTracker.objects.isEmpty, !downward.hasChildren else {
             fatalError(
                 "CoreData: \(describedName) has objects or children already, so its coordinator cannot be changed."
             )

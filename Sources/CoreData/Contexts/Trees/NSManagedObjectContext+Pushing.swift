@@ -50,7 +50,7 @@ extension NSManagedObjectContext {
             } else if lost.contains(ObjectIdentifier(object)) {
                 // The parent has deleted it: there is nothing to change any more.
                 noteEvent(object, .eventDeleted)
-                lossCount += 1
+                identityMap.noteLoss()
                 bury(object)
             } else {
                 if flags.contains(.inserted) { saved.inserted.append(object) } else { saved.updated.append(object) }
@@ -78,7 +78,7 @@ extension NSManagedObjectContext {
 
     private func endPush() {
         changeTracker.endChecks()
-        if undoManager == nil { permanentKeys = KeyMap() }
+        if undoManager == nil { identityMap.forgetPermanentKeys() }
     }
 
     // MARK: - Conflicts

@@ -48,13 +48,15 @@ extension NSManagedObjectContext {
         for fault in faults {
             guard fault.key > 0 else {
                 // Of an object that only those above have.
-                if !temporaryObjects.isHeldElsewhere(fault.key) { temporaryObjects.remove(fault.key) }
+                let temporary = identityMap.temporaryObjects
+                if !temporary.isHeldElsewhere(fault.key) { temporary.remove(fault.key) }
                 continue
             }
             let table = table(storeSlot: fault.storeSlot, root: fault.root)
-            guard !table.isHeldElsewhere(fault.key), let object = table.remove(fault.key) else { continue }
-            registeredCount -= 1
-            if tellsStores { tellStore(of: object, isRegistered: false) }
+            guard !table.isHeldElsewhere(fault.key), let object = identityMap.remove(fault.key, from: table) else {
+                continue
+            }
+            if identityMap.tellsStores { tellStore(of: object, isRegistered: false) }
         }
     }
 }

@@ -53,7 +53,7 @@ extension NSManagedObjectContext {
 
     /// The ID of an unsaved object that this context, or one above, has.
     final func temporaryID(_ key: Int64) -> NSManagedObjectID? {
-        temporaryObjects[key]?.objectID ?? upward?.foreignIDs[key]
+        identityMap.temporaryObjects[key]?.objectID ?? upward?.foreignIDs[key]
     }
 
     /// The object of a key, as this context or those above know it; `nil` if there is none.

@@ -123,7 +123,7 @@ extension NSManagedObjectContext {
             var state = ToManyState(isOrdered: slot.isOrdered)
             state.load([])
             for member in content { _ = state.add(newest(member, slot.destinationNumber)) }
-            state.lossCount = lossCount
+            state.lossCount = identityMap.lossCount
             extras.toMany[slot.index] = state
         }
     }
@@ -131,7 +131,7 @@ extension NSManagedObjectContext {
     private func newest(_ reference: ObjectReference, _ destinationNumber: Int) -> ObjectReference {
         let root = model.layouts[destinationNumber - 1].rootNumber
         return ObjectReference(
-            key: revivedKeys.newest(reference.key, root: root, permanentKeys),
+            key: revivedKeys.newest(reference.key, root: root, identityMap.permanentKeys),
             entity: reference.entity
         )
     }

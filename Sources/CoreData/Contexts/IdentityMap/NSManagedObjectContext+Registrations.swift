@@ -9,7 +9,7 @@ extension NSManagedObjectContext {
 
     /// Notes, when the first object of a store and a hierarchy is registered, whether the store is to be told.
     final func noteTable(storeSlot: Int32) {
-        if toldStore(storeSlot) != nil { tellsStores = true }
+        if toldStore(storeSlot) != nil { identityMap.tellsStores = true }
     }
 
     /// Posts that the context holds an object, or lets go of it.
@@ -22,13 +22,13 @@ extension NSManagedObjectContext {
 
     /// Lets the stores know what was posted.
     final func deliverRegistrations() {
-        guard tellsStores else { return }
+        guard identityMap.tellsStores else { return }
         for entry in knownStores { (entry.store as? NSIncrementalStore)?.deliverRegistrations() }
     }
 
     /// Posts, when the context goes or is reset, that it lets go of everything.
     final func tellStoresOfAllGoing() {
-        guard tellsStores else { return }
+        guard identityMap.tellsStores else { return }
         forEachRegistered { tellStore(of: $0, isRegistered: false) }
         deliverRegistrations()
     }

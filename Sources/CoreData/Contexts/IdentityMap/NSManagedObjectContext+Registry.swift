@@ -55,35 +55,26 @@ extension NSManagedObjectContext {
         return slot >= 0 && slot < knownStores.count ? knownStores[slot] : store
     }
 
-    private func tableIndex(storeSlot: Int32, root: Int) -> Int {
-        Int(storeSlot) * tableStride + root
-    }
-
     /// The table of one hierarchy in one store, made at the first use.
     final func table(storeSlot: Int32, root: Int) -> ObjectTable<NSManagedObject> {
-        let index = tableIndex(storeSlot: storeSlot, root: root)
-        if index < tables.count, let table = tables[index] { return table }
-        while tables.count <= index { tables.append(nil) }
-        let table = ObjectTable<NSManagedObject>()
-        tables[index] = table
+        if let table = identityMap.table(storeIndex: storeSlot, root: root) { return table }
+        let table = identityMap.makeTable(storeIndex: storeSlot, root: root)
         noteTable(storeSlot: storeSlot)
         return table
     }
 
     final func forEachRegistered(_ body: (NSManagedObject) -> Void) {
-        for table in tables { table?.forEach(body) }
-        temporaryObjects.forEach(body)
+        for table in identityMap.tables { table?.forEach(body) }
+        identityMap.temporaryObjects.forEach(body)
     }
 
     /// The registered object of a key, if there is one.
     final func registered(key: Int64, layout: EntityLayout, storeSlot: Int32) -> NSManagedObject? {
         guard key < 0 else {
-            let index = tableIndex(storeSlot: storeSlot, root: layout.rootNumber)
-            guard index < tables.count else { return nil }
-            return tables[index]?[key]
+            return identityMap.table(storeIndex: storeSlot, root: layout.rootNumber)?[key]
         }
-        if let object = temporaryObjects[key] { return object }
-        guard let permanent = permanentKeys[key] else { return nil }
+        if let object = identityMap.temporaryObjects[key] { return object }
+        guard let permanent = identityMap.permanentKeys[key] else { return nil }
         let slot = storeSlot >= 0 ? storeSlot : Int32(coordinator?.storeForInsertion(of: layout)?.slot ?? 0)
         return registered(key: permanent, layout: layout, storeSlot: slot)
     }
@@ -105,8 +96,10 @@ extension NSManagedObjectContext {
     @inline(__always)
     final func object(for reference: ObjectReference, near owner: NSManagedObject) -> NSManagedObject? {
         if reference.key > 0, owner.storeSlot >= 0 {
-            let index = tableIndex(storeSlot: owner.storeSlot, root: rootNumbers[reference.entity &- 1])
-            if index < tables.count, let found = tables[index]?[reference.key] { return found }
+            // Asked for with every to-one that is read: only what is needed of the map is touched.
+            let root = identityMap.rootNumbers[reference.entity &- 1]
+            let index = identityMap.tableIndex(storeIndex: owner.storeSlot, root: root)
+            if index < identityMap.tables.count, let found = identityMap.tables[index]?[reference.key] { return found }
         }
         return findObject(for: reference, near: owner)
     }
@@ -176,10 +169,15 @@ extension NSManagedObjectContext {
     ) -> NSManagedObject {
         let object = layout.unmanagedEntity._withUnsafeGuaranteedRef { type.init(entity: $0, insertInto: nil) }
         object.becomeFault(key: key, storeSlot: storeSlot, context: self, flags: flags)
-        table.insert(object)
-        registeredCount &+= 1
-        if tellsStores { tellStore(of: object, isRegistered: true) }
+        register(object, in: table)
         return object
+    }
+
+    /// Files a stored object.
+    @inline(__always)
+    final func register(_ object: NSManagedObject, in table: ObjectTable<NSManagedObject>) {
+        identityMap.file(object, in: table)
+        if identityMap.tellsStores { tellStore(of: object, isRegistered: true) }
     }
 
     /// Files an unsaved object.
@@ -188,16 +186,14 @@ extension NSManagedObjectContext {
         object.takeKey()
         object.flags.remove(.detached)
         if ConfinementScope.isChecked { object.flags.insert(.checked) }
-        temporaryObjects.insert(object)
+        identityMap.temporaryObjects.insert(object)
     }
 
     /// Moves an object whose row has got its permanent key to where stored objects are filed.
     final func refile(_ object: NSManagedObject, key: Int64, storeSlot: Int32) {
-        if object.key < 0 { temporaryObjects.remove(object.key) }
+        if object.key < 0 { identityMap.temporaryObjects.remove(object.key) }
         object.takeKey(key, storeSlot: storeSlot)
-        table(storeSlot: storeSlot, root: object.layout.rootNumber).insert(object)
-        registeredCount &+= 1
-        if tellsStores { tellStore(of: object, isRegistered: true) }
+        register(object, in: table(storeSlot: storeSlot, root: object.layout.rootNumber))
     }
 
     /// Forgets an object.
@@ -207,12 +203,11 @@ extension NSManagedObjectContext {
         // Whoever still holds the object may ask for its ID, which only the context can make.
         _ = object.objectID
         if object.key < 0 {
-            temporaryObjects.remove(object.key)
+            identityMap.temporaryObjects.remove(object.key)
         } else {
-            let index = tableIndex(storeSlot: object.storeSlot, root: object.layout.rootNumber)
-            if index < tables.count, tables[index]?.remove(object.key) != nil {
-                registeredCount -= 1
-                if tellsStores { tellStore(of: object, isRegistered: false) }
+            let table = identityMap.table(storeIndex: object.storeSlot, root: object.layout.rootNumber)
+            if identityMap.remove(object.key, from: table) != nil, identityMap.tellsStores {
+                tellStore(of: object, isRegistered: false)
             }
         }
         object.leaveContext()
@@ -220,9 +215,9 @@ extension NSManagedObjectContext {
 
     /// Lets go of unchanged objects that nobody else holds, each time their number has doubled: O(1) an object.
     final func sweepIfGrown() {
-        guard registeredCount >= sweepThreshold else { return }
+        guard identityMap.isSweepDue else { return }
         sweep()
-        sweepThreshold = max(4096, registeredCount * 2)
+        identityMap.endSweep()
     }
 
     /// Lets go of unchanged objects that nobody else holds.
@@ -232,13 +227,13 @@ extension NSManagedObjectContext {
             // Collections handed out hold their members: they are made again when asked for.
             object.extras?.forgetCollections()
         }
-        for table in tables {
-            registeredCount -=
-                table?.sweep { object in
-                    guard object.isToBeSwept else { return false }
-                    if tellsStores { tellStore(of: object, isRegistered: false) }
-                    return true
-                } ?? 0
+        for case let table? in identityMap.tables {
+            let count = table.sweep { object in
+                guard object.isToBeSwept else { return false }
+                if identityMap.tellsStores { tellStore(of: object, isRegistered: false) }
+                return true
+            }
+            identityMap.noteSwept(count)
         }
         forgetUnusedBatches()
     }
@@ -269,9 +264,7 @@ extension NSManagedObjectContext {
 
     private func table(ofKey key: Int64, root: Int, storeSlot: Int32) -> ObjectTable<NSManagedObject>? {
         // Without a permanent key only those of contexts above are disposable.
-        if key < 0 { return temporaryObjects }
-        let index = tableIndex(storeSlot: storeSlot, root: root)
-        return index < tables.count ? tables[index] : nil
+        key < 0 ? identityMap.temporaryObjects : identityMap.table(storeIndex: storeSlot, root: root)
     }
 
     /// The object of an ID, if the context has it.
@@ -301,28 +294,34 @@ extension NSManagedObjectContext {
         object.adopt(objectID)
         registerUnsaved(object)
         object.flags.insert(.fault)
-        strangers.append(object)
+        identityMap.note(stranger: object)
         return object
     }
 
     /// Files the objects that other contexts have saved meanwhile under their permanent keys.
     final func settleStrangers() {
         if upward != nil { settleForeign() }
-        guard !strangers.isEmpty else { return }
+        guard !identityMap.strangers.isEmpty else { return }
         let promotions = NSManagedObjectID.promotions.load(ordering: .acquiring)
-        guard promotions != seenPromotions else { return }
-        seenPromotions = promotions
-        strangers.removeAll { object in
-            guard object.context === self, object.key < 0, object.flags.isDisjoint(with: .changed) else { return true }
-            let (key, store) = object.objectID.current
-            guard let store else { return false }
-            // Whose ID it was could not be told as long as it was temporary.
-            requireKnown(object.objectID)
-            guard registered(key: key, layout: object.layout, storeSlot: Int32(store.slot)) == nil else { return true }
-            refile(object, key: key, storeSlot: Int32(store.slot))
-            object.current = nil
-            return true
-        }
+        guard promotions != identityMap.seenPromotions else { return }
+        identityMap.seenPromotions = promotions
+        let rest = identityMap.strangers.filter { !settle(stranger: $0) }
+        identityMap.keepStrangers(rest)
+    }
+
+    /// Files a fault for an unsaved object of another context, if that was saved meanwhile.
+    ///
+    /// - Returns: Whether it is a stranger no longer.
+    private func settle(stranger object: NSManagedObject) -> Bool {
+        guard object.context === self, object.key < 0, object.flags.isDisjoint(with: .changed) else { return true }
+        let (key, store) = object.objectID.current
+        guard let store else { return false }
+        // Whose ID it was could not be told as long as it was temporary.
+        requireKnown(object.objectID)
+        guard registered(key: key, layout: object.layout, storeSlot: Int32(store.slot)) == nil else { return true }
+        refile(object, key: key, storeSlot: Int32(store.slot))
+        object.current = nil
+        return true
     }
 
     /// The object of an ID, with its values loaded.
