@@ -115,10 +115,8 @@ open class NSManagedObjectContext: NSObject, @unchecked Sendable {
     final var isSaving = false
     /// How many saves were tried, by which a fetch that is under way knows that there is more to read.
     final var saveCount = 0
-    /// Whether saves of other contexts on the coordinator are merged in by themselves.
-    final var followsSaves = false
-    /// Messages of saves that wait for the context's queue, to be merged together.
-    final let waitingMerges = Mutex(WaitingMerges())
+    /// What others have changed and this context has not merged yet.
+    final let inbox = MergeInbox()
     /// Gathers what is saved, for a save that lets other contexts merge it.
     final var saveCollector: SaveCollector?
     /// Who follows the results of fetches in this context.
@@ -244,7 +242,7 @@ open class NSManagedObjectContext: NSObject, @unchecked Sendable {
         }
         upward = parent.map { ParentLink($0) }
         coordinator = newCoordinator
-        followParent(followsSaves)
+        followParent(inbox.isFollowing)
         lastInsertion = nil
         knownModel = newCoordinator?.frozenModel
         identityMap.use(knownModel)

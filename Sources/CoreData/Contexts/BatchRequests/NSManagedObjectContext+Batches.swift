@@ -74,7 +74,7 @@ extension NSManagedObjectContext {
         guard !message.isEmpty else { return }
         coordinator.announce(message, from: self)
         // Nobody else could merge it for this context before the caller goes on.
-        if followsSaves, upward == nil { merge(message) } else { observers.committed(message) }
+        if inbox.isFollowing, upward == nil { merge(message) } else { observers.committed(message) }
     }
 
     /// The error for rows that break uniqueness constraints.
