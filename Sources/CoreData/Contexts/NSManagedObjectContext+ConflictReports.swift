@@ -42,7 +42,7 @@ extension NSManagedObjectContext {
         }
         undoManager?.disableUndoRegistration()
         defer { undoManager?.enableUndoRegistration() }
-        defer { survivors = [:] }
+        defer { saving.survivors = [:] }
         try policy.resolve(mergeConflicts: versions + constraints)
         followSurvivors()
         var lost: [RowName: NSMergeConflict] = [:]

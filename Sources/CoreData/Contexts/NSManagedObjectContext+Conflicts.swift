@@ -220,17 +220,17 @@ extension NSManagedObjectContext {
             }
         }
         for slot in loser.layout.referenceSlots { loser.setToOne(nil, slot) }
-        if model.hasOneWayRelationships { survivors[loser.reference] = survivor }
+        if model.hasOneWayRelationships { saving.survivors[loser.reference] = survivor }
     }
 
     /// Lets relationships without an inverse lead to the objects that others were merged into.
     ///
     /// They can only be in objects that changed, since those that are gone were never saved. One pass for all of them.
     final func followSurvivors() {
-        guard !survivors.isEmpty else { return }
+        guard !saving.survivors.isEmpty else { return }
         func survivor(of reference: ObjectReference) -> NSManagedObject? {
-            var last = survivors[reference]
-            while let next = last.flatMap({ survivors[$0.reference] }) { last = next }
+            var last = saving.survivors[reference]
+            while let next = last.flatMap({ saving.survivors[$0.reference] }) { last = next }
             return last
         }
         for object in changeTracker.objects where object.context === self && object.flags.isDisjoint(with: .gone) {

@@ -56,9 +56,10 @@ extension NSManagedObjectContext {
     @inline(__always)
     final func isNewest(_ row: Unmanaged<RowBuffer>, storeSlot: Int32) -> Bool {
         let slot = Int(storeSlot)
-        guard slot >= 0, slot < prefetches.count, stalenessInterval < 0, UnsafeRow(row).header.pointee.version >= 0
+        guard slot >= 0, slot < rowsInAdvance.prefetches.count, stalenessInterval < 0,
+            UnsafeRow(row).header.pointee.version >= 0
         else { return false }
-        return prefetches[slot].isCurrent
+        return rowsInAdvance.prefetches[slot].isCurrent
     }
 
     /// The newest row: of the cache if it is fresh enough, else of the store.
@@ -130,9 +131,9 @@ extension NSManagedObjectContext {
         let slot = store.slot
         // Rows of a version that a hook has unpinned meanwhile are not what the context sees.
         guard store === self.store(at: Int32(slot)) else { return }
-        while prefetches.count <= slot { prefetches.append(Prefetch()) }
-        guard !prefetches[slot].began(at: commits) else { return }
-        if prefetches[slot].hasBegun {
+        rowsInAdvance.reserve(storeIndex: slot)
+        guard !rowsInAdvance.prefetches[slot].began(at: commits) else { return }
+        if rowsInAdvance.prefetches[slot].hasBegun {
             // Rows of an earlier fetch may be outdated. Where that is cheap they are dropped; else the faults that hold them,
             // and those of this fetch, ask the cache.
             guard identityMap.storedCount <= max(1024, count * 4) else { return }
@@ -140,42 +141,7 @@ extension NSManagedObjectContext {
                 if object.flags.contains(.fault), object.storeSlot == Int32(slot) { object.current = nil }
             }
         }
-        prefetches[slot] = Prefetch(store, commits)
-    }
-
-    /// The moment at which faults of one store were given their rows in advance: as long as the store has seen no save
-    /// since, those rows are the newest.
-    struct Prefetch {
-        /// `nil` before the first fetch.
-        ///
-        /// Held by the coordinator, which the context holds and which never drops the stores that it has had; a version
-        /// by the context itself, which forgets this first.
-        private var store: Unmanaged<OpenStore>?
-        private var commits: UInt64 = 0
-
-        init() {}
-
-        init(_ store: OpenStore, _ commits: UInt64) {
-            self.store = Unmanaged.passUnretained(store)
-            self.commits = commits
-        }
-
-        /// As it was before the context moved to another version: what was read then is not the newest.
-        var outdated: Prefetch {
-            guard let store else { return self }
-            return Prefetch(store._withUnsafeGuaranteedRef { $0.base }, .max)
-        }
-
-        var hasBegun: Bool { store != nil }
-
-        func began(at commits: UInt64) -> Bool { hasBegun && self.commits == commits }
-
-        /// Whether the store is open and has seen no save since.
-        @inline(__always)
-        var isCurrent: Bool {
-            guard let store else { return false }
-            return store._withUnsafeGuaranteedRef { $0.isOpen && $0.cache.commits == commits }
-        }
+        rowsInAdvance.note(Prefetch(store, commits), storeIndex: slot)
     }
 
     /// What the store, or the parent, holds of a to-many relationship; `nil` if that cannot be read just now.

@@ -195,7 +195,7 @@ struct ContextFetch {
         let wantedSlots = try context.fetchPlanner().wantedSlots(specification, of: plan.layout)
         if isReadInBatches {
             let fetch = try batched(defaultSize: 0)
-            if !fetch.isRead { context.remember(fetch) }
+            if !fetch.isRead { context.rowsInAdvance.remember(fetch) }
             return fetch.objects(in: context)
         }
         let found = try partialObjects(wantedSlots) ?? unbatchedObjects()

@@ -19,6 +19,11 @@ extension NSManagedObjectContext {
         #if DEBUG
         changeTracker.checkInvariants()
         identityMap.checkInvariants()
+        rowsInAdvance.checkInvariants()
+        pinnedVersion.checkInvariants()
+        tree.checkInvariants()
+        undoLog.checkInvariants()
+        saving.checkInvariants()
         #endif
     }
 }

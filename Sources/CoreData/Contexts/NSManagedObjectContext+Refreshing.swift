@@ -14,7 +14,7 @@ extension NSManagedObjectContext {
         assertCurrent(#function)
         guard object.context === self, isStored(object) else { return }
         // What others have changed must not become part of an undo step.
-        if !undoRecords.isEmpty { processPendingChanges() }
+        if !undoLog.records.isEmpty { processPendingChanges() }
         downward.noteState()
         if object.flags.contains(.gone) {
             // Somebody else has deleted it. It stays readable, unless its values were never found: the row may be back.
@@ -129,9 +129,9 @@ extension NSManagedObjectContext {
         }
         identityMap.temporaryObjects.forEach { $0.invalidate() }
         identityMap.removeAll()
-        prefetches = []
+        rowsInAdvance.forgetPrefetches()
         advanceGeneration()
-        batchedFetches = []
+        rowsInAdvance.keepFetches([])
         forgetUndo()
         guard hadObjects else { return }
         post(.NSManagedObjectContextObjectsDidChange, [NSInvalidatedAllObjectsKey: ids])

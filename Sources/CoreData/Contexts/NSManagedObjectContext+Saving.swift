@@ -25,7 +25,7 @@ extension NSManagedObjectContext {
     ///   `persistentStoreTimeout` (134090) when others write for too long.
     public func save() throws {
         assertCurrent(#function)
-        guard !isSaving else {
+        guard !saving.isSaving else {
             fatalError("CoreData: save() was called while \(describedName) is saving; wait for didSave.")
         }
         processPendingChanges()
@@ -38,9 +38,8 @@ extension NSManagedObjectContext {
                 userInfo: [NSLocalizedDescriptionKey: "\(describedName) has no persistentStoreCoordinator to save to."]
             )
         }
-        isSaving = true
-        saveCount += 1
-        defer { isSaving = false }
+        saving.begin()
+        defer { saving.end() }
         post(.NSManagedObjectContextWillSave)
         try sendWillSave()
         try validateChanges()
@@ -239,7 +238,7 @@ extension NSManagedObjectContext {
         if upward == nil { coordinator?.announce(saved, from: self) } else { announceInParent(saved) }
         for object in saved.objects { object.didSave() }
         // A handler may save again.
-        isSaving = false
+        saving.end()
         post(.didSave) { sets in
             sets.add(.insertedObjects, saved.inserted)
             sets.add(.updatedObjects, saved.updated)

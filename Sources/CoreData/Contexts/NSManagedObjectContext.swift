@@ -56,69 +56,31 @@ open class NSManagedObjectContext: NSObject, @unchecked Sendable {
     // MARK: - Registered objects
 
     /// The objects, by key.
-    // Unchecked, as is `prefetches`: asked for with every to-one that is read, or fault that is realised. It is confined
+    // Unchecked, as is what follows: asked for with every to-one that is read, or fault that is realised. It is confined
     // to one thread at a time, and no access lasts while other code runs.
     @exclusivity(unchecked) final var identityMap = IdentityMap()
-    /// The coordinator's stores by slot, as far as they were needed.
-    final var knownStores: [OpenStore] = []
-    /// When faults were given rows in advance, by store.
-    @exclusivity(unchecked) final var prefetches: [Prefetch] = []
-    /// The latest fetches whose faults get their rows batch by batch.
-    final var batchedFetches: [BatchedFetch] = []
-    /// Of the root of a tree: members that are being handed down.
-    final var foreseen: ForeseenMembers?
-
-    /// The coordinator's model, which is immortal: asked for with every object, so it is not counted.
-    unowned(unsafe) final var knownModel: FrozenModel?
-
-    // MARK: - Place in a tree
-
-    /// The way to the parent; `nil` for a context on the coordinator.
-    final var upward: ParentLink?
-    /// What children have to know on threads of their own.
-    final let downward = ChildrenLink()
-    /// What a child need not be told of when it saves: of the rows that its tree has changed or merged itself.
-    final var acceptedVersions = AcceptedVersions()
-
-    /// The class of the last object that was made, and its entity.
-    final var lastInsertion: (type: NSManagedObject.Type, entity: NSEntityDescription)?
-
-    // MARK: - Version of the stores
-
-    /// What the context is pinned to; `nil` if it sees the newest.
-    final var generation: QueryGeneration? {
-        didSet {
-            // What it was goes outside the lock, as a transaction may end with it.
-            let former = shared.withLock { [generation] shared in
-                defer { shared.generation = generation }
-                return shared.generation
-            }
-            _ = consume former
-        }
-    }
-    /// The same, on any thread.
-    final var sharedGeneration: QueryGeneration? { shared.withLock { $0.generation } }
-    /// The stores of the generation, from the first read on.
-    final var pinnedStores: PinnedStores?
-    /// Whether reads see the newest although the context is pinned, as a conflict is being resolved.
-    final var seesNewest = false
+    /// What reads have brought before somebody asked for it.
+    @exclusivity(unchecked) final var rowsInAdvance = RowsInAdvance()
+    /// What the context sees of the stores: the newest, or the version that it is pinned to.
+    @exclusivity(unchecked) final var pinnedVersion = PinnedVersion()
+    /// The coordinator's model.
+    @exclusivity(unchecked) final var contextModel = ContextModel()
+    /// The place among parents and children.
+    final let tree = TreeLink()
 
     // MARK: - Unsaved work
 
     /// What is to be saved, and what the current event has changed.
     // Unchecked, for the reason of `identityMap`: each change of an object enters it.
     @exclusivity(unchecked) final var changeTracker = ChangeTracker()
-    /// While conflicts are resolved: what new objects were merged into that others may lead to without an inverse.
-    final var survivors: [ObjectReference: NSManagedObject] = [:]
+    /// What the current event has done, for undo.
+    @exclusivity(unchecked) final var undoLog = UndoLog()
+    /// How far a save has come.
+    final var saving = SaveState()
     /// Stops the fetch that an asynchronous request makes in this very block, because others have kept overtaking it.
     final var fetchControl: FetchControl?
-    final var isSaving = false
-    /// How many saves were tried, by which a fetch that is under way knows that there is more to read.
-    final var saveCount = 0
     /// What others have changed and this context has not merged yet.
     final let inbox = MergeInbox()
-    /// Gathers what is saved, for a save that lets other contexts merge it.
-    final var saveCollector: SaveCollector?
     /// Who follows the results of fetches in this context.
     final let observers = ContextObservers()
 
@@ -171,20 +133,19 @@ open class NSManagedObjectContext: NSObject, @unchecked Sendable {
     /// For how many seconds a cached row is good enough for a fault.
     ///
     /// Default -1: for ever; 0: every fault reads the store.
-    // Unchecked, as is `undoManager`, for the reason of `identityMap`.
+    // Unchecked, for the reason of `identityMap`.
     @exclusivity(unchecked) open var stalenessInterval: TimeInterval = -1
 
     /// What registers changes for undo: all changes of one event are one step.
     ///
     /// Default nil: none. A context with an undo manager loads a to-many relationship before it changes it.
-    @exclusivity(unchecked) open var undoManager: UndoManager? {
-        didSet { undoManager?.follow(self) }
+    open var undoManager: UndoManager? {
+        get { undoLog.manager }
+        set {
+            undoLog.manager = newValue
+            undoManager?.follow(self)
+        }
     }
-    /// What the current event has done, for undo.
-    final var undoRecords: [UndoRecord] = []
-    final var undoNoted: Set<ObjectIdentifier> = []
-    final var isUndoing = false
-    final var revivedKeys = RevivedKeys()
 
     /// Who saves, for the persistent history.
     ///
@@ -240,15 +201,27 @@ open class NSManagedObjectContext: NSObject, @unchecked Sendable {
             shared.parent = parent
             shared.depth = depth
         }
-        upward = parent.map { ParentLink($0) }
+        tree.upward = parent.map { ParentLink($0) }
         coordinator = newCoordinator
         followParent(inbox.isFollowing)
-        lastInsertion = nil
-        knownModel = newCoordinator?.frozenModel
-        identityMap.use(knownModel)
-        knownStores = []
-        prefetches = []
+        contextModel = ContextModel(newCoordinator?.frozenModel)
+        identityMap.use(contextModel.frozen)
+        pinnedVersion.forgetSeen()
+        rowsInAdvance.forgetPrefetches()
     }
+
+    /// Lets other threads know what the context is pinned to.
+    final func share(_ generation: QueryGeneration?) {
+        // What it was goes outside the lock, as a transaction may end with it.
+        let former = shared.withLock { shared in
+            defer { shared.generation = generation }
+            return shared.generation
+        }
+        _ = consume former
+    }
+
+    /// What the context is pinned to, on any thread; `nil` if it sees the newest.
+    final var sharedGeneration: QueryGeneration? { shared.withLock { $0.generation } }
 
     /// The same, for code inside the scope, without the lock.
     final var coordinator: NSPersistentStoreCoordinator?

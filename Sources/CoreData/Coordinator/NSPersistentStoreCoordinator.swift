@@ -159,7 +159,7 @@ open class NSPersistentStoreCoordinator: NSObject, @unchecked Sendable {
 
     /// Tells the contexts that follow what one has saved.
     func announce(_ saved: SavedChanges, from context: NSManagedObjectContext) {
-        let collector = context.saveCollector
+        let collector = context.saving.collector
         let followers = followingContexts.filter { $0 !== context && collector?.serves($0) != true }
         guard !followers.isEmpty || collector != nil || commits.hasSubscribers || context.observers.hasFeeds else {
             return

@@ -170,5 +170,5 @@ extension NSManagedObjectContext {
     }
 
     /// How many saves were tried by this context and those above it, whose scopes the caller is in.
-    fileprivate final var saveCountOfChain: Int { saveCount + (upward?.parent.saveCountOfChain ?? 0) }
+    fileprivate final var saveCountOfChain: Int { saving.count + (upward?.parent.saveCountOfChain ?? 0) }
 }

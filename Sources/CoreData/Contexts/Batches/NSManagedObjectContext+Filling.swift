@@ -64,26 +64,17 @@ extension NSManagedObjectContext {
 
     // MARK: - Batches
 
-    /// Remembers a fetch whose faults get their rows batch by batch.
-    ///
-    /// Only the latest are remembered: the faults of others are filled one by one.
-    final func remember(_ fetch: BatchedFetch) {
-        if batchedFetches.count >= 8 { batchedFetches.removeFirst() }
-        batchedFetches.append(fetch)
-    }
-
     /// The row of a fault that a batched fetch has found, read together with the rest of its batch.
     ///
     /// - Returns: `nil` if no batch is waiting for it.
     final func batchedRow(for object: NSManagedObject) -> Row? {
-        guard !batchedFetches.isEmpty, let store = store(at: object.storeSlot) else { return nil }
+        guard !rowsInAdvance.batchedFetches.isEmpty, let store = store(at: object.storeSlot) else { return nil }
         let isCached = upward == nil && store.cache.row(object.key, root: object.layout.rootNumber) != nil
         // A row of the cache is no reason to read a batch, unless the whole batch is to be realised with it.
-        for index in batchedFetches.indices.reversed() where !isCached || batchedFetches[index].realisesBatches {
-            guard let batch = batchedFetches[index].unreadBatch(with: object) else { continue }
-            let fetch = batchedFetches[index]
+        for fetch in rowsInAdvance.batchedFetches.reversed() where !isCached || fetch.realisesBatches {
+            guard let batch = fetch.unreadBatch(with: object) else { continue }
             fetch.read(batch, in: self, for: object)
-            if fetch.isRead { batchedFetches.removeAll { $0 === fetch } }
+            if fetch.isRead { rowsInAdvance.forget(fetch) }
             return object.current
         }
         return nil
@@ -91,6 +82,7 @@ extension NSManagedObjectContext {
 
     /// Forgets batched fetches of which no object is left.
     final func forgetUnusedBatches() {
-        batchedFetches.removeAll { !$0.isInUse(in: self) }
+        guard !rowsInAdvance.batchedFetches.isEmpty else { return }
+        rowsInAdvance.keepFetches(rowsInAdvance.batchedFetches.filter { $0.isInUse(in: self) })
     }
 }

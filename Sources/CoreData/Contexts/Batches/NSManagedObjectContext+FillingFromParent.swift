@@ -84,12 +84,12 @@ extension NSManagedObjectContext {
             var members: [Int64: [ObjectReference]] = [:]
             for owner in stored { members[owner.key] = [] }
             for group in found.groups { members[group.owner] = group.members }
-            upward.root.foreseen = ForeseenMembers(
+            upward.root.rowsInAdvance.foreseen = ForeseenMembers(
                 relationship: slot.relationship,
                 store: store.base,
                 members: members
             )
-            defer { upward.root.foreseen = nil }
+            defer { upward.root.rowsInAdvance.foreseen = nil }
             for owner in owners { try body(owner, parentMembers(of: slot, ownedBy: owner)) }
             withExtendedLifetime(found) {}
         }
@@ -102,7 +102,7 @@ extension NSManagedObjectContext {
         in store: OpenStore
     ) throws -> [ObjectReference] {
         let store = try seen(store)
-        if let foreseen, foreseen.relationship === slot.relationship, foreseen.store === store.base,
+        if let foreseen = rowsInAdvance.foreseen, foreseen.relationship === slot.relationship, foreseen.store === store.base,
             let members = foreseen.members[owner.key]
         {
             return members

@@ -12,7 +12,7 @@ extension NSManagedObjectContext {
     /// which sees what its parent sees. Inside the context's scope only.
     public var queryGenerationToken: NSQueryGenerationToken? {
         assertCurrent(#function)
-        return generation.map { NSQueryGenerationToken(.generation($0)) }
+        return pinnedVersion.generation.map { NSQueryGenerationToken(.generation($0)) }
     }
 
     /// The stores that a pinned context reads as they are, since they keep no versions.
@@ -24,7 +24,7 @@ extension NSManagedObjectContext {
     /// Inside the context's scope only.
     public var storesReadUnpinned: [NSPersistentStore] {
         assertCurrent(#function)
-        return generation?.unpinnedStores ?? []
+        return pinnedVersion.generation?.unpinnedStores ?? []
     }
 
     /// Pins the context to one version of the data: whatever others save or delete, all fetches, counts, faults and
@@ -97,10 +97,9 @@ extension NSManagedObjectContext {
     }
 
     private func move(to new: QueryGeneration?) {
-        prefetches = prefetches.map(\.outdated)
-        knownStores = []
-        generation = new
-        pinnedStores = nil
+        rowsInAdvance.outdate()
+        pinnedVersion.move(to: new)
+        share(new)
         downward.noteState()
     }
 
@@ -108,7 +107,7 @@ extension NSManagedObjectContext {
 
     /// Lets a pinned context see the newest data: as of the next read, or as of now.
     final func advanceGeneration(now: Bool = false) {
-        guard let generation else { return }
+        guard let generation = pinnedVersion.generation else { return }
         move(to: QueryGeneration(generation.coordinator))
         // If that cannot be, the next read tells why.
         if now { _ = try? pinnedStoresForReading() }
@@ -116,13 +115,13 @@ extension NSManagedObjectContext {
 
     /// Runs `body` with the newest data in sight, although the context is pinned.
     final func seeingNewest<R>(_ body: () throws -> R) rethrows -> R {
-        guard generation != nil, !seesNewest else { return try body() }
+        guard pinnedVersion.generation != nil, !pinnedVersion.seesNewest else { return try body() }
         // Rows that faults were given before are too old now, and those that they are given now are too new afterwards.
-        prefetches = prefetches.map(\.outdated)
-        seesNewest = true
+        rowsInAdvance.outdate()
+        pinnedVersion.seesNewest = true
         defer {
-            seesNewest = false
-            prefetches = prefetches.map(\.outdated)
+            pinnedVersion.seesNewest = false
+            rowsInAdvance.outdate()
         }
         return try body()
     }
@@ -131,16 +130,15 @@ extension NSManagedObjectContext {
 
     /// The stores as the context sees them, if it is pinned; from now on if this is the first read.
     final func pinnedStoresForReading() throws -> PinnedStores? {
-        guard let generation, !seesNewest else { return nil }
-        if let pinnedStores { return pinnedStores }
+        guard let generation = pinnedVersion.generation, !pinnedVersion.seesNewest else { return nil }
+        if let known = pinnedVersion.stores { return known }
         let stores = try generation.stores()
         guard stores.isPinned else {
             move(to: nil)
             return nil
         }
-        prefetches = prefetches.map(\.outdated)
-        knownStores = []
-        pinnedStores = stores
+        rowsInAdvance.outdate()
+        pinnedVersion.see(stores)
         return stores
     }
 
@@ -149,7 +147,7 @@ extension NSManagedObjectContext {
     /// Of a child, which sees nothing by itself, always the store as it was handed over.
     @inline(__always)
     final func seen(_ store: OpenStore) throws -> OpenStore {
-        guard generation != nil else { return store }
+        guard pinnedVersion.generation != nil else { return store }
         return try pinned(store)
     }
 

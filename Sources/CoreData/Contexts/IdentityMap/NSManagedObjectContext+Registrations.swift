@@ -23,7 +23,7 @@ extension NSManagedObjectContext {
     /// Lets the stores know what was posted.
     final func deliverRegistrations() {
         guard identityMap.tellsStores else { return }
-        for entry in knownStores { (entry.store as? NSIncrementalStore)?.deliverRegistrations() }
+        for entry in pinnedVersion.seenStores { (entry.store as? NSIncrementalStore)?.deliverRegistrations() }
     }
 
     /// Posts, when the context goes or is reset, that it lets go of everything.

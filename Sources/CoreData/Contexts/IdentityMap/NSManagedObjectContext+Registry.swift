@@ -8,8 +8,8 @@ extension NSManagedObjectContext {
     /// Stops the program without one.
     final var model: FrozenModel {
         @inline(__always) get {
-            guard let knownModel else { failWithoutCoordinator() }
-            return knownModel
+            guard let model = contextModel.frozen else { failWithoutCoordinator() }
+            return model
         }
     }
 
@@ -23,9 +23,9 @@ extension NSManagedObjectContext {
     /// Stops the program if there is none.
     final func requiredEntity(for type: NSManagedObject.Type) -> NSEntityDescription {
         // Objects are mostly made in runs of one class.
-        if let lastInsertion, lastInsertion.type == type { return lastInsertion.entity }
+        if let last = contextModel.lastInsertion, last.type == type { return last.entity }
         let entity = findEntity(for: type)
-        lastInsertion = (type, entity)
+        contextModel.lastInsertion = (type, entity)
         return entity
     }
 
@@ -47,12 +47,14 @@ extension NSManagedObjectContext {
     /// Of a pinned context it is the version that the context sees, once it has read something.
     final func store(at slot: Int32) -> OpenStore? {
         let slot = Int(slot)
-        if slot >= 0, slot < knownStores.count { return knownStores[slot] }
+        if slot >= 0, slot < pinnedVersion.seenStores.count { return pinnedVersion.seenStores[slot] }
         guard let store = coordinator?.openStore(at: slot) else { return nil }
-        while knownStores.count <= slot, let next = coordinator?.openStore(at: knownStores.count) {
-            knownStores.append(pinnedStores?.version(of: next) ?? next)
+        while pinnedVersion.seenStores.count <= slot,
+            let next = coordinator?.openStore(at: pinnedVersion.seenStores.count)
+        {
+            pinnedVersion.noteSeen(pinnedVersion.stores?.version(of: next) ?? next)
         }
-        return slot >= 0 && slot < knownStores.count ? knownStores[slot] : store
+        return slot >= 0 && slot < pinnedVersion.seenStores.count ? pinnedVersion.seenStores[slot] : store
     }
 
     /// The table of one hierarchy in one store, made at the first use.

@@ -68,7 +68,7 @@ extension NSManagedObjectContext {
     /// Whether a row that a fetch of this context brought is still what the parent would answer, without asking it.
     final func isNewestInTree(_ row: Row) -> Bool {
         guard let upward, stalenessInterval < 0, row.version >= 0 else { return false }
-        return upward.prefetchStamp == upward.stamp(knownStores)
+        return upward.prefetchStamp == upward.stamp(pinnedVersion.seenStores)
     }
 
     /// The registered object of what the parent, or whoever is above, has shown; else a fault.
@@ -119,7 +119,7 @@ extension NSManagedObjectContext {
 
     /// Remembers at which state of the tree faults were given their rows in advance.
     final func notePrefetch(_ upward: ParentLink, _ count: Int) {
-        let stamp = upward.stamp(knownStores)
+        let stamp = upward.stamp(pinnedVersion.seenStores)
         guard upward.prefetchStamp != stamp else { return }
         if upward.prefetchStamp != nil {
             // Rows of an earlier fetch may be outdated. Where that is cheap they are dropped; else all faults ask the parent.

@@ -33,7 +33,7 @@ extension NSManagedObjectContext {
             return true
         }
         let name = RowName(object)
-        if acceptedVersions.cover(name, from: base.version, to: AcceptedVersions.gone) { return true }
+        if tree.acceptedVersions.cover(name, from: base.version, to: AcceptedVersions.gone) { return true }
         guard let upward else { return false }
         return visitParent(upward) { $0.hasDeleted(object, base) }
     }

@@ -116,9 +116,9 @@ extension NSManagedObjectContext {
     final func announceInParent(_ saved: SavedChanges) {
         guard let upward else { return }
         let message = ChangeMessage(saved, coordinator)
-        saveCollector?.add(message)
+        saving.collector?.add(message)
         observers.committed(message)
-        upward.parent.downward.tellFollowers(message, except: self, saveCollector)
+        upward.parent.downward.tellFollowers(message, except: self, saving.collector)
     }
 
     /// Tells the children that follow.
@@ -126,7 +126,7 @@ extension NSManagedObjectContext {
     /// After handlers, which may wait for a child: one that merges waits for this context.
     final func announceToChildren(_ saved: SavedChanges) {
         guard downward.hasChildren else { return }
-        downward.tellFollowers(ChangeMessage(saved, coordinator), saveCollector)
+        downward.tellFollowers(ChangeMessage(saved, coordinator), saving.collector)
     }
 
     // MARK: - Permanent IDs
