@@ -86,6 +86,9 @@ open class NSManagedObjectContext: NSObject, @unchecked Sendable {
 
     // MARK: - Settings
 
+    // Unchecked, for the reason of `identityMap`: a fault that is realised asks how old its row may be.
+    @exclusivity(unchecked) final var settings = ContextSettings()
+
     /// What a save does about conflicts.
     ///
     /// Default ``NSMergePolicy/error``: it throws.
@@ -93,48 +96,64 @@ open class NSManagedObjectContext: NSObject, @unchecked Sendable {
     /// Takes an ``NSMergePolicy``; anything else stops the program. Like all settings it may be made on any thread as long as
     /// the context has no objects.
     open var mergePolicy: Any {
-        get { policy }
+        get { settings.mergePolicy }
         set {
             assertCurrentOrUnused(#function)
             guard let policy = newValue as? NSMergePolicy else {
                 fatalError("CoreData: mergePolicy takes an NSMergePolicy, not \(Swift.type(of: newValue)).")
             }
-            self.policy = policy
+            settings.mergePolicy = policy
         }
     }
-    final var policy: NSMergePolicy = .error
 
     /// What a save into ``parent`` does about objects that the parent has changed, or deleted, since this context read them.
     ///
     /// Default nil, as in Apple's framework: the last to save wins, property by property, and nobody is told. With a policy,
     /// the objects of such conflicts are treated as ``mergePolicy`` treats conflicts with a store: an error policy makes
     /// the save throw 133020 with the conflicts. Without a parent it has no effect.
-    public final var parentConflictPolicy: NSMergePolicy?
+    public final var parentConflictPolicy: NSMergePolicy? {
+        get { settings.parentConflictPolicy }
+        set { settings.parentConflictPolicy = newValue }
+    }
 
     /// Whether unchanged objects are kept as long as the context lives.
     ///
     /// Default false: they go when nobody holds them.
-    open var retainsRegisteredObjects = false
+    open var retainsRegisteredObjects: Bool {
+        get { settings.retainsRegisteredObjects }
+        set { settings.retainsRegisteredObjects = newValue }
+    }
 
     /// Whether delete rules are applied at the end of the event (the default) or only when saving.
-    open var propagatesDeletesAtEndOfEvent = true
+    open var propagatesDeletesAtEndOfEvent: Bool {
+        get { settings.propagatesDeletesAtEndOfEvent }
+        set { settings.propagatesDeletesAtEndOfEvent = newValue }
+    }
 
     /// Whether an object whose row has gone counts as deleted, with properties that read nil, zero or empty.
     ///
     /// Default true. See ``inaccessibleFaultHandler`` for false.
-    open var shouldDeleteInaccessibleFaults = true
+    open var shouldDeleteInaccessibleFaults: Bool {
+        get { settings.shouldDeleteInaccessibleFaults }
+        set { settings.shouldDeleteInaccessibleFaults = newValue }
+    }
 
     /// Called when a fault's row has gone and ``shouldDeleteInaccessibleFaults`` is false.
     ///
     /// Apple's framework raises an exception there, which would end a server. Here the property reads nil, zero or empty
     /// after the handler has run. Throwing calls such as ``existingObject(with:)`` throw 133000 in any case.
-    public final var inaccessibleFaultHandler: ((NSManagedObject) -> Void)?
+    public final var inaccessibleFaultHandler: ((NSManagedObject) -> Void)? {
+        get { settings.inaccessibleFaultHandler }
+        set { settings.inaccessibleFaultHandler = newValue }
+    }
 
     /// For how many seconds a cached row is good enough for a fault.
     ///
     /// Default -1: for ever; 0: every fault reads the store.
-    // Unchecked, for the reason of `identityMap`.
-    @exclusivity(unchecked) open var stalenessInterval: TimeInterval = -1
+    open var stalenessInterval: TimeInterval {
+        get { settings.stalenessInterval }
+        set { settings.stalenessInterval = newValue }
+    }
 
     /// What registers changes for undo: all changes of one event are one step.
     ///
@@ -150,7 +169,10 @@ open class NSManagedObjectContext: NSObject, @unchecked Sendable {
     /// Who saves, for the persistent history.
     ///
     /// Default nil.
-    open var transactionAuthor: String?
+    open var transactionAuthor: String? {
+        get { settings.transactionAuthor }
+        set { settings.transactionAuthor = newValue }
+    }
 
     /// Anything of yours.
     ///

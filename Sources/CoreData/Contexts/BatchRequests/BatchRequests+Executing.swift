@@ -78,7 +78,7 @@ extension NSBatchInsertRequest: ExecutableRequest {
                 BatchInsertion(
                     layout: layout,
                     rows: try source(layout, store),
-                    policy: context.policy.mergeType,
+                    policy: context.settings.mergePolicy.mergeType,
                     control: control,
                     making: making
                 )

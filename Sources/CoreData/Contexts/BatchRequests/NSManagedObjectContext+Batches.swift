@@ -103,7 +103,7 @@ extension NSManagedObjectContext {
         }
         let rest = failure.clashes.count > 5 ? ", …" : ""
         let advice =
-            policy.mergeType == .errorMergePolicyType
+            settings.mergePolicy.mergeType == .errorMergePolicyType
             ? "Choose a merge policy, such as mergeByPropertyObjectTrump, to change the stored rows instead."
             : "No stored row can take over all of their values. Change these rows, or choose mergeByPropertyStoreTrump to leave them out."
         return CocoaError(

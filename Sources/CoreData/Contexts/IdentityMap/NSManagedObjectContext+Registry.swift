@@ -215,6 +215,17 @@ extension NSManagedObjectContext {
         object.leaveContext()
     }
 
+    /// Forgets an object whose deletion is saved.
+    ///
+    /// It stays readable for those who hold it.
+    final func bury(_ object: NSManagedObject) {
+        object.leaveLooseRelationships()
+        unregister(object)
+        object.flags.remove([.deleted, .inserted, .updated, .deletePropagated, .ownsRow, .writable])
+        object.flags.insert(.gone)
+        object.extras?.base = nil
+    }
+
     /// Lets go of unchanged objects that nobody else holds, each time their number has doubled: O(1) an object.
     final func sweepIfGrown() {
         guard identityMap.isSweepDue else { return }

@@ -36,6 +36,7 @@ extension NSManagedObjectContext {
             if !versions.isEmpty { throw NSMergePolicy.error(.managedObjectMerge, versions) }
             throw NSMergePolicy.error(.managedObjectConstraintMerge, constraints)
         }
+        let policy = settings.mergePolicy
         if policy.mergeType != .errorMergePolicyType || type(of: policy) != NSMergePolicy.self {
             // What hangs on the objects in question may change with them.
             changeTracker.objects.forEach { before.keep($0) }
