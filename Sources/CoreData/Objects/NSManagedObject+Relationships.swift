@@ -129,7 +129,9 @@ extension NSManagedObject {
 
     final func cachedCollection(_ slot: ToManySlot) -> Any? {
         assertConfined(slot.name)
-        guard let state = extras?.toMany[slot.index], state.lossCount == context?.identityMap.lossCount ?? 0 else { return nil }
+        guard let state = extras?.toMany[slot.index], state.lossCount == context?.identityMap.lossCount ?? 0 else {
+            return nil
+        }
         return state.cached
     }
 

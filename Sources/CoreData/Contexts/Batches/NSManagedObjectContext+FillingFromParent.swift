@@ -102,7 +102,8 @@ extension NSManagedObjectContext {
         in store: OpenStore
     ) throws -> [ObjectReference] {
         let store = try seen(store)
-        if let foreseen = rowsInAdvance.foreseen, foreseen.relationship === slot.relationship, foreseen.store === store.base,
+        if let foreseen = rowsInAdvance.foreseen, foreseen.relationship === slot.relationship,
+            foreseen.store === store.base,
             let members = foreseen.members[owner.key]
         {
             return members

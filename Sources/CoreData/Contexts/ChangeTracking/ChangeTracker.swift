@@ -126,7 +126,9 @@ struct ChangeTracker {
 
     /// Stops a debug build if an event has left behind what contradicts the invariants.
     ///
-    /// - Parameter event: The objects of the event that has ended.
+    /// - Parameters:
+    ///   - event: The objects of the event that has ended.
+    ///   - context: The context whose event it was.
     /// - Complexity: O(number of objects in the event).
     func checkInvariants(after event: [NSManagedObject], of context: NSManagedObjectContext) {
         #if DEBUG
@@ -146,7 +148,10 @@ struct ChangeTracker {
     func checkInvariants() {
         #if DEBUG
         assert(objects.allSatisfy { $0.flags.contains(.listed) }, "CoreData: a listed change lacks its flag.")
-        assert(eventObjects.allSatisfy { $0.flags.contains(.eventListed) }, "CoreData: an object of the event lacks its flag.")
+        assert(
+            eventObjects.allSatisfy { $0.flags.contains(.eventListed) },
+            "CoreData: an object of the event lacks its flag."
+        )
         assert(Set(objects.map(ObjectIdentifier.init)).count == objects.count, "CoreData: a change is listed twice.")
         #endif
     }

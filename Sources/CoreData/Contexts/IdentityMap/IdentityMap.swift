@@ -46,7 +46,7 @@ struct IdentityMap {
 
     init() {}
 
-    /// Sets the map up for the objects of a model, or of none. It is empty then.
+    /// Sets an empty map up for the objects of a model, or of none.
     mutating func use(_ model: FrozenModel?) {
         tableStride = (model?.entities.count ?? 0) + 1
         rootNumbers = model?.rootNumbers ?? []
@@ -136,6 +136,9 @@ struct IdentityMap {
 
     /// Stops a debug build if an object of an event is not where it is looked for.
     ///
+    /// - Parameters:
+    ///   - event: The objects of the event that has ended.
+    ///   - context: The context whose event it was.
     /// - Complexity: O(number of objects in the event).
     func checkInvariants(after event: [NSManagedObject], of context: NSManagedObjectContext) {
         #if DEBUG

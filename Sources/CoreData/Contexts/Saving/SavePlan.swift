@@ -169,8 +169,11 @@ final class SavePlan {
     /// The reference as the store may know it: `nil` for an object that is not saved with the rest.
     private func resolved(_ reference: ObjectReference) -> ObjectReference? {
         guard reference.key < 0 else { return reference }
-        if let key = context.identityMap.permanentKeys[reference.key] { return ObjectReference(key: key, entity: reference.entity) }
-        guard let object = context.identityMap.temporaryObjects[reference.key], object.isInserted, !object.isDeleted else {
+        if let key = context.identityMap.permanentKeys[reference.key] {
+            return ObjectReference(key: key, entity: reference.entity)
+        }
+        guard let object = context.identityMap.temporaryObjects[reference.key], object.isInserted, !object.isDeleted
+        else {
             return nil
         }
         return reference

@@ -227,7 +227,9 @@ struct ChildSave {
             return resolved(ObjectReference(key: key, entity: reference.entity), near: owner)
         }
         let id = child.temporaryID(reference.key)
-        if let object = parent.identityMap.temporaryObjects[reference.key] ?? id.flatMap({ parent.registeredForChild($0) }) {
+        if let object = parent.identityMap.temporaryObjects[reference.key]
+            ?? id.flatMap({ parent.registeredForChild($0) })
+        {
             guard object.flags.isDisjoint(with: [.deleted, .gone]) else { return nil }
             return object.reference
         }

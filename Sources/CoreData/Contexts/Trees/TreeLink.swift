@@ -21,7 +21,10 @@ final class TreeLink {
     /// - Complexity: O(1).
     func checkInvariants() {
         #if DEBUG
-        assert(downward.hasChildren || acceptedVersions.isEmpty, "CoreData: a context without children accepts versions.")
+        assert(
+            downward.hasChildren || acceptedVersions.isEmpty,
+            "CoreData: a context without children accepts versions."
+        )
         guard let upward else { return }
         assert(upward.parent.downward.hasChildren, "CoreData: a parent does not know that it has a child.")
         assert(upward.root.upward == nil, "CoreData: a tree's root has a parent.")
