@@ -243,7 +243,7 @@ struct ContextFetch {
         return BatchedFetch(
             references,
             of: plan.layout,
-            storeSlot: Int32(store.slot),
+            storeIndex: Int32(store.index),
             unsaved: unsaved,
             batchSize: size,
             options
@@ -322,11 +322,11 @@ struct ContextFetch {
 
     private func storedObjects(_ plan: FetchPlan) throws -> [NSManagedObject] {
         if context.upward != nil {
-            return context.objects(of: try askParent(plan) { try $0.snapshotsForChild() }, specification)
+            return context.uniqued(try askParent(plan) { try $0.snapshotsForChild() }, specification)
         }
-        if stores.count == 1 { return try objects(from: stores[0], plan) }
+        if stores.count == 1 { return try ask(stores[0], plan) }
         var all: [NSManagedObject] = []
-        for store in stores { all.append(contentsOf: try objects(from: store, plan.firstPart)) }
+        for store in stores { all.append(contentsOf: try ask(store, plan.firstPart)) }
         return try plan.sorted(all, ObjectReader(quiet))
     }
 
@@ -343,10 +343,11 @@ struct ContextFetch {
         else { return nil }
         var partial = plan.asked(of: store)
         partial.wantedSlots = slots
-        return context.partialObjects(from: try store.reader.rows(for: partial), slots, storeSlot: Int32(store.slot))
+        return context.partialObjects(from: try store.reader.rows(for: partial), slots, storeIndex: Int32(store.index))
     }
 
-    private func objects(from store: OpenStore, _ plan: FetchPlan) throws -> [NSManagedObject] {
+    /// The objects of what one store has found.
+    private func ask(_ store: OpenStore, _ plan: FetchPlan) throws -> [NSManagedObject] {
         // To realise or to refresh objects takes their rows.
         let wantsValues = !specification.returnsObjectsAsFaults || specification.shouldRefreshRefetchedObjects
         guard
@@ -355,14 +356,14 @@ struct ContextFetch {
         else {
             return try references(in: store, plan).map { reference in
                 let layout = context.layout(of: reference)
-                return context.registered(key: reference.key, layout: layout, storeSlot: Int32(store.slot))
-                    ?? context.makeFault(key: reference.key, layout: layout, storeSlot: Int32(store.slot))
+                return context.registered(key: reference.key, layout: layout, storeIndex: Int32(store.index))
+                    ?? context.makeFault(key: reference.key, layout: layout, storeIndex: Int32(store.index))
             }
         }
         let (rows, commits) = try rows(in: store, plan)
-        return context.objects(
-            from: rows,
-            store,
+        return context.uniqued(
+            rows,
+            from: store,
             commits: commits,
             asFaults: specification.returnsObjectsAsFaults,
             refreshes: specification.shouldRefreshRefetchedObjects
@@ -394,21 +395,24 @@ struct ContextFetch {
 extension NSManagedObjectContext {
     /// The objects of rows that were just read: known ones stay as they are, new ones become faults on their row.
     ///
-    /// What is passed:
+    /// - Parameters:
+    ///   - rows: What was read, of one hierarchy.
+    ///   - store: The store that has the rows.
     ///   - commits: The store's commit count before the rows were read.
     ///   - asFaults: Whether new objects stay faults until a property is read.
     ///   - refreshes: Whether known objects take the values that were read; unsaved changes stay on top.
-    final func objects(
-        from rows: [Row],
-        _ store: OpenStore,
+    /// - Returns: One object for each row, but for those whose deletion is newer than the row.
+    final func uniqued(
+        _ rows: [Row],
+        from store: OpenStore,
         commits: UInt64,
         asFaults: Bool,
         refreshes: Bool
     ) -> [NSManagedObject] {
         guard let first = rows.first else { return [] }
-        let slot = Int32(store.slot)
+        let storeIndex = Int32(store.index)
         let root = first.layout.rootNumber
-        let table = table(storeSlot: slot, root: root)
+        let table = table(storeIndex: storeIndex, root: root)
         settleStrangers()
         // Hooks that run on the way may bring in objects of rows that are still to come.
         let isFirst = table.count == 0 && asFaults
@@ -422,7 +426,7 @@ extension NSManagedObjectContext {
         for held in Row.unmanaged(rows) {
             let row = UnsafeRow(held)
             let key = row.header.pointee.key
-            if !isFirst { makeFaultIfForgotten(key: key, root: root, storeSlot: slot) }
+            if !isFirst { makeFaultIfForgotten(key: key, root: root, storeIndex: storeIndex) }
             if !isFirst, let object = table[key] {
                 let row = Row(shared: held.takeUnretainedValue())
                 if object.flags.contains(.gone) {
@@ -444,7 +448,7 @@ extension NSManagedObjectContext {
                 type = layout.takeUnretainedValue().objectType
             }
             let object = layout._withUnsafeGuaranteedRef {
-                makeFault(key: key, layout: $0, storeSlot: slot, type: type, flags: flags, in: table)
+                makeFault(key: key, layout: $0, storeIndex: storeIndex, type: type, flags: flags, in: table)
             }
             object.hold(held)
             if !asFaults { object.realise() }

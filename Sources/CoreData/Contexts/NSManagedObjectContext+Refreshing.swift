@@ -64,7 +64,7 @@ extension NSManagedObjectContext {
     /// Gives: The change, which others have to be told of.
     final func takeReread(_ row: Row, _ store: OpenStore) -> ChangeMessage.Change {
         let change = ChangeMessage.Change(key: row.key, layout: row.layout, store: store)
-        guard let object = registered(key: row.key, layout: row.layout, storeSlot: Int32(store.slot)) else {
+        guard let object = registered(key: row.key, layout: row.layout, storeIndex: Int32(store.index)) else {
             observers.noteUnregistered(change)
             return change
         }

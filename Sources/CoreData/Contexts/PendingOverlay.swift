@@ -11,7 +11,7 @@ struct PendingOverlay {
     private let reader: ObjectReader
     /// New and changed objects of the entity, deleted ones excluded.
     private var present: [NSManagedObject] = []
-    /// The keys of the changed and deleted objects, by the slot of their store: what the store says of them does not count.
+    /// The keys of the changed and deleted objects, by the index of their store: what the store says of them does not count.
     private var hidden: [KeySet] = []
     /// Those of objects that only the parent has so far.
     private var hiddenUnsaved = KeySet()
@@ -57,9 +57,9 @@ struct PendingOverlay {
             return
         }
         // An object that has only got its permanent ID so far has a key, but no store knows it.
-        let slot = Int(max(0, object.storeSlot))
-        while hidden.count <= slot { hidden.append(KeySet()) }
-        hidden[slot].insert(object.key)
+        let storeIndex = Int(max(0, object.storeIndex))
+        while hidden.count <= storeIndex { hidden.append(KeySet()) }
+        hidden[storeIndex].insert(object.key)
     }
 
     /// How many of the new and changed objects match.
@@ -68,17 +68,17 @@ struct PendingOverlay {
     }
 
     /// Whether what a store says of a row does not count.
-    func hides(_ reference: ObjectReference, _ store: OpenStore) -> Bool { hides(reference.key, store.slot) }
+    func hides(_ reference: ObjectReference, _ store: OpenStore) -> Bool { hides(reference.key, store.index) }
 
     /// Whether what the parent says of an object does not count.
     func hides(_ id: NSManagedObjectID) -> Bool {
         let (key, store) = id.current
-        return hides(key, store?.slot ?? -1) || (id.temporaryKey != 0 && hiddenUnsaved.contains(id.temporaryKey))
+        return hides(key, store?.index ?? -1) || (id.temporaryKey != 0 && hiddenUnsaved.contains(id.temporaryKey))
     }
 
-    private func hides(_ key: Int64, _ slot: Int) -> Bool {
+    private func hides(_ key: Int64, _ storeIndex: Int) -> Bool {
         if key < 0 { return hiddenUnsaved.contains(key) }
-        return slot >= 0 && slot < hidden.count && hidden[slot].contains(key)
+        return storeIndex >= 0 && storeIndex < hidden.count && hidden[storeIndex].contains(key)
     }
 
     /// The plan for what a store has to contribute: as many more rows as there may be to put aside, and none of the
@@ -87,15 +87,15 @@ struct PendingOverlay {
     /// `store`: The store, if it is the only one.
     func widened(_ store: OpenStore?) -> FetchPlan {
         var wide = plan.widened(by: changedCount)
-        if let store, store.slot < hidden.count, !hidden[store.slot].isEmpty {
-            wide.skipped = SkippedRows(keys: hidden[store.slot], wanted: plan.limit > 0 ? plan.end : .max)
+        if let store, store.index < hidden.count, !hidden[store.index].isEmpty {
+            wide.skipped = SkippedRows(keys: hidden[store.index], wanted: plan.limit > 0 ? plan.end : .max)
         }
         return wide
     }
 
     /// Folds the changes into the store's answer, which was asked for widely enough.
     func fold(into stored: [NSManagedObject]) throws -> [NSManagedObject] {
-        let unchanged = changedCount == 0 ? stored : stored.filter { !hides($0.key, Int($0.storeSlot)) }
+        let unchanged = changedCount == 0 ? stored : stored.filter { !hides($0.key, Int($0.storeIndex)) }
         let matching = try matching(
             before: plan.limit > 0 && unchanged.count >= plan.end ? unchanged[plan.end - 1] : nil
         )
@@ -123,7 +123,7 @@ struct PendingOverlay {
         let batches = BatchedFetch(
             unchanged,
             of: plan.layout,
-            storeSlot: Int32(store.slot),
+            storeIndex: Int32(store.index),
             unsaved: unsaved,
             batchSize: batchSize,
             BatchedFetch.Options()
@@ -147,7 +147,7 @@ struct PendingOverlay {
 
     /// The answer by looking at every object in memory.
     func evaluateAll(_ stored: [NSManagedObject]) throws -> [NSManagedObject] {
-        let candidates = stored.filter { !hides($0.key, Int($0.storeSlot)) } + present
+        let candidates = stored.filter { !hides($0.key, Int($0.storeIndex)) } + present
         return try plan.sorted(try plan.matching(candidates, reader), reader)
     }
 
@@ -157,7 +157,7 @@ struct PendingOverlay {
 extension [OpenStore] {
     /// Whether an object lies, or will lie once it is saved, in one of the stores.
     fileprivate func hold(_ object: NSManagedObject, of context: NSManagedObjectContext) -> Bool {
-        let slot = context.storeSlotForInsertion(of: object)
-        return contains { $0.slot == Int(slot) }
+        let storeIndex = context.storeIndexForInsertion(of: object)
+        return contains { $0.index == Int(storeIndex) }
     }
 }

@@ -16,10 +16,10 @@ open class NSPersistentStoreCoordinator: NSObject, @unchecked Sendable {
 
     private struct State {
         var name: String?
-        /// By slot.
+        /// All stores that were ever opened, by their index.
         ///
-        /// A removed store keeps its slot, so that its objects never mean another store's and still have IDs.
-        var slots: [OpenStore] = []
+        /// A removed store keeps its index, so that its objects never mean another store's and still have IDs.
+        var opened: [OpenStore] = []
         var open: [OpenStore] = []
         var followers: [FollowerBox] = []
         var errorHandler: (@Sendable (any Error, String) -> Void)?
@@ -68,9 +68,9 @@ open class NSPersistentStoreCoordinator: NSObject, @unchecked Sendable {
     var openStores: [OpenStore] { state.withLock { $0.open } }
     var hasSeveralStores: Bool { state.withLock { $0.open.count > 1 } }
 
-    /// The store of a slot, also after its removal: see ``OpenStore/isOpen``.
-    func openStore(at slot: Int) -> OpenStore? {
-        state.withLock { $0.slots.indices.contains(slot) ? $0.slots[slot] : nil }
+    /// The store at an index, also after its removal: see ``OpenStore/isOpen``.
+    func openStore(at storeIndex: Int) -> OpenStore? {
+        state.withLock { $0.opened.indices.contains(storeIndex) ? $0.opened[storeIndex] : nil }
     }
 
     func openStore(of store: NSPersistentStore) -> OpenStore? {
@@ -87,8 +87,8 @@ open class NSPersistentStoreCoordinator: NSObject, @unchecked Sendable {
     /// Gives a store its place, before anybody can use it.
     func makeEntry(_ store: any RowStore, entityNumbers: Set<Int>) -> OpenStore {
         state.withLock { state in
-            let entry = OpenStore(store: store, owner: self, slot: state.slots.count, entityNumbers: entityNumbers)
-            state.slots.append(entry)
+            let entry = OpenStore(store: store, owner: self, index: state.opened.count, entityNumbers: entityNumbers)
+            state.opened.append(entry)
             return entry
         }
     }

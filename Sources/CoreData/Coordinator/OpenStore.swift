@@ -16,7 +16,7 @@ final class OpenStore: Sendable {
     let cache = RowCache()
     let ids: ObjectIDTable
     /// The position among all stores that the coordinator ever had, by which contexts tell objects of different stores.
-    let slot: Int
+    let index: Int
     /// A number that no other open store of the process has, never 0: predicates tell objects of different stores by it.
     let number: Int
     private let open = Atomic(true)
@@ -35,14 +35,14 @@ final class OpenStore: Sendable {
     private static let lastNumber = Atomic<Int>(0)
     private static let lastVersion = Atomic<Int>(0)
 
-    init(store: any RowStore, owner: NSPersistentStoreCoordinator, slot: Int, entityNumbers: Set<Int>) {
+    init(store: any RowStore, owner: NSPersistentStoreCoordinator, index: Int, entityNumbers: Set<Int>) {
         self.store = store
         reader = store
         newest = nil
         version = 0
         ids = ObjectIDTable()
         self.owner = ObjectIdentifier(owner)
-        self.slot = slot
+        self.index = index
         self.entityNumbers = entityNumbers
         number = Self.lastNumber.add(1, ordering: .relaxed).newValue
     }
@@ -55,7 +55,7 @@ final class OpenStore: Sendable {
         version = Self.lastVersion.add(1, ordering: .relaxed).newValue
         ids = base.ids
         owner = base.owner
-        slot = base.slot
+        index = base.index
         number = base.number
         entityNumbers = base.entityNumbers
     }

@@ -20,7 +20,7 @@ final class PreparedReads {
 
         fileprivate init(_ kind: Kind, _ store: OpenStore, _ plan: FetchPlan) {
             self.kind = kind
-            self.store = store.slot
+            self.store = store.index
             version = store.version
             isFiltered = plan.predicate != nil
             isSorted = plan.sort != nil
@@ -31,7 +31,7 @@ final class PreparedReads {
 
         fileprivate init(_ kind: Kind, _ store: OpenStore, _ path: [Int]) {
             self.kind = kind
-            self.store = store.slot
+            self.store = store.index
             version = store.version
             isFiltered = false
             isSorted = false

@@ -46,14 +46,14 @@ extension NSManagedObjectContext {
             rows = try storedRows(forKeys: keys, in: layout, store)
         }
         notePrefetch(store, commits, rows.count)
-        return give(rows, root: root, storeSlot: Int32(store.slot))
+        return give(rows, root: root, storeIndex: Int32(store.index))
     }
 
     /// Gives faults the rows that were read for them.
     ///
     /// - Returns: The rows of objects that are no faults.
-    final func give(_ rows: [Row], root: Int, storeSlot: Int32) -> [Row] {
-        let table = table(storeSlot: storeSlot, root: root)
+    final func give(_ rows: [Row], root: Int, storeIndex: Int32) -> [Row] {
+        let table = table(storeIndex: storeIndex, root: root)
         var others: [Row] = []
         for row in rows {
             guard let object = table[row.key] else { continue }
@@ -68,7 +68,7 @@ extension NSManagedObjectContext {
     ///
     /// - Returns: `nil` if no batch is waiting for it.
     final func batchedRow(for object: NSManagedObject) -> Row? {
-        guard !rowsInAdvance.batchedFetches.isEmpty, let store = store(at: object.storeSlot) else { return nil }
+        guard !rowsInAdvance.batchedFetches.isEmpty, let store = store(at: object.storeIndex) else { return nil }
         let isCached = upward == nil && store.cache.row(object.key, root: object.layout.rootNumber) != nil
         // A row of the cache is no reason to read a batch, unless the whole batch is to be realised with it.
         for fetch in rowsInAdvance.batchedFetches.reversed() where !isCached || fetch.realisesBatches {

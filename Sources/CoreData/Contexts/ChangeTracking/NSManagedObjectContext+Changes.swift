@@ -42,7 +42,7 @@ extension NSManagedObjectContext {
             fatalError("CoreData: assign(_:to:) takes an object of \(describedName).")
         }
         guard object.isInserted,
-            object.key < 0 || object.storeSlot == coordinator?.openStore(of: store).map({ Int32($0.slot) })
+            object.key < 0 || object.storeIndex == coordinator?.openStore(of: store).map({ Int32($0.index) })
         else {
             fatalError("CoreData: \(object.objectID) is stored already; an object cannot move to another store.")
         }
@@ -51,13 +51,13 @@ extension NSManagedObjectContext {
                 "CoreData: the store \(store.url?.path ?? store.type) cannot hold entity \(object.entity.name ?? "")."
             )
         }
-        object.storeSlot = Int32(open.slot)
+        object.storeIndex = Int32(open.index)
     }
 
     /// The store that an object which is not stored yet will be saved into.
-    final func storeSlotForInsertion(of object: NSManagedObject) -> Int32 {
-        if object.storeSlot >= 0 { return object.storeSlot }
-        return Int32(coordinator?.storeForInsertion(of: object.layout)?.slot ?? 0)
+    final func storeIndexForInsertion(of object: NSManagedObject) -> Int32 {
+        if object.storeIndex >= 0 { return object.storeIndex }
+        return Int32(coordinator?.storeForInsertion(of: object.layout)?.index ?? 0)
     }
 
     // MARK: - Deleting

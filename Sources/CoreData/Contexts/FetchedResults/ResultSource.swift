@@ -101,7 +101,7 @@ struct ResultSource {
             guard object.isFault, object.current == nil, object.key > 0, object.context === context else {
                 return false
             }
-            let store = context.openStore(at: object.storeSlot)
+            let store = context.openStore(at: object.storeIndex)
             return store?.cache.row(object.key, root: object.layout.rootNumber) == nil
         }
         guard cold.count > 1 else { return false }
@@ -150,8 +150,8 @@ struct ResultSource {
     ) throws -> Bool {
         guard object.context === context, object.flags.isDisjoint(with: [.deleted, .gone]) else { return false }
         if affectedStores != nil {
-            let slot = object.isInserted ? context.storeSlotForInsertion(of: object) : object.storeSlot
-            guard let store = context.openStore(at: slot), holds(store) else { return false }
+            let storeIndex = object.isInserted ? context.storeIndexForInsertion(of: object) : object.storeIndex
+            guard let store = context.openStore(at: storeIndex), holds(store) else { return false }
         }
         // Without a predicate nothing else would notice that the row has gone.
         if evaluator == nil, object.isFault { object.fireFault() }

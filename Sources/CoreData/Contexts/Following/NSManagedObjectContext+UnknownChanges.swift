@@ -6,7 +6,7 @@ extension NSManagedObjectContext {
     final func mergeUnknownChanges(of entry: OpenStore) {
         var keys: [Int: (layout: EntityLayout, keys: [Int64])] = [:]
         forEachRegistered { object in
-            guard object.storeSlot == Int32(entry.slot), object.key > 0, !object.isInserted else { return }
+            guard object.storeIndex == Int32(entry.index), object.key > 0, !object.isInserted else { return }
             keys[object.layout.rootNumber, default: (object.layout, [])].keys.append(object.key)
         }
         var message = ChangeMessage()
@@ -26,7 +26,7 @@ extension NSManagedObjectContext {
                 coordinator?.report(error, "bringing the objects of \(describedName) up to date")
                 // Nobody comes back to what is left as it is.
                 for key in keys {
-                    guard let object = registered(key: key, layout: layout, storeSlot: Int32(entry.slot)) else {
+                    guard let object = registered(key: key, layout: layout, storeIndex: Int32(entry.index)) else {
                         continue
                     }
                     if !object.isFault, !object.hasChanges, !object.flags.contains(.gone) { object.turnIntoFault() }

@@ -42,7 +42,7 @@ struct PinnedVersion {
     func checkInvariants() {
         #if DEBUG
         assert(generation != nil || stores == nil, "CoreData: a context that is not pinned keeps a version.")
-        assert(seenStores.indices.allSatisfy { seenStores[$0].slot == $0 }, "CoreData: a store is not at its index.")
+        assert(seenStores.indices.allSatisfy { seenStores[$0].index == $0 }, "CoreData: a store is not at its index.")
         #endif
     }
 }

@@ -145,7 +145,7 @@ struct IdentityMap {
         for object in event where object.context === context {
             let table =
                 object.key < 0
-                ? temporaryObjects : table(storeIndex: object.storeSlot, root: object.layout.rootNumber)
+                ? temporaryObjects : table(storeIndex: object.storeIndex, root: object.layout.rootNumber)
             assert(table?[object.key] === object, "CoreData: \(object.objectID) is not filed under its key.")
         }
         #endif

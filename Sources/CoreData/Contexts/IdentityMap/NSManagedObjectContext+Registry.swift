@@ -39,29 +39,30 @@ extension NSManagedObjectContext {
         return entity
     }
 
-    /// The store of a slot; on any thread.
-    final func openStore(at slot: Int32) -> OpenStore? { coordinator?.openStore(at: Int(slot)) }
+    /// The store at an index; on any thread.
+    final func openStore(at storeIndex: Int32) -> OpenStore? { coordinator?.openStore(at: Int(storeIndex)) }
 
-    /// The store of a slot, for code inside the scope: without a lock that other contexts take as well.
+    /// The store at an index, for code inside the scope: without a lock that other contexts take as well.
     ///
     /// Of a pinned context it is the version that the context sees, once it has read something.
-    final func store(at slot: Int32) -> OpenStore? {
-        let slot = Int(slot)
-        if slot >= 0, slot < pinnedVersion.seenStores.count { return pinnedVersion.seenStores[slot] }
-        guard let store = coordinator?.openStore(at: slot) else { return nil }
-        while pinnedVersion.seenStores.count <= slot,
+    final func store(at storeIndex: Int32) -> OpenStore? {
+        let storeIndex = Int(storeIndex)
+        if storeIndex >= 0, storeIndex < pinnedVersion.seenStores.count { return pinnedVersion.seenStores[storeIndex] }
+        guard let store = coordinator?.openStore(at: storeIndex) else { return nil }
+        while pinnedVersion.seenStores.count <= storeIndex,
             let next = coordinator?.openStore(at: pinnedVersion.seenStores.count)
         {
             pinnedVersion.noteSeen(pinnedVersion.stores?.version(of: next) ?? next)
         }
-        return slot >= 0 && slot < pinnedVersion.seenStores.count ? pinnedVersion.seenStores[slot] : store
+        return storeIndex >= 0 && storeIndex < pinnedVersion.seenStores.count
+            ? pinnedVersion.seenStores[storeIndex] : store
     }
 
     /// The table of one hierarchy in one store, made at the first use.
-    final func table(storeSlot: Int32, root: Int) -> ObjectTable<NSManagedObject> {
-        if let table = identityMap.table(storeIndex: storeSlot, root: root) { return table }
-        let table = identityMap.makeTable(storeIndex: storeSlot, root: root)
-        noteTable(storeSlot: storeSlot)
+    final func table(storeIndex: Int32, root: Int) -> ObjectTable<NSManagedObject> {
+        if let table = identityMap.table(storeIndex: storeIndex, root: root) { return table }
+        let table = identityMap.makeTable(storeIndex: storeIndex, root: root)
+        noteTable(storeIndex: storeIndex)
         return table
     }
 
@@ -71,19 +72,19 @@ extension NSManagedObjectContext {
     }
 
     /// The registered object of a key, if there is one.
-    final func registered(key: Int64, layout: EntityLayout, storeSlot: Int32) -> NSManagedObject? {
+    final func registered(key: Int64, layout: EntityLayout, storeIndex: Int32) -> NSManagedObject? {
         guard key < 0 else {
-            return identityMap.table(storeIndex: storeSlot, root: layout.rootNumber)?[key]
+            return identityMap.table(storeIndex: storeIndex, root: layout.rootNumber)?[key]
         }
         if let object = identityMap.temporaryObjects[key] { return object }
         guard let permanent = identityMap.permanentKeys[key] else { return nil }
-        let slot = storeSlot >= 0 ? storeSlot : Int32(coordinator?.storeForInsertion(of: layout)?.slot ?? 0)
-        return registered(key: permanent, layout: layout, storeSlot: slot)
+        let storeIndex = storeIndex >= 0 ? storeIndex : Int32(coordinator?.storeForInsertion(of: layout)?.index ?? 0)
+        return registered(key: permanent, layout: layout, storeIndex: storeIndex)
     }
 
     /// The registered object that a relationship of `owner` names, if there is one.
     final func registered(_ reference: ObjectReference, near owner: NSManagedObject) -> NSManagedObject? {
-        registered(key: reference.key, layout: layout(of: reference), storeSlot: max(0, owner.storeSlot))
+        registered(key: reference.key, layout: layout(of: reference), storeIndex: max(0, owner.storeIndex))
     }
 
     final func layout(of reference: ObjectReference) -> EntityLayout {
@@ -97,10 +98,10 @@ extension NSManagedObjectContext {
     /// - Returns: `nil` for an unsaved object that is not there any more.
     @inline(__always)
     final func object(for reference: ObjectReference, near owner: NSManagedObject) -> NSManagedObject? {
-        if reference.key > 0, owner.storeSlot >= 0 {
+        if reference.key > 0, owner.storeIndex >= 0 {
             // Asked for with every to-one that is read: only what is needed of the map is touched.
             let root = identityMap.rootNumbers[reference.entity &- 1]
-            let index = identityMap.tableIndex(storeIndex: owner.storeSlot, root: root)
+            let index = identityMap.tableIndex(storeIndex: owner.storeIndex, root: root)
             if index < identityMap.tables.count, let found = identityMap.tables[index]?[reference.key] { return found }
         }
         return findObject(for: reference, near: owner)
@@ -109,10 +110,10 @@ extension NSManagedObjectContext {
     @inline(never)
     private func findObject(for reference: ObjectReference, near owner: NSManagedObject) -> NSManagedObject? {
         let layout = layout(of: reference)
-        let slot = owner.storeSlot >= 0 ? owner.storeSlot : storeSlotForInsertion(of: owner)
-        if let found = registered(key: reference.key, layout: layout, storeSlot: slot) { return found }
-        guard reference.key > 0 else { return foreignObject(for: reference, storeSlot: slot) }
-        return makeFault(key: reference.key, layout: layout, storeSlot: slot)
+        let storeIndex = owner.storeIndex >= 0 ? owner.storeIndex : storeIndexForInsertion(of: owner)
+        if let found = registered(key: reference.key, layout: layout, storeIndex: storeIndex) { return found }
+        guard reference.key > 0 else { return foreignObject(for: reference, storeIndex: storeIndex) }
+        return makeFault(key: reference.key, layout: layout, storeIndex: storeIndex)
     }
 
     /// The objects that a to-many relationship of `owner` names, without those that are being deleted for good.
@@ -131,31 +132,31 @@ extension NSManagedObjectContext {
         if reference.key < 0 {
             return temporaryID(reference.key) ?? TemporaryIDs.id(key: reference.key, layout: layout(of: reference))
         }
-        guard let store = store(at: owner.storeSlot >= 0 ? owner.storeSlot : storeSlotForInsertion(of: owner)) else {
+        guard let store = store(at: owner.storeIndex >= 0 ? owner.storeIndex : storeIndexForInsertion(of: owner)) else {
             return NSManagedObjectID.leadingNowhere(layout(of: reference))
         }
         return store.ids.id(key: reference.key, layout: layout(of: reference), store: store)
     }
 
     /// Makes and registers a fault for a stored row.
-    final func makeFault(key: Int64, layout: EntityLayout, storeSlot: Int32) -> NSManagedObject {
+    final func makeFault(key: Int64, layout: EntityLayout, storeIndex: Int32) -> NSManagedObject {
         let type = layout.objectClass.type(of: layout.entity)
-        return makeFault(key: key, layout: layout, storeSlot: storeSlot, type: type)
+        return makeFault(key: key, layout: layout, storeIndex: storeIndex, type: type)
     }
 
     final func makeFault(
         key: Int64,
         layout: EntityLayout,
-        storeSlot: Int32,
+        storeIndex: Int32,
         type: NSManagedObject.Type
     ) -> NSManagedObject {
         makeFault(
             key: key,
             layout: layout,
-            storeSlot: storeSlot,
+            storeIndex: storeIndex,
             type: type,
             flags: .newFault,
-            in: table(storeSlot: storeSlot, root: layout.rootNumber)
+            in: table(storeIndex: storeIndex, root: layout.rootNumber)
         )
     }
 
@@ -164,13 +165,13 @@ extension NSManagedObjectContext {
     final func makeFault(
         key: Int64,
         layout: EntityLayout,
-        storeSlot: Int32,
+        storeIndex: Int32,
         type: NSManagedObject.Type,
         flags: ObjectFlags,
         in table: ObjectTable<NSManagedObject>
     ) -> NSManagedObject {
         let object = layout.unmanagedEntity._withUnsafeGuaranteedRef { type.init(entity: $0, insertInto: nil) }
-        object.becomeFault(key: key, storeSlot: storeSlot, context: self, flags: flags)
+        object.becomeFault(key: key, storeIndex: storeIndex, context: self, flags: flags)
         register(object, in: table)
         return object
     }
@@ -192,10 +193,10 @@ extension NSManagedObjectContext {
     }
 
     /// Moves an object whose row has got its permanent key to where stored objects are filed.
-    final func refile(_ object: NSManagedObject, key: Int64, storeSlot: Int32) {
+    final func refile(_ object: NSManagedObject, key: Int64, storeIndex: Int32) {
         if object.key < 0 { identityMap.temporaryObjects.remove(object.key) }
-        object.takeKey(key, storeSlot: storeSlot)
-        register(object, in: table(storeSlot: storeSlot, root: object.layout.rootNumber))
+        object.takeKey(key, storeIndex: storeIndex)
+        register(object, in: table(storeIndex: storeIndex, root: object.layout.rootNumber))
     }
 
     /// Forgets an object.
@@ -207,7 +208,7 @@ extension NSManagedObjectContext {
         if object.key < 0 {
             identityMap.temporaryObjects.remove(object.key)
         } else {
-            let table = identityMap.table(storeIndex: object.storeSlot, root: object.layout.rootNumber)
+            let table = identityMap.table(storeIndex: object.storeIndex, root: object.layout.rootNumber)
             if identityMap.remove(object.key, from: table) != nil, identityMap.tellsStores {
                 tellStore(of: object, isRegistered: false)
             }
@@ -262,22 +263,22 @@ extension NSManagedObjectContext {
         let (key, store) = objectID.current
         settleStrangers()
         guard isOwn(store) else { return nil }
-        let slot = Int32(store?.slot ?? 0)
-        makeFaultIfForgotten(key: key, root: objectID.layout.rootNumber, storeSlot: slot)
-        return registered(key: key, layout: objectID.layout, storeSlot: slot)
+        let storeIndex = Int32(store?.index ?? 0)
+        makeFaultIfForgotten(key: key, root: objectID.layout.rootNumber, storeIndex: storeIndex)
+        return registered(key: key, layout: objectID.layout, storeIndex: storeIndex)
     }
 
     /// Turns an unchanged object that nobody holds into a fault.
-    final func makeFaultIfForgotten(key: Int64, root: Int, storeSlot: Int32) {
-        guard !retainsRegisteredObjects, let table = table(ofKey: key, root: root, storeSlot: storeSlot),
+    final func makeFaultIfForgotten(key: Int64, root: Int, storeIndex: Int32) {
+        guard !retainsRegisteredObjects, let table = table(ofKey: key, root: root, storeIndex: storeIndex),
             !table.isHeldElsewhere(key), let object = table[key], object.isDisposable
         else { return }
         object.turnIntoFault()
     }
 
-    private func table(ofKey key: Int64, root: Int, storeSlot: Int32) -> ObjectTable<NSManagedObject>? {
+    private func table(ofKey key: Int64, root: Int, storeIndex: Int32) -> ObjectTable<NSManagedObject>? {
         // Without a permanent key only those of contexts above are disposable.
-        key < 0 ? identityMap.temporaryObjects : identityMap.table(storeIndex: storeSlot, root: root)
+        key < 0 ? identityMap.temporaryObjects : identityMap.table(storeIndex: storeIndex, root: root)
     }
 
     /// The object of an ID, if the context has it.
@@ -298,7 +299,7 @@ extension NSManagedObjectContext {
         requireKnown(objectID)
         if let found = lookUp(objectID) { return found }
         let (key, store) = objectID.current
-        if let store { return makeFault(key: key, layout: objectID.layout, storeSlot: Int32(store.slot)) }
+        if let store { return makeFault(key: key, layout: objectID.layout, storeIndex: Int32(store.index)) }
         if upward != nil { return makeForeignFault(objectID) }
         // An unsaved object of another context: a fault that can be realised only once it was saved there.
         let type = objectID.layout.objectClass.type(of: objectID.layout.entity)
@@ -331,8 +332,8 @@ extension NSManagedObjectContext {
         guard let store else { return false }
         // Whose ID it was could not be told as long as it was temporary.
         requireKnown(object.objectID)
-        guard registered(key: key, layout: object.layout, storeSlot: Int32(store.slot)) == nil else { return true }
-        refile(object, key: key, storeSlot: Int32(store.slot))
+        guard registered(key: key, layout: object.layout, storeIndex: Int32(store.index)) == nil else { return true }
+        refile(object, key: key, storeIndex: Int32(store.index))
         object.current = nil
         return true
     }
@@ -356,7 +357,7 @@ extension NSManagedObjectContext {
         guard let row = try newestRow(key: key, layout: objectID.layout, store: store, prefetched: prefetched) else {
             throw Self.missing(objectID)
         }
-        let object = known ?? makeFault(key: key, layout: row.layout, storeSlot: Int32(store.slot))
+        let object = known ?? makeFault(key: key, layout: row.layout, storeIndex: Int32(store.index))
         fill(object, row)
         return object
     }

@@ -43,9 +43,9 @@ struct ChangeMessage: Sendable {
     static func changes(of objects: [NSManagedObject], _ coordinator: NSPersistentStoreCoordinator?) -> [Change] {
         var stores: [Int32: OpenStore] = [:]
         return objects.compactMap { object in
-            let slot = object.storeSlot
-            guard let store = stores[slot] ?? openStore(of: object, coordinator) else { return nil }
-            stores[slot] = store
+            let storeIndex = object.storeIndex
+            guard let store = stores[storeIndex] ?? openStore(of: object, coordinator) else { return nil }
+            stores[storeIndex] = store
             let id = object.key < 0 ? object.objectID : nil
             return Change(key: object.key, layout: object.layout, store: store, temporaryID: id)
         }
@@ -54,8 +54,8 @@ struct ChangeMessage: Sendable {
     private static func openStore(of object: NSManagedObject, _ coordinator: NSPersistentStoreCoordinator?)
         -> OpenStore?
     {
-        if object.storeSlot < 0 { return coordinator?.storeForInsertion(of: object.layout) }
-        return coordinator?.openStore(at: Int(object.storeSlot))
+        if object.storeIndex < 0 { return coordinator?.storeForInsertion(of: object.layout) }
+        return coordinator?.openStore(at: Int(object.storeIndex))
     }
 
     var isEmpty: Bool { inserted.isEmpty && updated.isEmpty && deleted.isEmpty }

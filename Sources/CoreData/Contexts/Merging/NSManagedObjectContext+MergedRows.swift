@@ -22,8 +22,8 @@ extension NSManagedObjectContext {
     final func current(_ message: ChangeMessage) -> ChangeMessage {
         var message = message
         let loaded = message.updated.filter { change in
-            let slot = Int32(change.store.slot)
-            return registered(key: change.key, layout: change.layout, storeSlot: slot)?.isFault == false
+            let storeIndex = Int32(change.store.index)
+            return registered(key: change.key, layout: change.layout, storeIndex: storeIndex)?.isFault == false
         }
         guard let absent = try? absent(message.inserted + loaded), !absent.isEmpty else { return message }
         let gone = (message.inserted + message.updated).filter { absent.contains(ChangeMessage.RowName($0)) }
@@ -46,7 +46,7 @@ extension NSManagedObjectContext {
         var absent: Set<ChangeMessage.RowName> = []
         var unknown: [ChangeMessage.Change] = []
         for change in changes {
-            let object = registered(change.key, change.layout, Int32(change.store.slot), change.temporaryID)
+            let object = registered(change.key, change.layout, Int32(change.store.index), change.temporaryID)
             if object?.flags.isDisjoint(with: [.deleted, .gone, .inaccessible]) == false {
                 absent.insert(ChangeMessage.RowName(change))
             } else if object?.isFault ?? true {
@@ -115,13 +115,13 @@ extension NSManagedObjectContext {
     final func parentRows(for message: ChangeMessage) -> ParentRows? {
         guard let upward else { return nil }
         let loaded = (message.updated + message.inserted).compactMap { change in
-            registered(key: change.key, layout: change.layout, storeSlot: Int32(change.store.slot))
+            registered(key: change.key, layout: change.layout, storeIndex: Int32(change.store.index))
         }.filter { !$0.isFault && !$0.isInserted }
         guard loaded.count > 1 else { return nil }
         let snapshots = visitParent(upward) { parent in
             loaded.map { object in
                 let id = object.key < 0 ? object.objectID : nil
-                return try? parent.snapshot(forKey: object.key, object.layout, object.storeSlot, id)
+                return try? parent.snapshot(forKey: object.key, object.layout, object.storeIndex, id)
             }
         }
         var found: [ObjectIdentifier: Snapshot] = [:]
@@ -147,7 +147,7 @@ extension NSManagedObjectContext {
                     try parent.snapshot(
                         forKey: change.key,
                         change.layout,
-                        Int32(change.store.slot),
+                        Int32(change.store.index),
                         change.temporaryID
                     )
                 }

@@ -111,25 +111,25 @@ extension NSManagedObjectContext {
         guard !message.isEmpty else { return }
         let parentRows = parentRows(for: message)
         for change in message.updated {
-            let slot = Int32(change.store.slot)
+            let storeIndex = Int32(change.store.index)
             if change.key > 0 {
-                makeFaultIfForgotten(key: change.key, root: change.layout.rootNumber, storeSlot: slot)
+                makeFaultIfForgotten(key: change.key, root: change.layout.rootNumber, storeIndex: storeIndex)
             }
-            guard let object = registered(key: change.key, layout: change.layout, storeSlot: slot) else {
+            guard let object = registered(key: change.key, layout: change.layout, storeIndex: storeIndex) else {
                 observers.noteUnregistered(change)
                 continue
             }
             mergeUpdate(of: object, parentRows)
         }
         for change in message.inserted {
-            let slot = Int32(change.store.slot)
-            if let known = registered(key: change.key, layout: change.layout, storeSlot: slot) {
+            let storeIndex = Int32(change.store.index)
+            if let known = registered(key: change.key, layout: change.layout, storeIndex: storeIndex) {
                 // Fetched before the message came, or deleted and now back.
                 mergeUpdate(of: known, parentRows)
             } else if let id = change.temporaryID {
-                noteEvent(makeForeignFault(id, storeSlot: slot), .eventInserted)
+                noteEvent(makeForeignFault(id, storeIndex: storeIndex), .eventInserted)
             } else {
-                noteEvent(makeFault(key: change.key, layout: change.layout, storeSlot: slot), .eventInserted)
+                noteEvent(makeFault(key: change.key, layout: change.layout, storeIndex: storeIndex), .eventInserted)
             }
         }
         var unknownRoots: Set<Int> = []
@@ -139,7 +139,7 @@ extension NSManagedObjectContext {
                 mergeReturn(change)
                 continue
             }
-            guard let object = registered(key: change.key, layout: change.layout, storeSlot: Int32(change.store.slot))
+            guard let object = registered(key: change.key, layout: change.layout, storeIndex: Int32(change.store.index))
             else {
                 observers.noteUnregistered(change)
                 unknownRoots.insert(change.layout.rootNumber)
@@ -194,8 +194,8 @@ extension NSManagedObjectContext {
     }
 
     private func mergeReturn(_ change: ChangeMessage.Change) {
-        let slot = Int32(change.store.slot)
-        guard let object = registered(key: change.key, layout: change.layout, storeSlot: slot) else {
+        let storeIndex = Int32(change.store.index)
+        guard let object = registered(key: change.key, layout: change.layout, storeIndex: storeIndex) else {
             return observers.noteUnregistered(change)
         }
         mergeUpdate(of: object, nil)

@@ -16,13 +16,13 @@ extension NSManagedObjectContext {
 
     /// Gives the new objects of stores that are told of objects their IDs.
     final func obtainPermanentIDsForStoresOfOnesOwn(_ coordinator: NSPersistentStoreCoordinator) throws {
-        let slots = coordinator.openStores.filter { $0.store.isToldOfObjects && !$0.store.isReadOnly }.map {
-            Int32($0.slot)
+        let indexes = coordinator.openStores.filter { $0.store.isToldOfObjects && !$0.store.isReadOnly }.map {
+            Int32($0.index)
         }
-        guard !slots.isEmpty else { return }
+        guard !indexes.isEmpty else { return }
         let unsaved = changeTracker.objects.filter { object in
             object.flags.intersection([.inserted, .deleted, .gone]) == .inserted && object.key < 0
-                && slots.contains(storeSlotForInsertion(of: object))
+                && indexes.contains(storeIndexForInsertion(of: object))
         }
         if !unsaved.isEmpty { try obtainPermanentIDs(for: unsaved) }
     }
@@ -35,10 +35,10 @@ extension NSManagedObjectContext {
         }
         guard !unsaved.isEmpty, let coordinator else { return }
         var byStore: [Int: [NSManagedObject]] = [:]
-        for object in unsaved { byStore[Int(storeSlotForInsertion(of: object)), default: []].append(object) }
+        for object in unsaved { byStore[Int(storeIndexForInsertion(of: object)), default: []].append(object) }
         var reserved: [(store: OpenStore, objects: [NSManagedObject], keys: [Int64])] = []
-        for (slot, objects) in byStore {
-            guard let store = coordinator.openStore(at: slot), store.isOpen else {
+        for (storeIndex, objects) in byStore {
+            guard let store = coordinator.openStore(at: storeIndex), store.isOpen else {
                 throw CocoaError(
                     .persistentStoreOperation,
                     userInfo: [
@@ -59,7 +59,7 @@ extension NSManagedObjectContext {
                     if let id = TemporaryIDs.take(temporary) {
                         object.adopt(store.ids.adopt(id, key: key, store: store))
                     }
-                    refile(object, key: key, storeSlot: Int32(store.slot))
+                    refile(object, key: key, storeIndex: Int32(store.index))
                     object.unshareRow()
                     object.current?.setKey(key)
                 }

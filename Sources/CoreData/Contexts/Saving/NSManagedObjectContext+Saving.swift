@@ -175,7 +175,7 @@ struct ContextSave {
         var rest: [NSManagedObject] = []
         for object in context.changeTracker.objects {
             let isGone = object.flags.contains(.gone)
-            guard !isGone, isAll || plan.committed.contains(Int(plan.slotOfInserted(object))) else {
+            guard !isGone, isAll || plan.committed.contains(Int(plan.storeIndexOfInserted(object))) else {
                 rest.append(object)
                 continue
             }
@@ -204,7 +204,7 @@ struct ContextSave {
             saved.inserted.append(object)
             if object.key < 0, let key = plan.permanentKeys[object.key] {
                 if context.undoManager != nil { context.identityMap.note(permanentKey: key, for: object.key) }
-                context.refile(object, key: key, storeSlot: plan.slotOfInserted(object))
+                context.refile(object, key: key, storeIndex: plan.storeIndexOfInserted(object))
             }
             context.noteWritten(object)
             object.commit()
@@ -231,10 +231,10 @@ struct ContextSave {
     private func forgetInOneWayRelationships(_ deleted: [NSManagedObject]) {
         var keysByRoot: [Int32: [Int: Set<Int64>]] = [:]
         for object in deleted {
-            keysByRoot[object.storeSlot, default: [:]][object.layout.rootNumber, default: []].insert(object.key)
+            keysByRoot[object.storeIndex, default: [:]][object.layout.rootNumber, default: []].insert(object.key)
         }
         context.forEachRegistered { object in
-            guard let keysByRoot = keysByRoot[object.storeSlot] else { return }
+            guard let keysByRoot = keysByRoot[object.storeIndex] else { return }
             object.forgetInOneWayRelationships { reference in
                 keysByRoot[context.layout(of: reference).rootNumber]?.contains(reference.key) ?? false
             }

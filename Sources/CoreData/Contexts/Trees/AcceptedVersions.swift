@@ -77,25 +77,25 @@ extension NSManagedObjectContext {
     final func noteMerged(_ message: ChangeMessage) {
         guard downward.hasChildren else { return }
         for change in message.inserted + message.updated + message.deleted where change.key > 0 {
-            let (slot, root) = (Int32(change.store.slot), change.layout.rootNumber)
-            let object = registered(key: change.key, layout: change.layout, storeSlot: slot)
+            let (storeIndex, root) = (Int32(change.store.index), change.layout.rootNumber)
+            let object = registered(key: change.key, layout: change.layout, storeIndex: storeIndex)
             if let object, !object.isFault, object.flags.isDisjoint(with: .gone) {
                 noteRefreshed(object)
                 continue
             }
-            let name = RowName(storeSlot: slot, root: root, key: change.key)
-            if upward == nil, let row = store(at: slot)?.cache.row(change.key, root: root) {
+            let name = RowName(storeIndex: storeIndex, root: root, key: change.key)
+            if upward == nil, let row = store(at: storeIndex)?.cache.row(change.key, root: root) {
                 tree.acceptedVersions.note(name, row.version)
             }
         }
         for change in message.deleted where change.key > 0 {
-            let (slot, root) = (Int32(change.store.slot), change.layout.rootNumber)
-            let object = registered(key: change.key, layout: change.layout, storeSlot: slot)
+            let (storeIndex, root) = (Int32(change.store.index), change.layout.rootNumber)
+            let object = registered(key: change.key, layout: change.layout, storeIndex: storeIndex)
             // A change that was kept in spite of the deletion, or a row that is back.
             guard object?.flags.contains(.gone) ?? (change.store.cache.row(change.key, root: root) == nil) else {
                 continue
             }
-            let name = RowName(storeSlot: slot, root: root, key: change.key)
+            let name = RowName(storeIndex: storeIndex, root: root, key: change.key)
             tree.acceptedVersions.note(name, AcceptedVersions.gone)
         }
     }

@@ -88,12 +88,12 @@ struct ChildSave {
             return known
         }
         let id = object.key < 0 ? object.objectID : nil
-        let found = try parent.snapshot(forKey: object.key, object.layout, object.storeSlot, id)
+        let found = try parent.snapshot(forKey: object.key, object.layout, object.storeIndex, id)
         guard isLoaded else { return found.map { parent.registerForChild($0, isLoaded: false) } }
         guard let row = parent.startingRow(for: object, of: child, found?.row) else { return nil }
         if let found, row === found.row { return parent.registerForChild(found, isLoaded: true) }
         return parent.registerForChild(
-            Snapshot(key: object.key, storeSlot: object.storeSlot, row: row, temporaries: []),
+            Snapshot(key: object.key, storeIndex: object.storeIndex, row: row, temporaries: []),
             isLoaded: true
         )
     }
@@ -174,7 +174,7 @@ struct ChildSave {
         let target = known ?? layout.objectClass.type(of: layout.entity).init(entity: layout.entity, insertInto: nil)
         if known == nil {
             target.key = object.key
-            target.storeSlot = object.storeSlot
+            target.storeIndex = object.storeIndex
             target.adopt(object.objectID)
         }
         parent.insertForChild(target, row)
@@ -217,9 +217,9 @@ struct ChildSave {
     /// The reference as the parent is to have it; `nil` for an object that it has deleted, or that was never saved.
     private func resolved(_ reference: ObjectReference, near owner: NSManagedObject) -> ObjectReference? {
         if reference.key > 0 {
-            let slot = owner.storeSlot >= 0 ? owner.storeSlot : parent.storeSlotForInsertion(of: owner)
+            let storeIndex = owner.storeIndex >= 0 ? owner.storeIndex : parent.storeIndexForInsertion(of: owner)
             let layout = parent.layout(of: reference)
-            let object = parent.registered(key: reference.key, layout: layout, storeSlot: slot)
+            let object = parent.registered(key: reference.key, layout: layout, storeIndex: storeIndex)
             return object?.flags.isDisjoint(with: [.deleted, .gone]) ?? true ? reference : nil
         }
         if let key = child.identityMap.permanentKeys[reference.key] {

@@ -3,15 +3,15 @@
 extension NSManagedObjectContext {
     /// The registered object for one of a child's.
     final func registeredForChild(_ object: NSManagedObject) -> NSManagedObject? {
-        let slot = object.storeSlot
-        if let known = registered(key: object.key, layout: object.layout, storeSlot: slot) { return known }
+        let storeIndex = object.storeIndex
+        if let known = registered(key: object.key, layout: object.layout, storeIndex: storeIndex) { return known }
         return object.key < 0 ? registeredForChild(object.objectID) : nil
     }
 
     /// The registered object of an ID that may have become permanent since a child met it.
     final func registeredForChild(_ id: NSManagedObjectID) -> NSManagedObject? {
         let (key, store) = id.current
-        return registered(key: key, layout: id.layout, storeSlot: Int32(store?.slot ?? 0))
+        return registered(key: key, layout: id.layout, storeIndex: Int32(store?.index ?? 0))
     }
 
     /// Registers an object that a child has changed, from what is known of it above.
@@ -36,7 +36,7 @@ extension NSManagedObjectContext {
                 object.context = self
                 object.flags.remove(.detached)
                 if ConfinementScope.isChecked { object.flags.insert(.checked) }
-                register(object, in: table(storeSlot: object.storeSlot, root: object.layout.rootNumber))
+                register(object, in: table(storeIndex: object.storeIndex, root: object.layout.rootNumber))
             }
         }
         upward?.foreignIDs[object.key] = nil

@@ -6,18 +6,18 @@ extension NSManagedObjectContext {
     /// What the parent has of an object; `nil` if it has none, or has deleted it.
     final func parentRow(of object: NSManagedObject) throws -> Row? {
         let id = object.key < 0 ? object.objectID : nil
-        guard let found = try parentSnapshot(object.key, object.layout, object.storeSlot, id) else { return nil }
+        guard let found = try parentSnapshot(object.key, object.layout, object.storeIndex, id) else { return nil }
         return takeRow(of: found, for: object)
     }
 
     private func parentSnapshot(
         _ key: Int64,
         _ layout: EntityLayout,
-        _ storeSlot: Int32,
+        _ storeIndex: Int32,
         _ id: NSManagedObjectID?
     ) throws -> Snapshot? {
         guard let upward else { return nil }
-        let found = try visitParent(upward) { try $0.snapshot(forKey: key, layout, storeSlot, id) }
+        let found = try visitParent(upward) { try $0.snapshot(forKey: key, layout, storeIndex, id) }
         if let found { learn(found.temporaries) }
         return found
     }
@@ -42,8 +42,8 @@ extension NSManagedObjectContext {
         guard let upward else { return [] }
         let id = object.key < 0 ? object.objectID : nil
         let owner = object.reference
-        let storeSlot = object.storeSlot
-        let found = try visitParent(upward) { try $0.membersForChild(slot, of: owner, storeSlot, id) }
+        let storeIndex = object.storeIndex
+        let found = try visitParent(upward) { try $0.membersForChild(slot, of: owner, storeIndex, id) }
         guard !found.temporaries.isEmpty else { return found.members }
         learn(found.temporaries)
         upward.noteMention(object)
@@ -56,8 +56,8 @@ extension NSManagedObjectContext {
     /// The object of an ID, with its values loaded, from the parent.
     final func existingObjectInTree(_ id: NSManagedObjectID, _ known: NSManagedObject?) throws -> NSManagedObject {
         let (key, store) = id.current
-        let slot = store.map { Int32($0.slot) } ?? -1
-        guard let found = try parentSnapshot(key, id.layout, slot, key < 0 ? id : nil) else {
+        let storeIndex = store.map { Int32($0.index) } ?? -1
+        guard let found = try parentSnapshot(key, id.layout, storeIndex, key < 0 ? id : nil) else {
             throw Self.missing(id)
         }
         let object = known ?? object(of: found)
@@ -74,31 +74,31 @@ extension NSManagedObjectContext {
     /// The registered object of what the parent, or whoever is above, has shown; else a fault.
     final func object(of snapshot: Snapshot) -> NSManagedObject {
         let layout = snapshot.row.layout
-        if let known = registered(key: snapshot.key, layout: layout, storeSlot: snapshot.storeSlot) { return known }
-        if snapshot.key > 0 { return makeFault(key: snapshot.key, layout: layout, storeSlot: snapshot.storeSlot) }
+        if let known = registered(key: snapshot.key, layout: layout, storeIndex: snapshot.storeIndex) { return known }
+        if snapshot.key > 0 { return makeFault(key: snapshot.key, layout: layout, storeIndex: snapshot.storeIndex) }
         let id =
             snapshot.temporaries.first { $0.temporaryKey == snapshot.key }
             ?? TemporaryIDs.id(key: snapshot.key, layout: layout)
         let (key, store) = id.current
-        guard let store else { return makeForeignFault(id, layout: layout, storeSlot: snapshot.storeSlot) }
+        guard let store else { return makeForeignFault(id, layout: layout, storeIndex: snapshot.storeIndex) }
         // It has been saved since it was shown.
-        return registered(key: key, layout: layout, storeSlot: Int32(store.slot))
-            ?? makeFault(key: key, layout: layout, storeSlot: Int32(store.slot))
+        return registered(key: key, layout: layout, storeIndex: Int32(store.index))
+            ?? makeFault(key: key, layout: layout, storeIndex: Int32(store.index))
     }
 
     /// The objects of what the parent has answered to a fetch: known ones stay as they are, new ones become faults on
     /// their row.
     ///
     /// Called inside all scopes above, so that what the rows say stays true meanwhile.
-    final func objects(of snapshots: [Snapshot], _ specification: FetchSpecification) -> [NSManagedObject] {
+    final func uniqued(_ snapshots: [Snapshot], _ specification: FetchSpecification) -> [NSManagedObject] {
         guard let upward, let first = snapshots.first else { return [] }
-        _ = store(at: first.storeSlot)
+        _ = store(at: first.storeIndex)
         notePrefetch(upward, snapshots.count)
         var result: [NSManagedObject] = []
         result.reserveCapacity(snapshots.count)
         for snapshot in snapshots {
             let row = snapshot.row
-            makeFaultIfForgotten(key: snapshot.key, root: row.layout.rootNumber, storeSlot: snapshot.storeSlot)
+            makeFaultIfForgotten(key: snapshot.key, root: row.layout.rootNumber, storeIndex: snapshot.storeIndex)
             // All scopes above are held, so nothing becomes permanent meanwhile.
             noteForeign(snapshot.temporaries)
             let object = object(of: snapshot)

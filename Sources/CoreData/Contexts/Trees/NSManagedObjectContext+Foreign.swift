@@ -13,13 +13,13 @@ extension NSManagedObjectContext {
     }
 
     /// Makes a fault for an unsaved object that the parent may have.
-    final func makeForeignFault(_ id: NSManagedObjectID, layout: EntityLayout? = nil, storeSlot: Int32 = -1)
+    final func makeForeignFault(_ id: NSManagedObjectID, layout: EntityLayout? = nil, storeIndex: Int32 = -1)
         -> NSManagedObject
     {
         let layout = layout ?? id.layout
         let object = layout.objectClass.type(of: layout.entity).init(entity: layout.entity, insertInto: nil)
         object.key = id.temporaryKey
-        object.storeSlot = storeSlot
+        object.storeIndex = storeIndex
         object.adopt(id)
         registerUnsaved(object)
         object.flags.insert(.fault)
@@ -28,15 +28,15 @@ extension NSManagedObjectContext {
     }
 
     /// The fault for an unsaved object that a relationship names; `nil` if nobody has it.
-    final func foreignObject(for reference: ObjectReference, storeSlot: Int32) -> NSManagedObject? {
+    final func foreignObject(for reference: ObjectReference, storeIndex: Int32) -> NSManagedObject? {
         guard let id = upward?.foreignIDs[reference.key] else { return nil }
         settleForeign()
         let (key, store) = id.current
         if let store {
-            return registered(key: key, layout: id.layout, storeSlot: Int32(store.slot))
-                ?? makeFault(key: key, layout: id.layout, storeSlot: Int32(store.slot))
+            return registered(key: key, layout: id.layout, storeIndex: Int32(store.index))
+                ?? makeFault(key: key, layout: id.layout, storeIndex: Int32(store.index))
         }
-        return makeForeignFault(id, storeSlot: storeSlot)
+        return makeForeignFault(id, storeIndex: storeIndex)
     }
 
     /// Files objects whose IDs have become permanent under their keys, and lets all that names them name them so.
@@ -55,9 +55,9 @@ extension NSManagedObjectContext {
             permanent.set(key, for: temporary)
             identityMap.note(permanentKey: key, for: temporary)
             guard let object = identityMap.temporaryObjects[temporary], !object.isInserted,
-                registered(key: key, layout: object.layout, storeSlot: Int32(store.slot)) == nil
+                registered(key: key, layout: object.layout, storeIndex: Int32(store.index)) == nil
             else { continue }
-            refile(object, key: key, storeSlot: Int32(store.slot))
+            refile(object, key: key, storeIndex: Int32(store.index))
         }
         guard permanent.count > 0 else { return }
         permanent.forEach { temporary, _ in upward.foreignIDs[temporary] = nil }

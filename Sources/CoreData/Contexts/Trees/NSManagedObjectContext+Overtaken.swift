@@ -17,7 +17,7 @@ extension NSManagedObjectContext {
         else { return newest }
         guard let newest else {
             // With its store everything in it has gone.
-            let isGone = object.isDeleted || store(at: object.storeSlot)?.isOpen != true || hasDeleted(object, base)
+            let isGone = object.isDeleted || store(at: object.storeIndex)?.isOpen != true || hasDeleted(object, base)
             return isGone ? nil : base.under(object.key)
         }
         guard base.version < newest.version, base.layout === newest.layout,

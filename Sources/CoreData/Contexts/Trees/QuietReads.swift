@@ -28,7 +28,7 @@ final class QuietReads {
     /// The members of a relationship, which stays a fault if it is one.
     func members(_ slot: ToManySlot, of object: NSManagedObject) throws -> [ObjectReference] {
         let id = object.key < 0 ? object.objectID : nil
-        return try context.membersForChild(slot, of: object.reference, object.storeSlot, id).members
+        return try context.membersForChild(slot, of: object.reference, object.storeIndex, id).members
     }
 
     /// Lets go of what nobody else needs.
@@ -52,7 +52,7 @@ extension NSManagedObjectContext {
                 if !temporary.isHeldElsewhere(fault.key) { temporary.remove(fault.key) }
                 continue
             }
-            let table = table(storeSlot: fault.storeSlot, root: fault.root)
+            let table = table(storeIndex: fault.storeIndex, root: fault.root)
             guard !table.isHeldElsewhere(fault.key), let object = identityMap.remove(fault.key, from: table) else {
                 continue
             }

@@ -17,7 +17,7 @@ extension NSManagedObjectContext {
         for conflict in conflicts {
             switch conflict.kind {
             case .version(let layout, let key, _, let persisted):
-                guard let object = registered(key: key, layout: layout, storeSlot: Int32(conflict.store.slot)),
+                guard let object = registered(key: key, layout: layout, storeIndex: Int32(conflict.store.index)),
                     let base = object.baseRow
                 else { continue }
                 before.keep(object)
@@ -28,7 +28,7 @@ extension NSManagedObjectContext {
                 versions.append(missingTarget(target, conflict, before))
             case .constraint(let entity, let attributes, let keys, let persisted):
                 constraints.append(
-                    constraintConflict(attributes, keys, entity, persisted, Int32(conflict.store.slot), before)
+                    constraintConflict(attributes, keys, entity, persisted, Int32(conflict.store.index), before)
                 )
             }
         }
@@ -65,10 +65,10 @@ extension NSManagedObjectContext {
         _ before: StateBeforeResolution
     ) -> NSMergeConflict {
         let layout = layout(of: target)
-        let slot = Int32(conflict.store.slot)
+        let storeIndex = Int32(conflict.store.index)
         let object =
-            registered(key: target.key, layout: layout, storeSlot: slot)
-            ?? makeFault(key: target.key, layout: layout, storeSlot: slot)
+            registered(key: target.key, layout: layout, storeIndex: storeIndex)
+            ?? makeFault(key: target.key, layout: layout, storeIndex: storeIndex)
         before.keep(object)
         // What was read of it before is all there is.
         if object.isFault, let row = object.current ?? conflict.cached, row.version > 0 { object.realise(row) }
@@ -85,14 +85,14 @@ extension NSManagedObjectContext {
         _ keys: [Int64],
         _ layout: EntityLayout,
         _ persisted: Row?,
-        _ slot: Int32,
+        _ storeIndex: Int32,
         _ before: StateBeforeResolution
     ) -> NSConstraintConflict {
-        let objects = keys.compactMap { registered(key: $0, layout: layout, storeSlot: slot) }
+        let objects = keys.compactMap { registered(key: $0, layout: layout, storeIndex: storeIndex) }
         objects.forEach { before.keep($0) }
         let stored = persisted.map { row in
-            registered(key: row.key, layout: row.layout, storeSlot: slot)
-                ?? makeFault(key: row.key, layout: row.layout, storeSlot: slot)
+            registered(key: row.key, layout: row.layout, storeIndex: storeIndex)
+                ?? makeFault(key: row.key, layout: row.layout, storeIndex: storeIndex)
         }
         if let stored { before.keep(stored) }
         return NSConstraintConflict(
@@ -136,10 +136,10 @@ extension NSManagedObjectContext {
     private func dropReferences(to lost: [RowName: NSMergeConflict]) throws {
         guard !lost.isEmpty else { return }
         for object in changeTracker.objects where object.flags.isDisjoint(with: [.gone, .deleted]) {
-            let storeSlot = object.storeSlot >= 0 ? object.storeSlot : storeSlotForInsertion(of: object)
+            let storeIndex = object.storeIndex >= 0 ? object.storeIndex : storeIndexForInsertion(of: object)
             func conflict(_ reference: ObjectReference, _ destination: Int) -> NSMergeConflict? {
                 let root = model.layouts[destination - 1].rootNumber
-                return lost[RowName(storeSlot: storeSlot, root: root, key: reference.key)]
+                return lost[RowName(storeIndex: storeIndex, root: root, key: reference.key)]
             }
             for slot in object.layout.toMany {
                 object.extras?.toMany[slot.index]?.forget { conflict($0, slot.destinationNumber) != nil }
