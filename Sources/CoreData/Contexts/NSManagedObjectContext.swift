@@ -24,29 +24,13 @@ open class NSManagedObjectContext: NSObject, @unchecked Sendable {
     private struct Shared {
         var name: String?
         var coordinator: NSPersistentStoreCoordinator?
-        var executor: ContextExecutor?
         var parent: NSManagedObjectContext?
-        /// How many contexts are above.
-        var depth = 0
-        var queue: DispatchQueue?
         var generation: QueryGeneration?
     }
 
     private let shared: Mutex<Shared>
-    /// What the context's blocks run on: made at the first use, when it is known how deep in its tree the context is.
-    final var queue: DispatchQueue {
-        guard concurrencyType != .mainQueueConcurrencyType else { return .main }
-        return shared.withLock { shared in
-            if let queue = shared.queue { return queue }
-            let queue = ContextThreads.queue(depth: shared.depth)
-            shared.queue = queue
-            return queue
-        }
-    }
-
-    private var depth: Int { shared.withLock { $0.depth } }
-    /// What those blocks pass, as do visitors who do not come by the queue; none for the main queue.
-    let gate: ScopeGate?
+    /// Where the context's blocks run.
+    final let contextQueue: ContextQueue
 
     /// Whether the context has a queue of its own or belongs to the main queue.
     ///
@@ -217,11 +201,10 @@ open class NSManagedObjectContext: NSObject, @unchecked Sendable {
     }
 
     private func use(_ newCoordinator: NSPersistentStoreCoordinator?, _ parent: NSManagedObjectContext?) {
-        let depth = parent.map { $0.depth + 1 } ?? 0
+        contextQueue.noteDepth(parent.map { $0.contextQueue.depth + 1 } ?? 0)
         shared.withLock { shared in
             shared.coordinator = newCoordinator
             shared.parent = parent
-            shared.depth = depth
         }
         tree.upward = parent.map { ParentLink($0) }
         coordinator = newCoordinator
@@ -259,8 +242,7 @@ open class NSManagedObjectContext: NSObject, @unchecked Sendable {
     public init(concurrencyType: NSManagedObjectContextConcurrencyType) {
         self.concurrencyType = concurrencyType
         shared = Mutex(Shared())
-        let isMain = concurrencyType == .mainQueueConcurrencyType
-        gate = isMain ? nil : ScopeGate()
+        contextQueue = ContextQueue(isMain: concurrencyType == .mainQueueConcurrencyType)
         super.init()
         LiveContexts.enter(self)
     }
@@ -287,16 +269,6 @@ open class NSManagedObjectContext: NSObject, @unchecked Sendable {
         for oid: NSManagedObjectID,
         triggeredByProperty property: NSPropertyDescription?
     ) -> Bool { shouldDeleteInaccessibleFaults }
-
-    /// The executor of actors that live on the context, made at the first use.
-    final var executor: ContextExecutor {
-        shared.withLock { shared in
-            if let executor = shared.executor { return executor }
-            let executor = ContextExecutor(self)
-            shared.executor = executor
-            return executor
-        }
-    }
 
     /// What to call the context in messages.
     final var describedName: String {

@@ -44,7 +44,7 @@ extension NSManagedObjectContext {
     ) {
         var known: [(coordinator: NSPersistentStoreCoordinator, message: ChangeMessage)] = []
         // A child that is listed beside its parent takes over what the parent has merged before it.
-        for context in contexts.map({ ($0, $0.depth) }).sorted(by: { $0.1 < $1.1 }).map(\.0) {
+        for context in contexts.map({ ($0, $0.contextQueue.depth) }).sorted(by: { $0.1 < $1.1 }).map(\.0) {
             guard let coordinator = context.persistentStoreCoordinator else { continue }
             if !known.contains(where: { $0.coordinator === coordinator }) {
                 let message = ChangeMessage(userInfo: changeNotificationData, coordinator)
@@ -180,17 +180,6 @@ extension NSManagedObjectContext {
         }
         // The parent has the object; a context without one has either inserted it, or knows nothing of it.
         return upward == nil ? nil : change
-    }
-
-    /// How many contexts are above this one.
-    fileprivate final var depth: Int {
-        var depth = 0
-        var context = parent
-        while let current = context {
-            depth += 1
-            context = current.parent
-        }
-        return depth
     }
 
     private func mergeReturn(_ change: ChangeMessage.Change) {
