@@ -134,8 +134,8 @@ extension NSManagedObjectContext {
         rowsInAdvance.reserve(storeIndex: storeIndex)
         guard !rowsInAdvance.prefetches[storeIndex].began(at: commits) else { return }
         if rowsInAdvance.prefetches[storeIndex].hasBegun {
-            // Rows of an earlier fetch may be outdated. Where that is cheap they are dropped; else the faults that hold them,
-            // and those of this fetch, ask the cache.
+            // Rows of an earlier fetch may be outdated. Where that is cheap they are dropped; else the faults that hold
+            // them, and those of this fetch, ask the cache.
             guard identityMap.storedCount <= max(1024, count * 4) else { return }
             forEachRegistered { object in
                 if object.flags.contains(.fault), object.storeIndex == Int32(storeIndex) { object.current = nil }
@@ -146,7 +146,8 @@ extension NSManagedObjectContext {
 
     /// What the store, or the parent, holds of a to-many relationship; `nil` if that cannot be read just now.
     ///
-    /// Why not was reported, for those who cannot throw: the relationship has to stay a fault, to be read at the next touch.
+    /// Why not was reported, for those who cannot throw: the relationship has to stay a fault, to be read at the next
+    /// touch.
     final func storedMembers(of slot: ToManySlot, ownedBy object: NSManagedObject) -> [ObjectReference]? {
         do {
             return try readMembers(of: slot, ownedBy: object)

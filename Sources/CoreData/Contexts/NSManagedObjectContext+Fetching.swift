@@ -4,15 +4,15 @@ import StrataPredicates
 extension NSManagedObjectContext {
     /// Fetches what a request asks for.
     ///
-    /// Pending changes are processed first and, unless the request says otherwise, folded into the answer: what is inserted
-    /// counts, what is deleted does not, and what is changed counts as it is in memory. Reads on this thread, beside other
-    /// readers and any writer.
+    /// Pending changes are processed first and, unless the request says otherwise, folded into the answer: what is
+    /// inserted counts, what is deleted does not, and what is changed counts as it is in memory. Reads on this thread,
+    /// beside other readers and any writer.
     ///
     /// Dictionaries alone tell what is stored, whatever changes are pending.
     ///
     /// - Returns: Objects, IDs, dictionaries or a number, as the request's result type says.
-    /// - Throws: `persistentStoreOperation` (134070) with a text that names the entity or key path for a request that makes
-    ///   no sense; errors of the store.
+    /// - Throws: `persistentStoreOperation` (134070) with a text that names the entity or key path for a request that
+    ///   makes no sense; errors of the store.
     public func fetch<T>(_ request: NSFetchRequest<T>) throws -> [T] {
         if let type = T.self as? NSManagedObject.Type { ManagedClasses.register(type) }
         return try fetch(request.specification, request.affectedStores, nil)
@@ -81,8 +81,8 @@ extension NSManagedObjectContext {
     /// Gives results the type that the request promises.
     private func cast<T>(_ results: [NSManagedObject], _ specification: FetchSpecification) throws -> [T] {
         guard let wanted = T.self as? NSManagedObject.Type else { return try castEach(results, specification) }
-        // One look at each class that occurs is enough, which for most fetches is one look. Not counted references, which
-        // lie in memory as counted ones do: the results hold the objects.
+        // One look at each class that occurs is enough, which for most fetches is one look. Not counted references,
+        // which lie in memory as counted ones do: the results hold the objects.
         var known: NSManagedObject.Type?
         for reference in unsafeBitCast(results, to: [Unmanaged<NSManagedObject>].self) {
             let type = reference._withUnsafeGuaranteedRef { Swift.type(of: $0) }
@@ -221,7 +221,9 @@ struct ContextFetch {
 
     /// What matches, to be read in batches.
     ///
-    /// `defaultSize`: The size of a batch where the request says nothing.
+    /// - Parameter defaultSize: The size of a batch where the request says nothing.
+    /// - Returns: The fetch, of which nothing is read unless it has to be put in order.
+    /// - Throws: What ``objects()`` throws.
     func batched(defaultSize: Int) throws -> BatchedFetch {
         let size = specification.fetchBatchSize > 0 ? specification.fetchBatchSize : defaultSize
         let options = BatchedFetch.Options(
@@ -335,8 +337,8 @@ struct ContextFetch {
         stores.count == 1 || context.upward != nil ? objects : plan.window(objects)
     }
 
-    /// Faults with the values of some slots; `nil` where whole rows are needed: to realise or refresh objects, to put the
-    /// results of several stores in order, or to fold unsaved changes in.
+    /// Faults with the values of some slots; `nil` where whole rows are needed: to realise or refresh objects, to put
+    /// the results of several stores in order, or to fold unsaved changes in.
     private func partialObjects(_ slots: SlotSet?) throws -> [NSManagedObject]? {
         guard let slots, specification.includesPropertyValues, specification.returnsObjectsAsFaults, overlay == nil,
             let store = onlyStore, store.store.fetchesRows

@@ -9,6 +9,7 @@ extension NSManagedObjectContext {
         #if DEBUG
         changeTracker.checkInvariants(after: event, of: self)
         identityMap.checkInvariants(after: event, of: self)
+        undoLog.checkInvariantsAfterEvent()
         #endif
     }
 

@@ -1,6 +1,6 @@
 extension NSManagedObjectContext {
-    /// The objects of rows of which only some slots were read: known ones stay as they are, new ones become faults that know
-    /// these values.
+    /// The objects of rows of which only some slots were read: known ones stay as they are, new ones become faults that
+    /// know these values.
     ///
     /// Such rows never enter the row cache: a fault is filled with a whole one when another property is read.
     final func partialObjects(from rows: [Row], _ slots: SlotSet, storeIndex: Int32) -> [NSManagedObject] {

@@ -61,7 +61,7 @@ extension NSManagedObjectContext {
 
     /// Takes over a row that a store has changed on its own in a save of this context.
     ///
-    /// Gives: The change, which others have to be told of.
+    /// - Returns: The change, which others have to be told of.
     final func takeReread(_ row: Row, _ store: OpenStore) -> ChangeMessage.Change {
         let change = ChangeMessage.Change(key: row.key, layout: row.layout, store: store)
         guard let object = registered(key: row.key, layout: row.layout, storeIndex: Int32(store.index)) else {

@@ -13,9 +13,10 @@ import Synchronization
 ///     }
 ///
 /// Confined to its queue: every member may be used only inside ``perform(_:)``, ``performAndWait(_:)`` or
-/// ``perform(schedule:_:)`` of this context, but for those three, ``fetch(_:progress:)`` and ``rows(for:batchSize:)``, and for
-/// ``concurrencyType``, ``name``, ``parent``, ``persistentStoreCoordinator``, ``userInfo`` and ``unownedExecutor``. A context of the main queue may also be used directly on that queue.
-/// Making and dropping a context costs some microseconds and no thread.
+/// ``perform(schedule:_:)`` of this context, but for those three, ``fetch(_:progress:)`` and ``rows(for:batchSize:)``,
+/// and for ``concurrencyType``, ``name``, ``parent``, ``persistentStoreCoordinator``, ``userInfo`` and
+/// ``unownedExecutor``. A context of the main queue may also be used directly on that queue. Making and dropping a
+/// context costs some microseconds and no thread.
 open class NSManagedObjectContext: NSObject, @unchecked Sendable {
     // @unchecked Sendable: stored state is touched only inside the context's scope, which one thread at a time is in;
     // what may be read elsewhere is constant or behind `shared`.
@@ -40,8 +41,8 @@ open class NSManagedObjectContext: NSObject, @unchecked Sendable {
     // MARK: - Registered objects
 
     /// The objects, by key.
-    // Unchecked, as is what follows: asked for with every to-one that is read, or fault that is realised. It is confined
-    // to one thread at a time, and no access lasts while other code runs.
+    // Unchecked, as is what follows: asked for with every to-one that is read, or fault that is realised. It is
+    // confined to one thread at a time, and no access lasts while other code runs.
     @exclusivity(unchecked) final var identityMap = IdentityMap()
     /// What reads have brought before somebody asked for it.
     @exclusivity(unchecked) final var rowsInAdvance = RowsInAdvance()
@@ -77,8 +78,8 @@ open class NSManagedObjectContext: NSObject, @unchecked Sendable {
     ///
     /// Default ``NSMergePolicy/error``: it throws.
     ///
-    /// Takes an ``NSMergePolicy``; anything else stops the program. Like all settings it may be made on any thread as long as
-    /// the context has no objects.
+    /// Takes an ``NSMergePolicy``; anything else stops the program. Like all settings it may be made on any thread as
+    /// long as the context has no objects.
     open var mergePolicy: Any {
         get { settings.mergePolicy }
         set {
@@ -90,11 +91,12 @@ open class NSManagedObjectContext: NSObject, @unchecked Sendable {
         }
     }
 
-    /// What a save into ``parent`` does about objects that the parent has changed, or deleted, since this context read them.
+    /// What a save into ``parent`` does about objects that the parent has changed, or deleted, since this context read
+    /// them.
     ///
-    /// Default nil, as in Apple's framework: the last to save wins, property by property, and nobody is told. With a policy,
-    /// the objects of such conflicts are treated as ``mergePolicy`` treats conflicts with a store: an error policy makes
-    /// the save throw 133020 with the conflicts. Without a parent it has no effect.
+    /// Default nil, as in Apple's framework: the last to save wins, property by property, and nobody is told. With a
+    /// policy, the objects of such conflicts are treated as ``mergePolicy`` treats conflicts with a store: an error
+    /// policy makes the save throw 133020 with the conflicts. Without a parent it has no effect.
     public final var parentConflictPolicy: NSMergePolicy? {
         get { settings.parentConflictPolicy }
         set { settings.parentConflictPolicy = newValue }
@@ -124,8 +126,8 @@ open class NSManagedObjectContext: NSObject, @unchecked Sendable {
 
     /// Called when a fault's row has gone and ``shouldDeleteInaccessibleFaults`` is false.
     ///
-    /// Apple's framework raises an exception there, which would end a server. Here the property reads nil, zero or empty
-    /// after the handler has run. Throwing calls such as ``existingObject(with:)`` throw 133000 in any case.
+    /// Apple's framework raises an exception there, which would end a server. Here the property reads nil, zero or
+    /// empty after the handler has run. Throwing calls such as ``existingObject(with:)`` throw 133000 in any case.
     public final var inaccessibleFaultHandler: ((NSManagedObject) -> Void)? {
         get { settings.inaccessibleFaultHandler }
         set { settings.inaccessibleFaultHandler = newValue }
@@ -186,9 +188,9 @@ open class NSManagedObjectContext: NSObject, @unchecked Sendable {
 
     /// The context that this one fetches from and saves to; `nil`, the default, for a context on the coordinator.
     ///
-    /// Fetches see what the parent has not saved yet, and a save moves changes one level up, into the parent; only a save of
-    /// the root writes to the stores. May be read on any thread. Set it once, before the context is used, to a context that
-    /// has a coordinator or a parent; anything else stops the program. The child keeps its parent alive.
+    /// Fetches see what the parent has not saved yet, and a save moves changes one level up, into the parent; only a
+    /// save of the root writes to the stores. May be read on any thread. Set it once, before the context is used, to a
+    /// context that has a coordinator or a parent; anything else stops the program. The child keeps its parent alive.
     open var parent: NSManagedObjectContext? {
         get { shared.withLock { $0.parent } }
         set {

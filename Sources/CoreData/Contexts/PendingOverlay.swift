@@ -11,7 +11,8 @@ struct PendingOverlay {
     private let reader: ObjectReader
     /// New and changed objects of the entity, deleted ones excluded.
     private var present: [NSManagedObject] = []
-    /// The keys of the changed and deleted objects, by the index of their store: what the store says of them does not count.
+    /// The keys of the changed and deleted objects, by the index of their store: what the store says of them does not
+    /// count.
     private var hidden: [KeySet] = []
     /// Those of objects that only the parent has so far.
     private var hiddenUnsaved = KeySet()
@@ -22,7 +23,12 @@ struct PendingOverlay {
 
     /// Makes the overlay; `nil` if no pending change can matter, or the request wants none.
     ///
-    /// `affected`: The stores that are asked; `nil` for all. `quiet`: What is looked at for a child.
+    /// - Parameters:
+    ///   - context: The context that fetches.
+    ///   - plan: What is asked of the stores.
+    ///   - specification: What the request says.
+    ///   - affected: The stores that are asked; `nil` for all.
+    ///   - quiet: What is looked at for a child.
     init?(
         _ context: NSManagedObjectContext,
         _ plan: FetchPlan,
@@ -84,7 +90,8 @@ struct PendingOverlay {
     /// The plan for what a store has to contribute: as many more rows as there may be to put aside, and none of the
     /// changed ones where the store can leave them out itself.
     ///
-    /// `store`: The store, if it is the only one.
+    /// - Parameter store: The store, if it is the only one.
+    /// - Returns: The plan.
     func widened(_ store: OpenStore?) -> FetchPlan {
         var wide = plan.widened(by: changedCount)
         if let store, store.index < hidden.count, !hidden[store.index].isEmpty {
@@ -106,12 +113,13 @@ struct PendingOverlay {
     ///
     /// Of the stored objects only those are read that the changed ones have to be compared with, batch by batch.
     ///
-    /// What is passed:
+    /// - Parameters:
     ///   - stored: What the store, or the parent, has found.
     ///   - store: The store.
     ///   - unsaved: Those of the objects found that only the parent has so far.
     ///   - batchSize: How many rows are read at a time.
     /// - Returns: The references, and those of the changed objects that are not stored yet.
+    /// - Throws: Errors of the store.
     func fold(
         into stored: [ObjectReference],
         of store: OpenStore,
@@ -136,7 +144,8 @@ struct PendingOverlay {
         return (plan.window(merged), matching.filter { $0.key < 0 })
     }
 
-    /// The new and changed objects that match, in order; without those that come after the last object that can be shown.
+    /// The new and changed objects that match, in order; without those that come after the last object that can be
+    /// shown.
     private func matching(before last: NSManagedObject?) throws -> [NSManagedObject] {
         let matching = try plan.matching(present, reader)
         guard let sort = plan.sort, let last, matching.count > 1 else { return try plan.sorted(matching, reader) }

@@ -61,8 +61,8 @@ extension NSBatchInsertRequest: ExecutableRequest {
         try execute(in: context, nil, nil)
     }
 
-    /// Carries the request out, inside the context's scope, in a way that `control` can stop and follow, and `making` follow
-    /// until the rows are made.
+    /// Carries the request out, inside the context's scope, in a way that `control` can stop and follow, and `making`
+    /// follow until the rows are made.
     func execute(
         in context: NSManagedObjectContext,
         _ control: FetchControl?,

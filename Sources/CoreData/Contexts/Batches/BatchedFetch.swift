@@ -1,6 +1,7 @@
 import Foundation
 
-/// What a batched fetch has found: the identities of the matching objects, in order, whose rows are read batch by batch.
+/// What a batched fetch has found: the identities of the matching objects, in order, whose rows are read batch by
+/// batch.
 ///
 /// Holds identities rather than objects, so what it takes does not depend on how large the objects are. Confined to the
 /// queue of the context that fetched, which is handed to each call: the context may hold batched fetches itself.
@@ -37,7 +38,14 @@ final class BatchedFetch {
 
     /// What a fetch has found in one store.
     ///
-    /// `unsaved`: Those of the objects that are not stored yet.
+    /// - Parameters:
+    ///   - references: The objects, in order.
+    ///   - layout: An entity that has all of them.
+    ///   - storeIndex: The index of their store.
+    ///   - storeIndexes: The index of each object's store, if they are of several.
+    ///   - unsaved: Those of the objects that are not stored yet.
+    ///   - batchSize: How many rows are read at a time.
+    ///   - options: What becomes of the rows.
     init(
         _ references: [ObjectReference],
         of layout: EntityLayout,
@@ -161,7 +169,7 @@ final class BatchedFetch {
     ///
     /// What cannot be read just now is reported, and its faults are filled when they are used.
     ///
-    /// What is passed:
+    /// - Parameters:
     ///   - batch: The number of the batch.
     ///   - context: The context that fetched.
     ///   - firing: The fault that is being realised and needs the batch; it gets its row but is not realised here.

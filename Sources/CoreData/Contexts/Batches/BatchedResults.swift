@@ -9,9 +9,9 @@ import StrataPredicates
 ///     print(venues.count)                      // reads no venue
 ///     for venue in venues[1000..<1100] { … }   // reads two batches
 ///
-/// What matches, and in what order, is settled by the fetch: the collection does not change when objects do. It keeps the
-/// identity of each object (16 bytes), and the objects of one batch. The others go when nobody else holds them, and are the
-/// same objects as long as somebody does. A row that was deleted since is a fault that cannot be realised.
+/// What matches, and in what order, is settled by the fetch: the collection does not change when objects do. It keeps
+/// the identity of each object (16 bytes), and the objects of one batch. The others go when nobody else holds them, and
+/// are the same objects as long as somebody does. A row that was deleted since is a fault that cannot be realised.
 ///
 /// Belongs to the context, as its objects do: use it inside the context's `perform` only.
 public struct BatchedResults<Element: NSManagedObject>: RandomAccessCollection {
@@ -32,8 +32,8 @@ public struct BatchedResults<Element: NSManagedObject>: RandomAccessCollection {
 
     /// The object at a position, its batch read if it was not.
     ///
-    /// An error of the store is reported to ``NSPersistentStoreCoordinator/unreportableErrorHandler``; the object is a fault
-    /// then.
+    /// An error of the store is reported to ``NSPersistentStoreCoordinator/unreportableErrorHandler``; the object is a
+    /// fault then.
     ///
     /// - Complexity: O(1), and one query for each batch that is entered.
     public subscript(position: Int) -> Element {
@@ -78,11 +78,11 @@ private final class BatchWindow {
 extension NSManagedObjectContext {
     /// Fetches what a request asks for as a collection that reads objects batch by batch, as they are used.
     ///
-    /// One query finds the identities of all that matches, pending changes folded in as by ``fetch(_:)``; then each batch of
-    /// ``NSFetchRequest/fetchBatchSize`` objects (100 if that is 0) takes one more, with what the request prefetches.
-    /// Use ``fetch(_:)`` for an array, which with a batch size holds all objects from the start as faults, whose rows come
-    /// batch by batch when the first of a batch is realised; and this for results of which only a part is used or that
-    /// shall not be in memory together.
+    /// One query finds the identities of all that matches, pending changes folded in as by ``fetch(_:)``; then each
+    /// batch of ``NSFetchRequest/fetchBatchSize`` objects (100 if that is 0) takes one more, with what the request
+    /// prefetches. Use ``fetch(_:)`` for an array, which with a batch size holds all objects from the start as faults,
+    /// whose rows come batch by batch when the first of a batch is realised; and this for results of which only a part
+    /// is used or that shall not be in memory together.
     ///
     /// - Parameter request: A request for managed objects.
     /// - Returns: The objects; each batch is read when it is first entered.

@@ -3,17 +3,19 @@ import Foundation
 // How many faults get their rows at once. Confined to the context's queue.
 
 extension NSManagedObjectContext {
-    /// Gives faults of one hierarchy the rows that they will be realised with: those of the row cache, where they are fresh
-    /// enough, and the others with one query.
+    /// Gives faults of one hierarchy the rows that they will be realised with: those of the row cache, where they are
+    /// fresh enough, and the others with one query.
     ///
     /// Objects that are no faults stay as they are. Faults whose rows have gone stay without.
     ///
-    /// What is passed:
+    /// - Parameters:
     ///   - faults: The objects, of one store.
     ///   - layout: An entity that has all of them.
+    ///   - store: Their store.
     ///   - rereads: Whether rows are read that are known already.
     ///   - reads: Where reads come from that were made beforehand.
     /// - Returns: The rows that were read, for those objects that are no faults.
+    /// - Throws: Errors of the store; ``PreparedReads/Unanswered`` where `reads` lack an answer.
     @discardableResult
     final func fill(
         _ faults: [NSManagedObject],

@@ -1,8 +1,8 @@
 import Foundation
 
-// How a child fills many faults: the context at the top of the tree, which alone asks stores, reads with one query what is
-// going to be asked for; then the child asks its parent as it does for a single fault. So what contexts in between have
-// changed counts, and none of them gets an object for it.
+// How a child fills many faults: the context at the top of the tree, which alone asks stores, reads with one query what
+// is going to be asked for; then the child asks its parent as it does for a single fault. So what contexts in between
+// have changed counts, and none of them gets an object for it.
 
 /// What the root of a tree has just read of a to-many relationship, for children who are about to ask for it.
 struct ForeseenMembers {
@@ -64,7 +64,14 @@ extension NSManagedObjectContext {
 
     /// The members that the parent has of a to-many relationship, owner by owner; their rows are read as well.
     ///
-    /// `body`: Takes an owner's members, inside the scopes of all contexts above.
+    /// - Parameters:
+    ///   - slot: The relationship.
+    ///   - owners: The objects that have it.
+    ///   - memberRoot: The root of the members' hierarchy.
+    ///   - store: The store of all of them.
+    ///   - upward: The way to the parent.
+    ///   - body: Takes an owner's members, inside the scopes of all contexts above.
+    /// - Throws: Errors of the store, and what `body` throws.
     final func foreseeMembers(
         of slot: ToManySlot,
         _ owners: [NSManagedObject],

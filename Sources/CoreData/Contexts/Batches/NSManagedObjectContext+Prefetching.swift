@@ -6,11 +6,13 @@ import Foundation
 extension NSManagedObjectContext {
     /// Reads what relationships of objects of one hierarchy lead to.
     ///
-    /// Destinations that the context does not know become faults with rows, members of to-many relationships are loaded where
-    /// the relationship was a fault. Nothing that is realised or changed is touched; changes stay on top.
+    /// Destinations that the context does not know become faults with rows, members of to-many relationships are loaded
+    /// where the relationship was a fault. Nothing that is realised or changed is touched; changes stay on top.
     ///
-    /// `reads`: Where reads come from that were made beforehand.
-    ///
+    /// - Parameters:
+    ///   - steps: The relationships to follow.
+    ///   - owners: The objects that have them.
+    ///   - reads: Where reads come from that were made beforehand.
     /// - Throws: Errors of the store; ``PreparedReads/Unanswered`` where `reads` lack an answer.
     final func prefetch(
         _ steps: [PrefetchStep],

@@ -5,8 +5,8 @@
 ///
 /// Invariants:
 /// - An object in ``objects`` has the flag `listed`, one in ``eventObjects`` has `eventListed`, one in
-///   ``freshDeletions`` has been deleted, and one in ``checkedObjects`` has `conflictDetection` until its row is known to
-///   be gone or its changes are dropped.
+///   ``freshDeletions`` has been deleted, and one in ``checkedObjects`` has `conflictDetection` until its row is known
+///   to be gone or its changes are dropped.
 /// - No object is in a list twice.
 /// - An object of the event that has unsaved changes is in ``objects`` too, unless its row is gone.
 /// - Between two events nothing waits in ``mergedDeletions``.

@@ -34,8 +34,8 @@ extension NSManagedObjectContext {
 
     /// Chooses the store that an unsaved object is saved into.
     ///
-    /// Without this it is the first store that is not read-only and whose configuration has the entity. Stops the program
-    /// for an object that is stored already, or a store that cannot hold it.
+    /// Without this it is the first store that is not read-only and whose configuration has the entity. Stops the
+    /// program for an object that is stored already, or a store that cannot hold it.
     public func assign(_ object: Any, to store: NSPersistentStore) {
         assertCurrent(#function)
         guard let object = object as? NSManagedObject, object.context === self else {

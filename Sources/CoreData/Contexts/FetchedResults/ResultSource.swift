@@ -1,7 +1,8 @@
 import Foundation
 import StrataPredicates
 
-/// What a controller's request means in its context: which objects belong to the results, in what order, in which section.
+/// What a controller's request means in its context: which objects belong to the results, in what order, in which
+/// section.
 ///
 /// Confined to the context's queue. Judges objects by their values in memory.
 struct ResultSource {
@@ -19,8 +20,8 @@ struct ResultSource {
 
     /// Resolves a request.
     ///
-    /// - Throws: `persistentStoreOperation` (134070) for a request that makes no sense, has no sort descriptors, or asks for
-    ///   something else than objects or IDs.
+    /// - Throws: `persistentStoreOperation` (134070) for a request that makes no sense, has no sort descriptors, or
+    ///   asks for something else than objects or IDs.
     init(
         _ request: any AnyFetchRequest,
         sectionNameKeyPath: String?,

@@ -1,8 +1,8 @@
 extension NSManagedObjectContext {
     /// Brings all objects of a store up to date, when nobody can tell what was changed in it.
     ///
-    /// On the context's queue. An error of the store is reported; objects become faults then, which are read again at the next
-    /// touch, but for those with unsaved changes, of which a save finds the conflicts.
+    /// On the context's queue. An error of the store is reported; objects become faults then, which are read again at
+    /// the next touch, but for those with unsaved changes, of which a save finds the conflicts.
     final func mergeUnknownChanges(of entry: OpenStore) {
         var keys: [Int: (layout: EntityLayout, keys: [Int64])] = [:]
         forEachRegistered { object in

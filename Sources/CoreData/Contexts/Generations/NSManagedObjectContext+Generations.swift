@@ -1,15 +1,15 @@
 import Foundation
 
-// Pinned contexts. A pinned context reads versions of the stores, each with a row cache of its own, instead of the stores:
-// nothing newer gets into its objects, and nothing older from it into the cache that the other contexts share. Saves go to
-// the stores themselves. Confined to the context's queue.
+// Pinned contexts. A pinned context reads versions of the stores, each with a row cache of its own, instead of the
+// stores: nothing newer gets into its objects, and nothing older from it into the cache that the other contexts share.
+// Saves go to the stores themselves. Confined to the context's queue.
 
 extension NSManagedObjectContext {
     /// The version of the data that the context reads; `nil` if it reads the newest, as it does by default.
     ///
     /// Pins another context to the same version, also if neither has read anything yet. `nil` after
-    /// ``setQueryGenerationFrom(_:)`` says that no store of the coordinator can keep a version. Always `nil` for a child,
-    /// which sees what its parent sees. Inside the context's scope only.
+    /// ``setQueryGenerationFrom(_:)`` says that no store of the coordinator can keep a version. Always `nil` for a
+    /// child, which sees what its parent sees. Inside the context's scope only.
     public var queryGenerationToken: NSQueryGenerationToken? {
         assertCurrent(#function)
         return pinnedVersion.generation.map { NSQueryGenerationToken(.generation($0)) }
@@ -17,8 +17,8 @@ extension NSManagedObjectContext {
 
     /// The stores that a pinned context reads as they are, since they keep no versions.
     ///
-    /// Those in memory, of one's own, and SQLite stores without a write-ahead log. None for a context that is not pinned,
-    /// and for a child.
+    /// Those in memory, of one's own, and SQLite stores without a write-ahead log. None for a context that is not
+    /// pinned, and for a child.
     ///
     /// What others save to these is seen at once, beside what is pinned of the others. An addition to Apple's API.
     /// Inside the context's scope only.
@@ -46,9 +46,9 @@ extension NSManagedObjectContext {
     /// A version costs a connection, and a read transaction, until the last context and token of it have gone or moved
     /// on. Until then the write-ahead log grows with what is saved. A store has 16 connections for versions and for
     /// loops over `rows(for:)`, so that 9 of these can be held at a time in any case, and 16 at best; when all are in
-    /// use the first read throws `persistentStoreOperation` (134070). The contexts of one version share its connections,
-    /// and read from each in turns. If the disk fails while a version is read, or memory runs out, the version is lost,
-    /// and each further read throws 134070: pin the context anew.
+    /// use the first read throws `persistentStoreOperation` (134070). The contexts of one version share its
+    /// connections, and read from each in turns. If the disk fails while a version is read, or memory runs out, the
+    /// version is lost, and each further read throws 134070: pin the context anew.
     ///
     /// Inside the context's scope only.
     ///

@@ -2,16 +2,17 @@ import StrataPredicates
 
 /// The objects of a context: at most one for each row, found by key.
 ///
-/// Stored objects are in a table for each store and hierarchy, under their primary keys. Objects that no store has yet are
-/// in one table for all, under their temporary keys.
+/// Stored objects are in a table for each store and hierarchy, under their primary keys. Objects that no store has yet
+/// are in one table for all, under their temporary keys.
 ///
 /// Invariants:
 /// - ``storedCount`` is the number of objects in ``tables``.
 /// - An object is filed under the key that it has, so that nobody finds another one in its place.
-/// - An object of which somebody else may need to know that it is there (it has changes, or changed in the current event) is
-///   filed, or has left the context.
+/// - An object of which somebody else may need to know that it is there (it has changes, or changed in the current
+///   event) is filed, or has left the context.
 ///
-/// Confined to the context's queue. Members call nothing but the tables, so no access to a map lasts while other code runs.
+/// Confined to the context's queue. Members call nothing but the tables, so no access to a map lasts while other code
+/// runs.
 struct IdentityMap {
     /// Stored objects by key, at ``tableIndex(storeIndex:root:)``.
     private(set) var tables: [ObjectTable<NSManagedObject>?] = []
@@ -29,15 +30,16 @@ struct IdentityMap {
     /// The numbers of the hierarchies' roots, by the entity's number less one.
     private(set) var rootNumbers: [Int] = []
 
-    /// Faults for unsaved objects of other contexts: once those are saved, they are filed as what they turned out to be.
+    /// Faults for unsaved objects of other contexts: once those are saved, they are filed as what they turned out to
+    /// be.
     private(set) var strangers: [NSManagedObject] = []
     /// How many IDs of the process had become permanent when ``strangers`` were last looked at.
     var seenPromotions = 0
 
     /// Whether some object is of a store that is told which of its objects are registered.
     var tellsStores = false
-    /// How many objects have turned out to be gone, through others' deletions: relationships that were loaded before may
-    /// still name them.
+    /// How many objects have turned out to be gone, through others' deletions: relationships that were loaded before
+    /// may still name them.
     private(set) var lossCount = 0
     /// How often the context was reset.
     private(set) var resetCount = 0

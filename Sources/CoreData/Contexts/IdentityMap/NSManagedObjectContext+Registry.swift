@@ -256,8 +256,8 @@ extension NSManagedObjectContext {
 
     /// The registered object of an ID.
     ///
-    /// An unchanged object that nobody holds is only here because nobody has swept yet: it is a fault again, as if it had
-    /// been let go of and made anew, so that it does not show values of long ago.
+    /// An unchanged object that nobody holds is only here because nobody has swept yet: it is a fault again, as if it
+    /// had been let go of and made anew, so that it does not show values of long ago.
     private func lookUp(_ objectID: NSManagedObjectID) -> NSManagedObject? {
         // In this order: an ID that is permanent by now is so for what is filed here, too.
         let (key, store) = objectID.current

@@ -1,6 +1,7 @@
 import Synchronization
 
-/// The changes of others that wait until a context merges them: however many come while it is busy, they are merged as one.
+/// The changes of others that wait until a context merges them: however many come while it is busy, they are merged as
+/// one.
 ///
 /// Invariants:
 /// - Something waits if and only if a block that merges it is in the context's queue.
@@ -35,8 +36,8 @@ final class MergeInbox: Sendable {
         waiting.withLock { waiting in
             let isScheduled = !waiting.isEmpty
             waiting.add(message, isRequested: isRequested, waiter)
-            // With the lock held: whoever adds the next message counts upon this block's being in the queue, since what is
-            // submitted after that must find the message merged.
+            // With the lock held: whoever adds the next message counts upon this block's being in the queue, since what
+            // is submitted after that must find the message merged.
             if !isScheduled { schedule() }
         }
     }

@@ -1,9 +1,10 @@
-// What a message says of a row need not be the last word: somebody may have deleted the row since, and that message may come
-// first. So a merge looks whether the rows are there.
+// What a message says of a row need not be the last word: somebody may have deleted the row since, and that message may
+// come first. So a merge looks whether the rows are there.
 
 /// What a parent has of the objects that a merge is about to refresh in a child, asked for in one visit.
 ///
-/// Good as long as the child does not go up by itself meanwhile, as its hooks may: what the parent changes in between it tells anew.
+/// Good as long as the child does not go up by itself meanwhile, as its hooks may: what the parent changes in between
+/// it tells anew.
 struct ParentRows {
     fileprivate let snapshots: [ObjectIdentifier: Snapshot]
     /// Whose rows they are: held, so that no other object gets the place of one.
@@ -14,9 +15,9 @@ struct ParentRows {
 extension NSManagedObjectContext {
     /// The message as things are now: what it tells to be new or changed, and is gone, is told as deleted.
     ///
-    /// Looked up are new rows and those of loaded objects; faults find out when they are realised. What the row cache does not
-    /// have, after a batch or a change elsewhere, is read with one query for each hierarchy. A row that cannot be looked up counts
-    /// as there: why not is reported when its object is read.
+    /// Looked up are new rows and those of loaded objects; faults find out when they are realised. What the row cache
+    /// does not have, after a batch or a change elsewhere, is read with one query for each hierarchy. A row that cannot
+    /// be looked up counts as there: why not is reported when its object is read.
     ///
     /// - Complexity: O(number of rows).
     final func current(_ message: ChangeMessage) -> ChangeMessage {
@@ -133,7 +134,8 @@ extension NSManagedObjectContext {
         return ParentRows(snapshots: found, objects: loaded, visits: upward.visits)
     }
 
-    /// Which rows that were deleted are there again: messages of two contexts may come in another order than their saves.
+    /// Which rows that were deleted are there again: messages of two contexts may come in another order than their
+    /// saves.
     ///
     /// Those that cannot be read just now count as there, which is reported: it shows when they are next read.
     final func rowsThatAreBack(_ deleted: [ChangeMessage.Change]) -> Set<ChangeMessage.RowName> {

@@ -28,9 +28,9 @@ extension NSManagedObjectContext {
 
     /// Merges changes that were made elsewhere into several contexts, each on its own queue, and waits for all.
     ///
-    /// Waits as ``performAndWait(_:)`` does: of two blocks of different contexts that merge into one another's context at the
-    /// same time neither could go on, which stops the program. Call it outside of any block, or inside one of a context
-    /// that nobody merges into, or let contexts merge in turn (``automaticallyMergesChangesFromParent``,
+    /// Waits as ``performAndWait(_:)`` does: of two blocks of different contexts that merge into one another's context
+    /// at the same time neither could go on, which stops the program. Call it outside of any block, or inside one of a
+    /// context that nobody merges into, or let contexts merge in turn (``automaticallyMergesChangesFromParent``,
     /// ``save(mergingInto:)``).
     ///
     /// - Parameters:
@@ -64,8 +64,8 @@ extension NSManagedObjectContext {
     ///
     /// Covers saves of this process through this coordinator. Unsaved changes of this context are kept.
     ///
-    /// A child merges as a block of its own queue that asks its parent, so it waits for what the parent is doing, unless
-    /// that is a block that waits for the child: then it asks within that.
+    /// A child merges as a block of its own queue that asks its parent, so it waits for what the parent is doing,
+    /// unless that is a block that waits for the child: then it asks within that.
     public var automaticallyMergesChangesFromParent: Bool {
         get {
             assertCurrentOrUnused(#function)
@@ -231,7 +231,8 @@ extension NSManagedObjectContext {
                 object.awake(fromSnapshotEvents: .refresh)
             case .missing: return mergeDeletion(of: object)
             case .unreadable:
-                // As a fault it is read again at the next touch. Changes would be lost with that: a save finds the conflict.
+                // As a fault it is read again at the next touch. Changes would be lost with that: a save finds the
+                // conflict.
                 if !object.hasChanges { object.turnIntoFault() }
             }
         }

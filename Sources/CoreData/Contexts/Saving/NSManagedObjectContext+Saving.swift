@@ -7,17 +7,17 @@ import StrataLocks
 extension NSManagedObjectContext {
     /// Saves all changes to the stores, each store's in one transaction; or, of a child, moves them into the parent.
     ///
-    /// A child's save writes nothing: only the root's does, and makes temporary IDs permanent. It runs inside the parent's
-    /// scope, so it waits for what the parent is doing. Its cost grows with the number of changes, not with what the
-    /// parent has registered.
+    /// A child's save writes nothing: only the root's does, and makes temporary IDs permanent. It runs inside the
+    /// parent's scope, so it waits for what the parent is doing. Its cost grows with the number of changes, not with
+    /// what the parent has registered.
     ///
-    /// When the save of a context on the coordinator returns, the changes survive the end of the process. When it throws,
-    /// the context is as it was before, and the same save succeeds once the cause is gone. Without changes it does
-    /// nothing.
+    /// When the save of a context on the coordinator returns, the changes survive the end of the process. When it
+    /// throws, the context is as it was before, and the same save succeeds once the cause is gone. Without changes it
+    /// does nothing.
     ///
     /// - Throws: Validation errors (1550–1699; several in 1560). Under the error policy (of a child:
-    ///   ``parentConflictPolicy``) `managedObjectMerge` (133020) and `managedObjectConstraintMerge` (133021). Errors of the
-    ///   store (134000–134999), such as `persistentStoreTimeout` (134090) when others write for too long.
+    ///   ``parentConflictPolicy``) `managedObjectMerge` (133020) and `managedObjectConstraintMerge` (133021). Errors of
+    ///   the store (134000–134999), such as `persistentStoreTimeout` (134090) when others write for too long.
     public func save() throws {
         assertCurrent(#function)
         guard !saving.isSaving else {

@@ -179,8 +179,8 @@ final class SavePlan {
         return reference
     }
 
-    /// Replaces, in a row that the object owns, references to objects that have got their keys meanwhile, and drops those
-    /// to objects that will never be saved.
+    /// Replaces, in a row that the object owns, references to objects that have got their keys meanwhile, and drops
+    /// those to objects that will never be saved.
     private func resolveReferences(of row: Row) {
         for slot in row.layout.referenceSlots {
             guard let reference = row.reference(slot), reference.key < 0 else { continue }

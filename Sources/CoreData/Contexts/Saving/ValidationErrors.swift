@@ -2,7 +2,9 @@ import Foundation
 
 /// Errors of several objects as one.
 enum ValidationErrors {
-    /// Throws one error as itself, several as `validationMultipleErrors` (1560).
+    /// Does nothing without errors.
+    ///
+    /// - Throws: One error as itself, several as `validationMultipleErrors` (1560).
     static func throwIfAny(_ errors: [any Error]) throws {
         guard let first = errors.first else { return }
         guard errors.count > 1 else { throw first }

@@ -258,10 +258,18 @@ struct ChildSave {
         }
     }
 
-    /// Whether a change of membership is to be taken over: where the member's own to-one relationship tells, that decides, since
-    /// siblings may have moved the member meanwhile.
+    /// Whether a change of membership is to be taken over.
     ///
-    /// `moved`: Objects whose inverse relationships are in step already.
+    /// Where the member's own to-one relationship tells, that decides, since siblings may have moved the member
+    /// meanwhile.
+    ///
+    /// - Parameters:
+    ///   - member: The member that was added or removed.
+    ///   - owner: The parent's object that has the relationship.
+    ///   - slot: The relationship.
+    ///   - moved: Objects whose inverse relationships are in step already.
+    ///   - isAddition: Whether the member was added.
+    /// - Returns: Whether the change counts.
     private func mayChange(
         _ member: ObjectReference,
         of owner: NSManagedObject,

@@ -1,7 +1,7 @@
 import Foundation
 
-// How a fetch goes up a tree. Each context folds its own unsaved changes into what the one above answers; only the root asks
-// the stores. All scopes from the child to the root are held (`inChain`).
+// How a fetch goes up a tree. Each context folds its own unsaved changes into what the one above answers; only the root
+// asks the stores. All scopes from the child to the root are held (`inChain`).
 
 extension ContextFetch {
     /// What the parent answers to the same fetch, or to another part of it: with all that it has not saved.

@@ -122,7 +122,8 @@ extension NSManagedObjectContext {
         let stamp = upward.stamp(pinnedVersion.seenStores)
         guard upward.prefetchStamp != stamp else { return }
         if upward.prefetchStamp != nil {
-            // Rows of an earlier fetch may be outdated. Where that is cheap they are dropped; else all faults ask the parent.
+            // Rows of an earlier fetch may be outdated. Where that is cheap they are dropped; else all faults ask the
+            // parent.
             guard identityMap.storedCount + identityMap.temporaryObjects.count <= max(1024, count * 4) else { return }
             forEachRegistered { if $0.flags.contains(.fault) { $0.current = nil } }
         }

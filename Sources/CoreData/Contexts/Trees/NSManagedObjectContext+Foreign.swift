@@ -1,5 +1,5 @@
-// Objects that the parent has and no store: "foreign" ones. In a child they are like stored objects, under their temporary
-// keys, until a save of the root makes their IDs permanent, wherever they are held.
+// Objects that the parent has and no store: "foreign" ones. In a child they are like stored objects, under their
+// temporary keys, until a save of the root makes their IDs permanent, wherever they are held.
 
 extension NSManagedObjectContext {
     /// Takes note of the unsaved objects that something from the parent names.
@@ -41,7 +41,8 @@ extension NSManagedObjectContext {
 
     /// Files objects whose IDs have become permanent under their keys, and lets all that names them name them so.
     ///
-    /// O(number of foreign objects, of those that name them, and of changes); nothing unless something became permanent.
+    /// O(number of foreign objects, of those that name them, and of changes); nothing unless something became
+    /// permanent.
     final func settleForeign() {
         guard let upward else { return }
         let count = upward.root.downward.promotions.count

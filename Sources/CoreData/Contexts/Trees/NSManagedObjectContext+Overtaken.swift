@@ -44,7 +44,12 @@ extension NSManagedObjectContext {
     /// Not if somebody in the tree has accepted that version. Of an order of members it cannot be told, so any change
     /// counts.
     ///
-    /// `slots`: What the child has changed; `nil` if the object as a whole counts.
+    /// - Parameters:
+    ///   - target: The object here.
+    ///   - object: The child's object.
+    ///   - child: The child that saves.
+    ///   - slots: What the child has changed; `nil` if the object as a whole counts.
+    /// - Returns: Whether the child has read an earlier version.
     final func isNewer(
         _ target: NSManagedObject,
         than object: NSManagedObject,
@@ -105,7 +110,8 @@ extension NSManagedObject {
 }
 
 extension Row {
-    /// The row under the key that its object has by now: what a child has saved as a new object was made under another one.
+    /// The row under the key that its object has by now: what a child has saved as a new object was made under another
+    /// one.
     fileprivate func under(_ key: Int64) -> Row {
         guard self.key != key else { return self }
         let row = copy()

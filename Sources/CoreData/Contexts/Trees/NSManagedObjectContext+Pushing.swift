@@ -5,7 +5,8 @@ import Foundation
 extension NSManagedObjectContext {
     /// Moves all changes into the parent, all or none.
     ///
-    /// - Throws: What ``parentConflictPolicy`` throws; errors of a store that a fault of the parent could not be read from.
+    /// - Throws: What ``parentConflictPolicy`` throws; errors of a store that a fault of the parent could not be read
+    ///   from.
     final func push(_ upward: ParentLink, _ before: StateBeforeResolution, _ saved: SavedChanges) throws {
         // Each attempt after the first is owed to a sibling that was faster.
         for _ in 0..<100 {

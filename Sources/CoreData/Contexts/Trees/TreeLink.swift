@@ -4,8 +4,8 @@
 /// - The way up is set before the context has objects, and leads to the root by a finite number of steps.
 /// - A context without children notes nothing for them.
 ///
-/// The way down may be used on any thread, and so may the way up, which is set before anybody else knows the context. The
-/// rest is confined to the context's queue.
+/// The way down may be used on any thread, and so may the way up, which is set before anybody else knows the context.
+/// The rest is confined to the context's queue.
 final class TreeLink {
     /// The way to the parent; `nil` for a context on the coordinator.
     var upward: ParentLink?

@@ -4,8 +4,8 @@
 /// - An object has one record at most in an event, made before its first change.
 /// - Between two events there is no record: the end of an event makes one undo step of all.
 ///
-/// Confined to the context's queue. Members look at objects and call nothing else, so no access to a log lasts while other
-/// code runs.
+/// Confined to the context's queue. Members look at objects and call nothing else, so no access to a log lasts while
+/// other code runs.
 struct UndoLog {
     /// What registers changes for undo; `nil` if nothing does.
     var manager: UndoManager?
@@ -48,6 +48,13 @@ struct UndoLog {
     private mutating func forgetEvent() {
         records = []
         noted.removeAll()
+    }
+
+    /// Stops a debug build if the end of an event has left a record behind.
+    func checkInvariantsAfterEvent() {
+        #if DEBUG
+        assert(records.isEmpty && noted.isEmpty, "CoreData: an undo record has outlived its event.")
+        #endif
     }
 
     /// Stops a debug build if records and the objects that have one are not the same.

@@ -5,12 +5,15 @@ import Foundation
 extension NSManagedObjectContext {
     /// Lets the merge policy resolve what a store has refused.
     ///
-    /// Throws what the policy throws, and what it has left unresolved in the end; `before` has everything then that it takes
-    /// to put the context back.
+    /// It is given a hundred attempts for uniqueness constraints, which do not go away by themselves, and a thousand
+    /// for versions. Each of these was overtaken by somebody who was faster, as happens for long if several others do
+    /// nothing but save the same row.
     ///
-    /// That is after a hundred attempts for uniqueness constraints, which do not go away by themselves, and after a thousand
-    /// for versions: each of these was overtaken by somebody who was faster, as happens for long if several others
-    /// do nothing but save the same row.
+    /// - Parameters:
+    ///   - conflicts: What the store has refused.
+    ///   - before: Keeps everything that it takes to put the context back.
+    ///   - attempt: How often the save has been tried.
+    /// - Throws: What the policy throws, and what it has left unresolved in the end.
     final func resolve(_ conflicts: [SavePlan.Conflict], _ before: StateBeforeResolution, _ attempt: Int) throws {
         var versions: [NSMergeConflict] = []
         var constraints: [NSConstraintConflict] = []
@@ -132,7 +135,7 @@ extension NSManagedObjectContext {
 
     /// Lets changes forget objects that stay deleted.
     ///
-    /// Throws 133020 if a relationship that is not optional leads to one.
+    /// - Throws: `managedObjectMerge` (133020) if a relationship that is not optional leads to one.
     private func dropReferences(to lost: [RowName: NSMergeConflict]) throws {
         guard !lost.isEmpty else { return }
         for object in changeTracker.objects where object.flags.isDisjoint(with: [.gone, .deleted]) {

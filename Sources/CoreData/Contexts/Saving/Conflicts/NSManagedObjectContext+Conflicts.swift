@@ -67,8 +67,9 @@ extension NSManagedObjectContext {
 
     /// The version upon which a row comes back.
     ///
-    /// Higher than any that it has had: others may still hold the row as it was after `known`, and a version that came again would
-    /// pass for theirs. As nobody knows any more how many there were, they go on from the clock, in microseconds.
+    /// Higher than any that it has had: others may still hold the row as it was after `known`, and a version that came
+    /// again would pass for theirs. As nobody knows any more how many there were, they go on from the clock, in
+    /// microseconds.
     private static func revivedVersion(after known: Int64) -> Int64 {
         max(known, Int64(Date().timeIntervalSince1970 * 1_000_000))
     }
