@@ -48,6 +48,8 @@ open class NSManagedObjectContext: NSObject, @unchecked Sendable {
     @exclusivity(unchecked) final var rowsInAdvance = RowsInAdvance()
     /// What the context sees of the stores: the newest, or the version that it is pinned to.
     @exclusivity(unchecked) final var pinnedVersion = PinnedVersion()
+    /// The coordinator, for code inside the scope: without the lock that ``persistentStoreCoordinator`` takes.
+    final var coordinator: NSPersistentStoreCoordinator?
     /// The coordinator's model.
     @exclusivity(unchecked) final var contextModel = ContextModel()
     /// The place among parents and children.
@@ -229,9 +231,6 @@ open class NSManagedObjectContext: NSObject, @unchecked Sendable {
 
     /// What the context is pinned to, on any thread; `nil` if it sees the newest.
     final var sharedGeneration: QueryGeneration? { shared.withLock { $0.generation } }
-
-    /// The same, for code inside the scope, without the lock.
-    final var coordinator: NSPersistentStoreCoordinator?
 
     // MARK: - Making
 

@@ -7,9 +7,7 @@ import StrataPredicates
 ///
 /// Invariants:
 /// - ``storedCount`` is the number of objects in ``tables``.
-/// - An object is filed under the key that it has, so that nobody finds another one in its place.
-/// - An object of which somebody else may need to know that it is there (it has changes, or changed in the current
-///   event) is filed, or has left the context.
+/// - An object that belongs to the context and changed in the current event is filed under the key that it has.
 ///
 /// Confined to the context's queue. Members call nothing but the tables, so no access to a map lasts while other code
 /// runs.
