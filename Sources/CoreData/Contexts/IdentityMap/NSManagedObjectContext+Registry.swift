@@ -99,10 +99,8 @@ extension NSManagedObjectContext {
     @inline(__always)
     final func object(for reference: ObjectReference, near owner: NSManagedObject) -> NSManagedObject? {
         if reference.key > 0, owner.storeIndex >= 0 {
-            // Asked for with every to-one that is read: only what is needed of the map is touched.
             let root = identityMap.rootNumbers[reference.entity &- 1]
-            let index = identityMap.tableIndex(storeIndex: owner.storeIndex, root: root)
-            if index < identityMap.tables.count, let found = identityMap.tables[index]?[reference.key] { return found }
+            if let found = identityMap.table(storeIndex: owner.storeIndex, root: root)?[reference.key] { return found }
         }
         return findObject(for: reference, near: owner)
     }
