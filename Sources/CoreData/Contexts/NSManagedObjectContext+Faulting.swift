@@ -39,15 +39,15 @@ extension NSManagedObjectContext {
             if let row = object.current, isNewestInTree(row) { return row }
             return try parentRow(of: object)
         }
-        guard object.key > 0, let store = store(at: object.storeSlot), store.isOpen else { return nil }
-        if let row = object.heldRow, isNewest(row, storeSlot: object.storeSlot) { return object.current }
+        guard object.key > 0, let store = store(at: object.storeIndex), store.isOpen else { return nil }
+        if let row = object.heldRow, isNewest(row, storeIndex: object.storeIndex) { return object.current }
         return try newestRow(key: object.key, layout: object.layout, store: store, prefetched: object.current)
     }
 
     /// What the coordinator, or the parent, holds of an object just now; `nil` if it holds nothing.
     final func newestRow(of object: NSManagedObject) throws -> Row? {
         if upward != nil { return try parentRow(of: object) }
-        guard object.key > 0, let store = store(at: object.storeSlot) else { return nil }
+        guard object.key > 0, let store = store(at: object.storeIndex) else { return nil }
         return try newestRow(key: object.key, layout: object.layout, store: store, prefetched: nil)
     }
 
@@ -55,11 +55,12 @@ extension NSManagedObjectContext {
     ///
     /// Counts no reference, since every object that a fetch brings asks when it is first read.
     @inline(__always)
-    final func isNewest(_ row: Unmanaged<RowBuffer>, storeSlot: Int32) -> Bool {
-        let slot = Int(storeSlot)
-        guard slot >= 0, slot < prefetches.count, stalenessInterval < 0, UnsafeRow(row).header.pointee.version >= 0
+    final func isNewest(_ row: Unmanaged<RowBuffer>, storeIndex: Int32) -> Bool {
+        let storeIndex = Int(storeIndex)
+        guard storeIndex >= 0, storeIndex < rowsInAdvance.prefetches.count, stalenessInterval < 0,
+            UnsafeRow(row).header.pointee.version >= 0
         else { return false }
-        return prefetches[slot].isCurrent
+        return rowsInAdvance.prefetches[storeIndex].isCurrent
     }
 
     /// The newest row: of the cache if it is fresh enough, else of the store.
@@ -68,7 +69,7 @@ extension NSManagedObjectContext {
         let cached = store.cache.row(key, root: layout.rootNumber)
         if let cached, isFreshEnough(cached) { return cached }
         if cached == nil, let prefetched, store.isOpen,
-            isNewest(Unmanaged.passUnretained(prefetched.buffer), storeSlot: Int32(store.slot))
+            isNewest(Unmanaged.passUnretained(prefetched.buffer), storeIndex: Int32(store.index))
         {
             return prefetched
         }
@@ -128,60 +129,26 @@ extension NSManagedObjectContext {
 
     /// Remembers at which commit faults of a store were given their rows in advance.
     final func notePrefetch(_ store: OpenStore, _ commits: UInt64, _ count: Int) {
-        let slot = store.slot
+        let storeIndex = store.index
         // Rows of a version that a hook has unpinned meanwhile are not what the context sees.
-        guard store === self.store(at: Int32(slot)) else { return }
-        while prefetches.count <= slot { prefetches.append(Prefetch()) }
-        guard !prefetches[slot].began(at: commits) else { return }
-        if prefetches[slot].hasBegun {
-            // Rows of an earlier fetch may be outdated. Where that is cheap they are dropped; else the faults that hold them,
-            // and those of this fetch, ask the cache.
-            guard registeredCount <= max(1024, count * 4) else { return }
+        guard store === self.store(at: Int32(storeIndex)) else { return }
+        rowsInAdvance.reserve(storeIndex: storeIndex)
+        guard !rowsInAdvance.prefetches[storeIndex].began(at: commits) else { return }
+        if rowsInAdvance.prefetches[storeIndex].hasBegun {
+            // Rows of an earlier fetch may be outdated. Where that is cheap they are dropped; else the faults that hold
+            // them, and those of this fetch, ask the cache.
+            guard identityMap.storedCount <= max(1024, count * 4) else { return }
             forEachRegistered { object in
-                if object.flags.contains(.fault), object.storeSlot == Int32(slot) { object.current = nil }
+                if object.flags.contains(.fault), object.storeIndex == Int32(storeIndex) { object.current = nil }
             }
         }
-        prefetches[slot] = Prefetch(store, commits)
-    }
-
-    /// The moment at which faults of one store were given their rows in advance: as long as the store has seen no save
-    /// since, those rows are the newest.
-    struct Prefetch {
-        /// `nil` before the first fetch.
-        ///
-        /// Held by the coordinator, which the context holds and which never drops the stores that it has had; a version
-        /// by the context itself, which forgets this first.
-        private var store: Unmanaged<OpenStore>?
-        private var commits: UInt64 = 0
-
-        init() {}
-
-        init(_ store: OpenStore, _ commits: UInt64) {
-            self.store = Unmanaged.passUnretained(store)
-            self.commits = commits
-        }
-
-        /// As it was before the context moved to another version: what was read then is not the newest.
-        var outdated: Prefetch {
-            guard let store else { return self }
-            return Prefetch(store._withUnsafeGuaranteedRef { $0.base }, .max)
-        }
-
-        var hasBegun: Bool { store != nil }
-
-        func began(at commits: UInt64) -> Bool { hasBegun && self.commits == commits }
-
-        /// Whether the store is open and has seen no save since.
-        @inline(__always)
-        var isCurrent: Bool {
-            guard let store else { return false }
-            return store._withUnsafeGuaranteedRef { $0.isOpen && $0.cache.commits == commits }
-        }
+        rowsInAdvance.note(Prefetch(store, commits), storeIndex: storeIndex)
     }
 
     /// What the store, or the parent, holds of a to-many relationship; `nil` if that cannot be read just now.
     ///
-    /// Why not was reported, for those who cannot throw: the relationship has to stay a fault, to be read at the next touch.
+    /// Why not was reported, for those who cannot throw: the relationship has to stay a fault, to be read at the next
+    /// touch.
     final func storedMembers(of slot: ToManySlot, ownedBy object: NSManagedObject) -> [ObjectReference]? {
         do {
             return try readMembers(of: slot, ownedBy: object)
@@ -195,7 +162,7 @@ extension NSManagedObjectContext {
     final func readMembers(of slot: ToManySlot, ownedBy object: NSManagedObject) throws -> [ObjectReference] {
         guard !slot.isTransient, !object.flags.contains(.inserted) else { return [] }
         if upward != nil { return try parentMembers(of: slot, ownedBy: object) }
-        guard object.key > 0, let store = store(at: object.storeSlot) else { return [] }
+        guard object.key > 0, let store = store(at: object.storeIndex) else { return [] }
         return try members(of: slot, ownedBy: object.reference, in: store)
     }
 
@@ -204,7 +171,7 @@ extension NSManagedObjectContext {
     /// Nothing has to be written for it.
     final func noteInaccessible(_ object: NSManagedObject) {
         object.flags.insert([.deleted, .deletePropagated, .gone])
-        lossCount += 1
+        identityMap.noteLoss()
         noteEvent(object, .eventDeleted)
     }
 

@@ -15,7 +15,7 @@ extension NSManagedObjectContext {
         assertCurrent(#function)
         guard object.context === self, isStored(object) else { return }
         // What others have changed must not become part of an undo step.
-        if !undoRecords.isEmpty { processPendingChanges() }
+        if !undoLog.records.isEmpty { processPendingChanges() }
         downward.noteState()
         if object.flags.contains(.gone) {
             // Somebody else has deleted it. It stays readable, unless its values were never found: the row may be back.
@@ -62,10 +62,10 @@ extension NSManagedObjectContext {
 
     /// Takes over a row that a store has changed on its own in a save of this context.
     ///
-    /// Gives: The change, which others have to be told of.
+    /// - Returns: The change, which others have to be told of.
     final func takeReread(_ row: Row, _ store: OpenStore) -> ChangeMessage.Change {
         let change = ChangeMessage.Change(key: row.key, layout: row.layout, store: store)
-        guard let object = registered(key: row.key, layout: row.layout, storeSlot: Int32(store.slot)) else {
+        guard let object = registered(key: row.key, layout: row.layout, storeIndex: Int32(store.index)) else {
             observers.noteUnregistered(change)
             return change
         }
@@ -86,10 +86,10 @@ extension NSManagedObjectContext {
     public func rollback() {
         assertCurrent(#function)
         // Delete rules that were not applied yet have nothing to do any more.
-        freshDeletions = []
+        changeTracker.keepDeletions([])
         forgetUndo()
-        let objects = changedList
-        changedList = []
+        let objects = changeTracker.objects
+        changeTracker.keepChanges([])
         for object in objects where object.context === self {
             let wasInserted = object.isInserted
             let wasAnnounced = !object.flags.contains(.eventInserted)
@@ -103,8 +103,7 @@ extension NSManagedObjectContext {
                 object.awake(fromSnapshotEvents: .rollback)
             }
         }
-        for object in conflictDetectionList { object.flags.remove(.conflictDetection) }
-        conflictDetectionList = []
+        changeTracker.endChecks()
         processPendingChanges()
     }
 
@@ -120,30 +119,20 @@ extension NSManagedObjectContext {
             // Only IDs that somebody has asked for can matter to anyone.
             if let id = object.idIfKnown { ids.append(id) }
         }
-        changedList = []
-        eventList = []
-        conflictDetectionList = []
-        mergedDeletions = []
-        strangers = []
-        freshDeletions = []
+        changeTracker.forgetAll()
         tellStoresOfAllGoing()
         upward?.forgetAll()
         downward.noteState()
-        for table in tables {
+        for table in identityMap.tables {
             // Whoever holds an object may still ask for its ID.
             table?.forEachHeldElsewhere { _ = $0.objectID }
             table?.forEach { $0.invalidate() }
-            table?.removeAll()
         }
-        temporaryObjects.forEach { $0.invalidate() }
-        temporaryObjects.removeAll()
-        registeredCount = 0
-        sweepThreshold = 4096
-        permanentKeys = KeyMap()
-        prefetches = []
+        identityMap.temporaryObjects.forEach { $0.invalidate() }
+        identityMap.removeAll()
+        rowsInAdvance.forgetPrefetches()
         advanceGeneration()
-        batchedFetches = []
-        resetCount += 1
+        rowsInAdvance.keepFetches([])
         forgetUndo()
         guard hadObjects else { return }
         post(.NSManagedObjectContextObjectsDidChange, [NSInvalidatedAllObjectsKey: ids])

@@ -14,9 +14,10 @@ import Synchronization
 ///     }
 ///
 /// Confined to its queue: every member may be used only inside ``perform(_:)``, ``performAndWait(_:)`` or
-/// ``perform(schedule:_:)`` of this context, but for those three, ``fetch(_:progress:)`` and ``rows(for:batchSize:)``, and for
-/// ``concurrencyType``, ``name``, ``parent``, ``persistentStoreCoordinator``, ``userInfo`` and ``unownedExecutor``. A context of the main queue may also be used directly on that queue.
-/// Making and dropping a context costs some microseconds and no thread.
+/// ``perform(schedule:_:)`` of this context, but for those three, ``fetch(_:progress:)`` and ``rows(for:batchSize:)``,
+/// and for ``concurrencyType``, ``name``, ``parent``, ``persistentStoreCoordinator``, ``userInfo`` and
+/// ``unownedExecutor``. A context of the main queue may also be used directly on that queue. Making and dropping a
+/// context costs some microseconds and no thread.
 open class NSManagedObjectContext: NSObject, @unchecked Sendable {
     // @unchecked Sendable: stored state is touched only inside the context's scope, which one thread at a time is in;
     // what may be read elsewhere is constant or behind `shared`.
@@ -25,29 +26,13 @@ open class NSManagedObjectContext: NSObject, @unchecked Sendable {
     private struct Shared {
         var name: String?
         var coordinator: NSPersistentStoreCoordinator?
-        var executor: ContextExecutor?
         var parent: NSManagedObjectContext?
-        /// How many contexts are above.
-        var depth = 0
-        var queue: DispatchQueue?
         var generation: QueryGeneration?
     }
 
     private let shared: Mutex<Shared>
-    /// What the context's blocks run on: made at the first use, when it is known how deep in its tree the context is.
-    final var queue: DispatchQueue {
-        guard concurrencyType != .mainQueueConcurrencyType else { return .main }
-        return shared.withLock { shared in
-            if let queue = shared.queue { return queue }
-            let queue = ContextThreads.queue(depth: shared.depth)
-            shared.queue = queue
-            return queue
-        }
-    }
-
-    private var depth: Int { shared.withLock { $0.depth } }
-    /// What those blocks pass, as do visitors who do not come by the queue; none for the main queue.
-    let gate: ScopeGate?
+    /// Where the context's blocks run.
+    final let contextQueue: ContextQueue
 
     /// Whether the context has a queue of its own or belongs to the main queue.
     ///
@@ -56,175 +41,127 @@ open class NSManagedObjectContext: NSObject, @unchecked Sendable {
 
     // MARK: - Registered objects
 
-    /// Stored objects by key, a table for each store and hierarchy (see `tableIndex`).
-    // Unchecked, as is `prefetches`: asked for with every to-one that is read, or fault that is realised. It is confined
-    // to one thread at a time, and no access lasts while other code runs.
-    @exclusivity(unchecked) final var tables: [ObjectTable<NSManagedObject>?] = []
-    /// Unsaved objects by their temporary key.
-    final let temporaryObjects = ObjectTable<NSManagedObject>()
-    /// The coordinator's stores by slot, as far as they were needed.
-    final var knownStores: [OpenStore] = []
-    /// The number of objects in `tables` at which those that nobody needs are looked for.
-    final var sweepThreshold = 4096
-    final var registeredCount = 0
-    /// Keys that `obtainPermanentIDs` gave to unsaved objects, so that references to the temporary ones are understood.
-    final var permanentKeys = KeyMap<Int64>()
-    /// When faults were given rows in advance, by store.
-    @exclusivity(unchecked) final var prefetches: [Prefetch] = []
-    /// The latest fetches whose faults get their rows batch by batch.
-    final var batchedFetches: [BatchedFetch] = []
-    /// Of the root of a tree: members that are being handed down.
-    final var foreseen: ForeseenMembers?
-    /// How often the context was reset.
-    final var resetCount = 0
-
-    /// Whether some object is of a store that is told which of its objects are registered.
-    final var tellsStores = false
-
-    /// The coordinator's model, which is immortal: asked for with every object, so it is not counted.
-    unowned(unsafe) final var knownModel: FrozenModel?
-    /// How many tables one store may have.
-    final var tableStride = 1
-    /// The numbers of the hierarchies' roots, by the entity's number less one.
-    final var rootNumbers: [Int] = []
-
-    // MARK: - Place in a tree
-
-    /// The way to the parent; `nil` for a context on the coordinator.
-    final var upward: ParentLink?
-    /// What children have to know on threads of their own.
-    final let downward = ChildrenLink()
-    /// What a child need not be told of when it saves: of the rows that its tree has changed or merged itself.
-    final var acceptedVersions = AcceptedVersions()
-
-    /// The class of the last object that was made, and its entity.
-    final var lastInsertion: (type: NSManagedObject.Type, entity: NSEntityDescription)?
-
-    // MARK: - Version of the stores
-
-    /// What the context is pinned to; `nil` if it sees the newest.
-    final var generation: QueryGeneration? {
-        didSet {
-            // What it was goes outside the lock, as a transaction may end with it.
-            let former = shared.withLock { [generation] shared in
-                defer { shared.generation = generation }
-                return shared.generation
-            }
-            _ = consume former
-        }
-    }
-    /// The same, on any thread.
-    final var sharedGeneration: QueryGeneration? { shared.withLock { $0.generation } }
-    /// The stores of the generation, from the first read on.
-    final var pinnedStores: PinnedStores?
-    /// Whether reads see the newest although the context is pinned, as a conflict is being resolved.
-    final var seesNewest = false
+    /// The objects, by key.
+    // Unchecked, as is what follows: asked for with every to-one that is read, or fault that is realised. It is
+    // confined to one thread at a time, and no access lasts while other code runs.
+    @exclusivity(unchecked) final var identityMap = IdentityMap()
+    /// What reads have brought before somebody asked for it.
+    @exclusivity(unchecked) final var rowsInAdvance = RowsInAdvance()
+    /// What the context sees of the stores: the newest, or the version that it is pinned to.
+    @exclusivity(unchecked) final var pinnedVersion = PinnedVersion()
+    /// The coordinator, for code inside the scope: without the lock that ``persistentStoreCoordinator`` takes.
+    final var coordinator: NSPersistentStoreCoordinator?
+    /// The coordinator's model.
+    @exclusivity(unchecked) final var contextModel = ContextModel()
+    /// The place among parents and children.
+    final let tree = TreeLink()
 
     // MARK: - Unsaved work
 
-    /// The changed objects in the order of their first change, and some that no longer are.
-    // Unchecked, as is `eventList`, for the reason of `tables`: each change of an object enters it.
-    @exclusivity(unchecked) final var changedList: [NSManagedObject] = []
-    /// The objects that changed in the current event.
-    @exclusivity(unchecked) final var eventList: [NSManagedObject] = []
-    /// Objects that `detectConflicts(for:)` named.
-    final var conflictDetectionList: [NSManagedObject] = []
-    /// While conflicts are resolved: what new objects were merged into that others may lead to without an inverse.
-    final var survivors: [ObjectReference: NSManagedObject] = [:]
-    /// Deleted objects whose delete rules may not have been applied yet.
-    final var freshDeletions: [NSManagedObject] = []
-    final var isProcessing = false
+    /// What is to be saved, and what the current event has changed.
+    // Unchecked, for the reason of `identityMap`: each change of an object enters it.
+    @exclusivity(unchecked) final var changeTracker = ChangeTracker()
+    /// What the current event has done, for undo.
+    @exclusivity(unchecked) final var undoLog = UndoLog()
+    /// How far a save has come.
+    final var saving = SaveState()
     /// Stops the fetch that an asynchronous request makes in this very block, because others have kept overtaking it.
     final var fetchControl: FetchControl?
-    final var isSaving = false
-    /// How many saves were tried, by which a fetch that is under way knows that there is more to read.
-    final var saveCount = 0
-    /// Whether saves of other contexts on the coordinator are merged in by themselves.
-    final var followsSaves = false
-    /// Messages of saves that wait for the context's queue, to be merged together.
-    final let waitingMerges = Mutex(WaitingMerges())
-    /// Gathers what is saved, for a save that lets other contexts merge it.
-    final var saveCollector: SaveCollector?
+    /// What others have changed and this context has not merged yet.
+    final let inbox = MergeInbox()
     /// Who follows the results of fetches in this context.
     final let observers = ContextObservers()
-    /// Objects whose deletion elsewhere was merged in during this event.
-    final var mergedDeletions: [NSManagedObject] = []
-    /// Faults for unsaved objects of other contexts: once those are saved, they are filed as what they turned out to be.
-    final var strangers: [NSManagedObject] = []
-    /// How many IDs of the process had become permanent when ``strangers`` were last looked at.
-    final var seenPromotions = 0
-    /// How many objects have turned out to be gone, through others' deletions: relationships that were loaded before may
-    /// still name them.
-    final var lossCount = 0
 
     // MARK: - Settings
+
+    // Unchecked, for the reason of `identityMap`: a fault that is realised asks how old its row may be.
+    @exclusivity(unchecked) final var settings = ContextSettings()
 
     /// What a save does about conflicts.
     ///
     /// Default ``NSMergePolicy/error``: it throws.
     ///
-    /// Takes an ``NSMergePolicy``; anything else stops the program. Like all settings it may be made on any thread as long as
-    /// the context has no objects.
+    /// Takes an ``NSMergePolicy``; anything else stops the program. Like all settings it may be made on any thread as
+    /// long as the context has no objects.
     open var mergePolicy: Any {
-        get { policy }
+        get { settings.mergePolicy }
         set {
             assertCurrentOrUnused(#function)
             guard let policy = newValue as? NSMergePolicy else {
                 fatalError("CoreData: mergePolicy takes an NSMergePolicy, not \(Swift.type(of: newValue)).")
             }
-            self.policy = policy
+            settings.mergePolicy = policy
         }
     }
-    final var policy: NSMergePolicy = .error
 
-    /// What a save into ``parent`` does about objects that the parent has changed, or deleted, since this context read them.
+    /// What a save into ``parent`` does about objects that the parent has changed, or deleted, since this context read
+    /// them.
     ///
-    /// Default nil, as in Apple's framework: the last to save wins, property by property, and nobody is told. With a policy,
-    /// the objects of such conflicts are treated as ``mergePolicy`` treats conflicts with a store: an error policy makes
-    /// the save throw 133020 with the conflicts. Without a parent it has no effect.
-    public final var parentConflictPolicy: NSMergePolicy?
+    /// Default nil, as in Apple's framework: the last to save wins, property by property, and nobody is told. With a
+    /// policy, the objects of such conflicts are treated as ``mergePolicy`` treats conflicts with a store: an error
+    /// policy makes the save throw 133020 with the conflicts. Without a parent it has no effect.
+    public final var parentConflictPolicy: NSMergePolicy? {
+        get { settings.parentConflictPolicy }
+        set { settings.parentConflictPolicy = newValue }
+    }
 
     /// Whether unchanged objects are kept as long as the context lives.
     ///
     /// Default false: they go when nobody holds them.
-    open var retainsRegisteredObjects = false
+    open var retainsRegisteredObjects: Bool {
+        get { settings.retainsRegisteredObjects }
+        set { settings.retainsRegisteredObjects = newValue }
+    }
 
     /// Whether delete rules are applied at the end of the event (the default) or only when saving.
-    open var propagatesDeletesAtEndOfEvent = true
+    open var propagatesDeletesAtEndOfEvent: Bool {
+        get { settings.propagatesDeletesAtEndOfEvent }
+        set { settings.propagatesDeletesAtEndOfEvent = newValue }
+    }
 
     /// Whether an object whose row has gone counts as deleted, with properties that read nil, zero or empty.
     ///
     /// Default true. See ``inaccessibleFaultHandler`` for false.
-    open var shouldDeleteInaccessibleFaults = true
+    open var shouldDeleteInaccessibleFaults: Bool {
+        get { settings.shouldDeleteInaccessibleFaults }
+        set { settings.shouldDeleteInaccessibleFaults = newValue }
+    }
 
     /// Called when a fault's row has gone and ``shouldDeleteInaccessibleFaults`` is false.
     ///
-    /// Apple's framework raises an exception there, which would end a server. Here the property reads nil, zero or empty
-    /// after the handler has run. Throwing calls such as ``existingObject(with:)`` throw 133000 in any case.
-    public final var inaccessibleFaultHandler: ((NSManagedObject) -> Void)?
+    /// Apple's framework raises an exception there, which would end a server. Here the property reads nil, zero or
+    /// empty after the handler has run. Throwing calls such as ``existingObject(with:)`` throw 133000 in any case.
+    public final var inaccessibleFaultHandler: ((NSManagedObject) -> Void)? {
+        get { settings.inaccessibleFaultHandler }
+        set { settings.inaccessibleFaultHandler = newValue }
+    }
 
     /// For how many seconds a cached row is good enough for a fault.
     ///
     /// Default -1: for ever; 0: every fault reads the store.
-    // Unchecked, as is `undoManager`, for the reason of `tables`.
-    @exclusivity(unchecked) open var stalenessInterval: TimeInterval = -1
+    open var stalenessInterval: TimeInterval {
+        get { settings.stalenessInterval }
+        set { settings.stalenessInterval = newValue }
+    }
 
     /// What registers changes for undo: all changes of one event are one step.
     ///
     /// Default nil: none. A context with an undo manager loads a to-many relationship before it changes it.
-    @exclusivity(unchecked) open var undoManager: UndoManager? {
-        didSet { undoManager?.follow(self) }
+    open var undoManager: UndoManager? {
+        get { undoLog.manager }
+        set {
+            undoLog.manager = newValue
+            undoManager?.follow(self)
+        }
     }
-    /// What the current event has done, for undo.
-    final var undoRecords: [UndoRecord] = []
-    final var undoNoted: Set<ObjectIdentifier> = []
-    final var isUndoing = false
-    final var revivedKeys = RevivedKeys()
 
     /// Who saves, for the persistent history.
     ///
     /// Default nil.
-    open var transactionAuthor: String?
+    open var transactionAuthor: String? {
+        get { settings.transactionAuthor }
+        set { settings.transactionAuthor = newValue }
+    }
 
     /// Anything of yours.
     ///
@@ -254,9 +191,9 @@ open class NSManagedObjectContext: NSObject, @unchecked Sendable {
 
     /// The context that this one fetches from and saves to; `nil`, the default, for a context on the coordinator.
     ///
-    /// Fetches see what the parent has not saved yet, and a save moves changes one level up, into the parent; only a save of
-    /// the root writes to the stores. May be read on any thread. Set it once, before the context is used, to a context that
-    /// has a coordinator or a parent; anything else stops the program. The child keeps its parent alive.
+    /// Fetches see what the parent has not saved yet, and a save moves changes one level up, into the parent; only a
+    /// save of the root writes to the stores. May be read on any thread. Set it once, before the context is used, to a
+    /// context that has a coordinator or a parent; anything else stops the program. The child keeps its parent alive.
     open var parent: NSManagedObjectContext? {
         get { shared.withLock { $0.parent } }
         set {
@@ -269,25 +206,32 @@ open class NSManagedObjectContext: NSObject, @unchecked Sendable {
     }
 
     private func use(_ newCoordinator: NSPersistentStoreCoordinator?, _ parent: NSManagedObjectContext?) {
-        let depth = parent.map { $0.depth + 1 } ?? 0
+        contextQueue.noteDepth(parent.map { $0.contextQueue.depth + 1 } ?? 0)
         shared.withLock { shared in
             shared.coordinator = newCoordinator
             shared.parent = parent
-            shared.depth = depth
         }
-        upward = parent.map { ParentLink($0) }
+        tree.upward = parent.map { ParentLink($0) }
         coordinator = newCoordinator
-        followParent(followsSaves)
-        lastInsertion = nil
-        knownModel = newCoordinator?.frozenModel
-        tableStride = (knownModel?.entities.count ?? 0) + 1
-        rootNumbers = knownModel?.rootNumbers ?? []
-        knownStores = []
-        prefetches = []
+        followParent(inbox.isFollowing)
+        contextModel = ContextModel(newCoordinator?.frozenModel)
+        identityMap.use(contextModel.frozen)
+        pinnedVersion.forgetSeen()
+        rowsInAdvance.forgetPrefetches()
     }
 
-    /// The same, for code inside the scope, without the lock.
-    final var coordinator: NSPersistentStoreCoordinator?
+    /// Lets other threads know what the context is pinned to.
+    final func share(_ generation: QueryGeneration?) {
+        // What it was goes outside the lock, as a transaction may end with it.
+        let former = shared.withLock { shared in
+            defer { shared.generation = generation }
+            return shared.generation
+        }
+        _ = consume former
+    }
+
+    /// What the context is pinned to, on any thread; `nil` if it sees the newest.
+    final var sharedGeneration: QueryGeneration? { shared.withLock { $0.generation } }
 
     // MARK: - Making
 
@@ -300,22 +244,20 @@ open class NSManagedObjectContext: NSObject, @unchecked Sendable {
     public init(concurrencyType: NSManagedObjectContextConcurrencyType) {
         self.concurrencyType = concurrencyType
         shared = Mutex(Shared())
-        let isMain = concurrencyType == .mainQueueConcurrencyType
-        gate = isMain ? nil : ScopeGate()
+        contextQueue = ContextQueue(isMain: concurrencyType == .mainQueueConcurrencyType)
         super.init()
         LiveContexts.enter(self)
     }
 
     deinit {
-        changedList = []
-        eventList = []
+        changeTracker.forgetAll()
         tellStoresOfAllGoing()
-        for table in tables {
+        for table in identityMap.tables {
             // Only an object that somebody still holds can be asked for its ID, which it cannot make without us.
             table?.forEachHeldElsewhere { $0.knowID(from: self) }
             table?.forEach { $0.outliveContext() }
         }
-        temporaryObjects.forEach { $0.outliveContext() }
+        identityMap.temporaryObjects.forEach { $0.outliveContext() }
         LiveContexts.leave(self)
     }
 
@@ -329,16 +271,6 @@ open class NSManagedObjectContext: NSObject, @unchecked Sendable {
         for oid: NSManagedObjectID,
         triggeredByProperty property: NSPropertyDescription?
     ) -> Bool { shouldDeleteInaccessibleFaults }
-
-    /// The executor of actors that live on the context, made at the first use.
-    final var executor: ContextExecutor {
-        shared.withLock { shared in
-            if let executor = shared.executor { return executor }
-            let executor = ContextExecutor(self)
-            shared.executor = executor
-            return executor
-        }
-    }
 
     /// What to call the context in messages.
     final var describedName: String {
@@ -354,7 +286,7 @@ open class NSManagedObjectContext: NSObject, @unchecked Sendable {
     /// May be true where a save would write nothing, as after a value was set back.
     open var hasChanges: Bool {
         assertCurrent(#function)
-        return changedList.contains { $0.hasChanges }
+        return changeTracker.objects.contains { $0.hasChanges }
     }
 
     /// The objects that the next save inserts.
@@ -383,7 +315,7 @@ open class NSManagedObjectContext: NSObject, @unchecked Sendable {
 
     private func changedObjects(where isWanted: (ObjectFlags) -> Bool) -> Set<NSManagedObject> {
         var result: Set<NSManagedObject> = []
-        for object in changedList where isWanted(object.flags) { result.insert(object) }
+        for object in changeTracker.objects where isWanted(object.flags) { result.insert(object) }
         return result
     }
 

@@ -17,10 +17,10 @@ open class NSPersistentStoreCoordinator: NSObject, @unchecked Sendable {
 
     private struct State {
         var name: String?
-        /// By slot.
+        /// All stores that were ever opened, by their index.
         ///
-        /// A removed store keeps its slot, so that its objects never mean another store's and still have IDs.
-        var slots: [OpenStore] = []
+        /// A removed store keeps its index, so that its objects never mean another store's and still have IDs.
+        var opened: [OpenStore] = []
         var open: [OpenStore] = []
         var followers: [FollowerBox] = []
         var errorHandler: (@Sendable (any Error, String) -> Void)?
@@ -69,9 +69,9 @@ open class NSPersistentStoreCoordinator: NSObject, @unchecked Sendable {
     var openStores: [OpenStore] { state.withLock { $0.open } }
     var hasSeveralStores: Bool { state.withLock { $0.open.count > 1 } }
 
-    /// The store of a slot, also after its removal: see ``OpenStore/isOpen``.
-    func openStore(at slot: Int) -> OpenStore? {
-        state.withLock { $0.slots.indices.contains(slot) ? $0.slots[slot] : nil }
+    /// The store at an index, also after its removal: see ``OpenStore/isOpen``.
+    func openStore(at storeIndex: Int) -> OpenStore? {
+        state.withLock { $0.opened.indices.contains(storeIndex) ? $0.opened[storeIndex] : nil }
     }
 
     func openStore(of store: NSPersistentStore) -> OpenStore? {
@@ -88,8 +88,14 @@ open class NSPersistentStoreCoordinator: NSObject, @unchecked Sendable {
     /// Gives a store its place, before anybody can use it.
     func makeEntry(_ store: NSPersistentStore, _ rows: any RowStore, entityNumbers: Set<Int>) -> OpenStore {
         state.withLock { state in
-            let entry = OpenStore(store: store, rows, owner: self, slot: state.slots.count, entityNumbers: entityNumbers)
-            state.slots.append(entry)
+            let entry = OpenStore(
+                store: store,
+                rows,
+                owner: self,
+                index: state.opened.count,
+                entityNumbers: entityNumbers
+            )
+            state.opened.append(entry)
             return entry
         }
     }
@@ -160,7 +166,7 @@ open class NSPersistentStoreCoordinator: NSObject, @unchecked Sendable {
 
     /// Tells the contexts that follow what one has saved.
     func announce(_ saved: SavedChanges, from context: NSManagedObjectContext) {
-        let collector = context.saveCollector
+        let collector = context.saving.collector
         let followers = followingContexts.filter { $0 !== context && collector?.serves($0) != true }
         guard !followers.isEmpty || collector != nil || commits.hasSubscribers || context.observers.hasFeeds else {
             return

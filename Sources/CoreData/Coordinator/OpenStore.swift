@@ -23,7 +23,7 @@ final class OpenStore: Sendable {
     let cache = RowCache()
     let ids: ObjectIDTable
     /// The position among all stores that the coordinator ever had, by which contexts tell objects of different stores.
-    let slot: Int
+    let index: Int
     /// A number that no other open store of the process has, never 0: predicates tell objects of different stores by it.
     let number: Int
     private let open = Atomic(true)
@@ -46,7 +46,7 @@ final class OpenStore: Sendable {
         store: NSPersistentStore,
         _ rows: any RowStore,
         owner: NSPersistentStoreCoordinator,
-        slot: Int,
+        index: Int,
         entityNumbers: Set<Int>
     ) {
         self.store = store
@@ -57,7 +57,7 @@ final class OpenStore: Sendable {
         version = 0
         ids = ObjectIDTable()
         self.owner = ObjectIdentifier(owner)
-        self.slot = slot
+        self.index = index
         self.entityNumbers = entityNumbers
         number = Self.lastNumber.add(1, ordering: .relaxed).newValue
     }
@@ -72,7 +72,7 @@ final class OpenStore: Sendable {
         version = Self.lastVersion.add(1, ordering: .relaxed).newValue
         ids = base.ids
         owner = base.owner
-        slot = base.slot
+        index = base.index
         number = base.number
         entityNumbers = base.entityNumbers
     }

@@ -62,7 +62,7 @@ extension NSManagedObject {
     /// `slot`: The slot whose value is wanted; -1 for none in particular.
     final func fireFault(triggeredBy slot: Int = -1) {
         guard flags.contains(.fault), let unmanagedContext else { return }
-        if let heldRow, unmanagedContext._withUnsafeGuaranteedRef({ $0.isNewest(heldRow, storeSlot: storeSlot) }) {
+        if let heldRow, unmanagedContext._withUnsafeGuaranteedRef({ $0.isNewest(heldRow, storeIndex: storeIndex) }) {
             return realise()
         }
         let context = unmanagedContext.takeUnretainedValue()
@@ -82,10 +82,10 @@ extension NSManagedObject {
     ///
     /// The caller files it.
     @inline(__always)
-    final func becomeFault(key: Int64, storeSlot: Int32, context: NSManagedObjectContext, flags: ObjectFlags) {
+    final func becomeFault(key: Int64, storeIndex: Int32, context: NSManagedObjectContext, flags: ObjectFlags) {
         self.context = context
         self.key = key
-        self.storeSlot = storeSlot
+        self.storeIndex = storeIndex
         self.flags = flags
     }
 

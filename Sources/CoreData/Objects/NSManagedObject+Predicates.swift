@@ -6,7 +6,7 @@ extension NSManagedObject: KeyValueCoding {}
 
 extension NSManagedObject: PredicateObjectReference {
     package final var predicateIdentity: PredicateIdentity {
-        let store = key < 0 ? nil : context?.openStore(at: storeSlot)
+        let store = key < 0 ? nil : context?.openStore(at: storeIndex)
         return PredicateIdentity(store: store?.number ?? 0, entity: layout.rootNumber, key: key)
     }
 }
@@ -88,7 +88,7 @@ final class ObjectReader: PredicateReader {
     func identity(of relationship: PredicateRelationship, in subject: AnyObject) throws -> PredicateIdentity? {
         let object = object(subject)
         guard let reference = try row(of: object).reference(of: relationship) else { return nil }
-        let store = reference.key < 0 ? nil : object.context?.openStore(at: max(0, object.storeSlot))
+        let store = reference.key < 0 ? nil : object.context?.openStore(at: max(0, object.storeIndex))
         return PredicateIdentity(store: store?.number ?? 0, entity: relationship.rootNumber, key: reference.key)
     }
 

@@ -84,7 +84,7 @@ extension NSManagedObject {
     /// What cannot be read just now is reported: the relationship stays a fault, of which only what was added here shows.
     final func loadedMembers(_ slot: ToManySlot) -> [ObjectReference] {
         if flags.contains(.fault) { prepareToRead() }
-        let lossCount = context?.lossCount ?? 0
+        let lossCount = context?.identityMap.lossCount ?? 0
         if let state = extras?.toMany[slot.index], let content = state.content, state.lossCount == lossCount {
             return content
         }
@@ -103,7 +103,7 @@ extension NSManagedObject {
     final func readMembers(_ slot: ToManySlot) throws -> [ObjectReference] {
         if flags.contains(.fault) { prepareToRead() }
         guard extras?.toMany[slot.index]?.isFault ?? true, let context else { return loadedMembers(slot) }
-        return loadMembers(slot, try context.readMembers(of: slot, ownedBy: self), context.lossCount)
+        return loadMembers(slot, try context.readMembers(of: slot, ownedBy: self), context.identityMap.lossCount)
     }
 
     private func loadMembers(_ slot: ToManySlot, _ stored: [ObjectReference], _ lossCount: Int) -> [ObjectReference] {
@@ -130,7 +130,9 @@ extension NSManagedObject {
 
     final func cachedCollection(_ slot: ToManySlot) -> Any? {
         assertConfined(slot.name)
-        guard let state = extras?.toMany[slot.index], state.lossCount == context?.lossCount ?? 0 else { return nil }
+        guard let state = extras?.toMany[slot.index], state.lossCount == context?.identityMap.lossCount ?? 0 else {
+            return nil
+        }
         return state.cached
     }
 
@@ -238,7 +240,7 @@ extension NSManagedObject {
         var state = ToManyState(isOrdered: slot.isOrdered)
         // A new object's relationships have nothing to load.
         if flags.contains(.inserted) || flags.contains(.detached) { state.load([]) }
-        state.lossCount = context?.lossCount ?? 0
+        state.lossCount = context?.identityMap.lossCount ?? 0
         return state
     }
 

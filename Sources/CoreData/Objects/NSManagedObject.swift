@@ -64,7 +64,7 @@ open class NSManagedObject: NSObject {
     /// The primary key, or the negative number of an unsaved object.
     final var key: Int64
     /// The position of the object's store in its coordinator; -1 while it has none.
-    final var storeSlot: Int32
+    final var storeIndex: Int32
     final var flags: ObjectFlags
 
     // MARK: - Making
@@ -80,7 +80,7 @@ open class NSManagedObject: NSObject {
         unmanagedContext = nil
         heldRow = nil
         key = 0
-        storeSlot = -1
+        storeIndex = -1
         flags = .detached
         super.init()
         context?.insert(self)
@@ -173,11 +173,11 @@ open class NSManagedObject: NSObject {
             return TemporaryIDs.id(key: key, layout: layout)
         }
         // The store may have been removed while its objects were in use.
-        let slot = storeSlot
+        let storeIndex = storeIndex
         // A context that goes away waits for this object's lock.
         let found =
-            context.map { $0.openStore(at: slot) }
-            ?? unmanagedContext?._withUnsafeGuaranteedRef { $0.openStore(at: slot) }
+            context.map { $0.openStore(at: storeIndex) }
+            ?? unmanagedContext?._withUnsafeGuaranteedRef { $0.openStore(at: storeIndex) }
         guard let store = found else { return NSManagedObjectID.leadingNowhere(layout) }
         return store.ids.id(key: key, layout: layout, store: store)
     }
@@ -189,7 +189,7 @@ open class NSManagedObject: NSObject {
     final func forgetID() {
         SharedIdentity.withLock(of: self) {
             key = 0
-            storeSlot = -1
+            storeIndex = -1
             knownID = nil
         }
     }
@@ -206,13 +206,13 @@ open class NSManagedObject: NSObject {
     }
 
     /// Takes over the key under which the object's row was saved.
-    final func takeKey(_ key: Int64, storeSlot: Int32) {
+    final func takeKey(_ key: Int64, storeIndex: Int32) {
         SharedIdentity.withLock(of: self) {
             let former = self.key
             self.key = key
-            self.storeSlot = storeSlot
+            self.storeIndex = storeIndex
             // Another thread may have asked for the ID since the save made those permanent that were known.
-            guard former < 0, knownID?.isTemporaryID == true, let store = context?.openStore(at: storeSlot),
+            guard former < 0, knownID?.isTemporaryID == true, let store = context?.openStore(at: storeIndex),
                 let id = TemporaryIDs.take(former)
             else { return }
             knownID = store.ids.adopt(id, key: key, store: store)
@@ -361,10 +361,6 @@ open class NSManagedObject: NSObject {
         let values = isFault ? "<fault>" : "\(describedValues)"
         return "<\(Swift.type(of: self)): \(entity.name ?? "")> (id: \(objectID); data: \(values))"
     }
-}
-
-extension NSManagedObject: TableElement {
-    package final var tableKey: Int64 { key }
 }
 
 extension NSManagedObject: NSFetchRequestResult {}

@@ -114,8 +114,9 @@ public final class NSManagedObjectID: NSObject, NSCopying, @unchecked Sendable {
     public override var description: String { "<\(uriText)>" }
 }
 
-extension NSManagedObjectID: TableElement {
-    package var tableKey: Int64 { filedKey.load(ordering: .acquiring) }
+extension NSManagedObjectID {
+    /// The key that tables of IDs file the ID under.
+    fileprivate var tableKey: Int64 { filedKey.load(ordering: .acquiring) }
 }
 
 extension NSManagedObjectID: NSFetchRequestResult {}
@@ -166,7 +167,7 @@ extension ObjectIDTable.State {
     fileprivate mutating func file(_ id: NSManagedObjectID) {
         let root = id.layout.rootNumber
         if tables[root] == nil { tables[root] = ObjectTable() }
-        tables[root]?.insert(id)
+        tables[root]?.insert(id, for: id.tableKey)
         count += 1
         guard count >= sweepAt else { return }
         for table in tables.values { count -= table.sweep { _ in true } }
@@ -199,7 +200,7 @@ enum TemporaryIDs {
         state.withLock { state in
             if let id = state.held[key] { return id }
             let id = NSManagedObjectID(layout: layout, temporaryKey: key)
-            state.held.insert(id)
+            state.held.insert(id, for: id.tableKey)
             if state.held.count >= state.sweepAt {
                 state.held.sweep { _ in true }
                 state.sweepAt = max(4096, state.held.count * 2)

@@ -42,12 +42,12 @@ final class ObjectRowSource: BatchRowSource {
     /// An object with the model's defaults that nobody else has.
     private func blankObject() -> NSManagedObject {
         if object != nil, isKnownUniquelyReferenced(&object), let object {
-            object.beginBatchRow(storeSlot: Int32(store.slot))
+            object.beginBatchRow(storeIndex: Int32(store.index))
             return object
         }
         object?.endBatch()
         let made = layout.objectClass.type(of: layout.entity).init(entity: layout.entity, insertInto: nil)
-        made.beginBatchRow(storeSlot: Int32(store.slot))
+        made.beginBatchRow(storeIndex: Int32(store.index))
         object = made
         return made
     }
@@ -64,25 +64,25 @@ final class ObjectRowSource: BatchRowSource {
 
 extension NSManagedObject {
     /// Makes this the object of one new row of a batch: it has defaults, may be written to in place, and is of no context.
-    final func beginBatchRow(storeSlot: Int32) {
+    final func beginBatchRow(storeIndex: Int32) {
         current = layout.defaults.copy()
         extras = nil
         forgetID()
-        self.storeSlot = storeSlot
+        self.storeIndex = storeIndex
         // As if inserted in this event, so that no write keeps the values before it.
         flags = [.ownsRow, .writable, .eventInserted, .batchRow]
     }
 
-    /// Ends what ``beginBatchRow(storeSlot:)`` began: whoever kept the object has one outside of any context.
+    /// Ends what ``beginBatchRow(storeIndex:)`` began: whoever kept the object has one outside of any context.
     final func endBatch() {
-        storeSlot = -1
+        storeIndex = -1
         flags = [.detached, .ownsRow]
     }
 
     /// Sets a to-one relationship of a row of a batch, which no inverse has to follow: the store keeps one side only.
     final func setBatchDestination(_ value: NSManagedObject?, _ slot: Slot) {
         guard let value else { return writableRow().setReference(nil, slot) }
-        guard value.key < 0 || value.storeSlot == storeSlot else {
+        guard value.key < 0 || value.storeIndex == storeIndex else {
             fatalError(
                 "CoreData: relationship \"\(slot.name)\" of a row of a batch insert of \(entity.name ?? "") was set to \(value.objectID), which is not in the store that the rows are inserted into."
             )

@@ -1,11 +1,5 @@
 import Synchronization
 
-extension RowBuffer: TableElement {
-    public var tableKey: Int64 {
-        @inlinable @inline(__always) get { withExtendedLifetime(self) { UnsafeRow(self).header.pointee.key } }
-    }
-}
-
 /// The newest known committed row of each object of one store, shared by every context on the coordinator.
 ///
 /// A fault fires against this cache first and goes to the store only on a miss. Rows arrive from fetches and from saves,
@@ -124,17 +118,17 @@ package final class RowCache: Sendable {
             Row.withUnmanaged(&rows) { rows in
                 for index in rows.indices {
                     let row = rows[index]
+                    let key = UnsafeRow(row).header.pointee.key
                     if isForgotten || !removals.isEmpty {
-                        let key = UnsafeRow(row).header.pointee.key
                         let removed = removals[Removal(root: root, key: key)] ?? 0
                         if isForgotten || removed > read.commit, table[key] == nil { continue }
                     }
-                    guard let known = table.insertUnlessKnown(row) else { continue }
+                    guard let known = table.insertUnlessKnown(row, for: key) else { continue }
                     if UnsafeRow(known).isPreferable(to: UnsafeRow(row)) {
                         rows[index] = known.retain()
                         row.release()
                     } else {
-                        table.insert(row.takeUnretainedValue())
+                        table.insert(row.takeUnretainedValue(), for: key)
                     }
                 }
             }
@@ -185,7 +179,7 @@ package final class RowCache: Sendable {
                 latest = (root, table)
                 let before = table.count
                 if let known = table[row.key], Row(shared: known).version > row.version { continue }
-                table.insert(row.buffer)
+                table.insert(row.buffer, for: row.key)
                 state.count += table.count - before
             }
             let readsAreUnderWay = !state.readsSince.isEmpty

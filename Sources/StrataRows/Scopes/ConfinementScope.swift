@@ -37,7 +37,7 @@ public enum ConfinementScope {
     }
 
     /// How a scope comes to be entered.
-    public enum Entry {
+    public enum Entry: Sendable {
         /// As somebody has asked for.
         case call
         /// By a context below, amid an operation of its own.

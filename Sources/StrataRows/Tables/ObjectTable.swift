@@ -1,9 +1,4 @@
-/// An object that knows the key it is filed under in an ``ObjectTable``.
-public protocol TableElement: AnyObject {
-    var tableKey: Int64 { get }
-}
-
-/// A table of strongly held objects that carry their own 64-bit key.
+/// A table of strongly held objects by 64-bit keys.
 ///
 /// An entry is the key and one pointer, so that looking for a key, growing and closing gaps touch no element.
 ///
@@ -13,8 +8,8 @@ public protocol TableElement: AnyObject {
 /// of the entries are taken; removal shifts later entries back, so there are no tombstones and a table that empties and
 /// fills does not slow down.
 ///
-/// Not thread-safe: the owner's lock or queue guards it. An element's key may not change while it is in the table.
-public final class ObjectTable<Element: TableElement> {
+/// Not thread-safe: the owner's lock or queue guards it.
+public final class ObjectTable<Element: AnyObject> {
     @usableFromInline struct Entry {
         @usableFromInline var key: Int64
         /// `nil` in an entry that is free.
@@ -125,8 +120,7 @@ public final class ObjectTable<Element: TableElement> {
     /// Files an element, in place of any other of the same key.
     @inlinable
     @inline(__always)
-    public func insert(_ element: Element) {
-        let key = element.tableKey
+    public func insert(_ element: Element, for key: Int64) {
         let entry = entry(for: key)
         let former = entry.pointee.element
         entry.pointee = Entry(key: key, element: Unmanaged.passRetained(element))
@@ -138,8 +132,7 @@ public final class ObjectTable<Element: TableElement> {
     /// - Returns: The one that is there; `nil` if `element` was filed.
     @inlinable
     @inline(__always)
-    public func insertUnlessKnown(_ element: Unmanaged<Element>) -> Unmanaged<Element>? {
-        let key = element._withUnsafeGuaranteedRef { $0.tableKey }
+    public func insertUnlessKnown(_ element: Unmanaged<Element>, for key: Int64) -> Unmanaged<Element>? {
         let entry = entry(for: key)
         if let known = entry.pointee.element { return known }
         entry.pointee = Entry(key: key, element: element.retain())

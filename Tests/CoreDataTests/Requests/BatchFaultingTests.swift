@@ -28,7 +28,7 @@ struct BatchFaultingTests {
             #expect(found[11].isFault && log.saw(0))
             #expect(found.map(\.name) == (0..<45).map { String(format: "%03d", $0) })
             #expect(log.saw(4))
-            #expect(context.batchedFetches.isEmpty)
+            #expect(context.rowsInAdvance.batchedFetches.isEmpty)
         }
     }
 
@@ -113,13 +113,13 @@ struct BatchFaultingTests {
         let context = stack.context()
         try context.performAndWait { () throws -> Void in
             _ = try context.fetch(request(5)).count
-            #expect(context.batchedFetches.count == 1)
+            #expect(context.rowsInAdvance.batchedFetches.count == 1)
             context.sweep()
-            #expect(context.batchedFetches.isEmpty)
+            #expect(context.rowsInAdvance.batchedFetches.isEmpty)
             for _ in 0..<20 { _ = try context.fetch(request(5)) }
-            #expect(context.batchedFetches.count <= 8)
+            #expect(context.rowsInAdvance.batchedFetches.count <= 8)
             context.reset()
-            #expect(context.batchedFetches.isEmpty)
+            #expect(context.rowsInAdvance.batchedFetches.isEmpty)
         }
     }
 

@@ -68,7 +68,7 @@ struct BatchedResultsTests {
             var most = 0
             for venue in results {
                 venue.willAccessValue(forKey: nil)
-                most = max(most, context.registeredCount)
+                most = max(most, context.identityMap.storedCount)
             }
             for venue in results { venue.willAccessValue(forKey: nil) }
             // A context looks for what nobody holds each time it has doubled, from 4096 on.

@@ -207,7 +207,7 @@ struct PrefetchingTests {
             #expect(Set(found.compactMap { $0.city }).count == 2)
             context.sweep()
             context.sweep()
-            #expect(context.registeredCount == 6)
+            #expect(context.identityMap.storedCount == 6)
         }
     }
 

@@ -5,7 +5,7 @@ import Testing
 
 @Suite("The table of objects by key")
 struct ObjectTableTests {
-    private final class Item: TableElement {
+    private final class Item {
         let tableKey: Int64
         init(_ key: Int64) { tableKey = key }
     }
@@ -23,7 +23,7 @@ struct ObjectTableTests {
         var expected: [Int64: Item] = [:]
         for (position, key) in keys.enumerated() {
             let item = Item(key)
-            table.insert(item)
+            table.insert(item, for: item.tableKey)
             expected[key] = item
             // Every third goes again, from among those that came before.
             guard position % 3 == 0 else { continue }
@@ -41,7 +41,7 @@ struct ObjectTableTests {
     func `keys may move on for ever while older ones go`(_ held: Int64) {
         let table = ObjectTable<Item>()
         for key in 0..<4000 as Range<Int64> {
-            table.insert(Item(key))
+            table.insert(Item(key), for: key)
             if key >= held { #expect(table.remove(key - held)?.tableKey == key - held) }
             #expect(table[key - held] == nil)
             #expect(table[key + 1] == nil)
@@ -54,13 +54,13 @@ struct ObjectTableTests {
     func `keys at both ends of the numbers live together`() {
         let table = ObjectTable<Item>()
         let keys: [Int64] = [.min, -1, 0, 1, .max, .min + 1, .max - 1]
-        for key in keys { table.insert(Item(key)) }
+        for key in keys { table.insert(Item(key), for: key) }
         for key in keys { #expect(table[key]?.tableKey == key) }
         #expect(table.count == keys.count)
         table.removeAll()
         #expect(table[.max] == nil)
         table.reserve(1000)
-        table.insert(Item(.max))
+        table.insert(Item(.max), for: .max)
         #expect(table[.max] != nil)
         #expect(table.remove(.min) == nil)
     }
@@ -72,7 +72,7 @@ struct ObjectTableTests {
         #expect(table.insertUnlessKnown(.passUnretained(first)) == nil)
         #expect(table.insertUnlessKnown(.passUnretained(second))?.takeUnretainedValue() === first)
         #expect(table[7] === first)
-        table.insert(third)
+        table.insert(third, for: third.tableKey)
         #expect(table[7] === third)
         #expect(table.count == 1)
         #expect(table[8] == nil)
@@ -85,10 +85,10 @@ struct ObjectTableTests {
         weak var left: Item?
         do {
             let table = ObjectTable<Item>()
-            for key in 1...3 as ClosedRange<Int64> { table.insert(Item(key)) }
+            for key in 1...3 as ClosedRange<Int64> { table.insert(Item(key), for: key) }
             (removed, replaced, left) = (table[1], table[2], table[3])
             table.remove(1)
-            table.insert(Item(2))
+            table.insert(Item(2), for: 2)
             #expect(removed == nil)
             #expect(replaced == nil)
             #expect(left != nil)
@@ -100,8 +100,8 @@ struct ObjectTableTests {
     func `a sweep takes what nobody else holds and the question agrees to`() {
         let table = ObjectTable<Item>()
         let held = (0..<100).map { Item($0 * 2) }
-        for item in held { table.insert(item) }
-        for key in 0..<100 { table.insert(Item(Int64(key) * 2 + 1)) }
+        for item in held { table.insert(item, for: item.tableKey) }
+        for key in 0..<100 { table.insert(Item(Int64(key) * 2 + 1), for: Int64(key) * 2 + 1) }
         #expect(table.isHeldElsewhere(0))
         #expect(!table.isHeldElsewhere(1))
         #expect(!table.isHeldElsewhere(1000))

@@ -33,7 +33,8 @@ final class BackgroundFetch<Element>: @unchecked Sendable {
     private let specification: FetchSpecification
     private let stores: [NSPersistentStore]?
     private let control: FetchControl
-    /// Stops what is read on the context's queue in the end; nobody follows that, as it would be in the midst of a fetch.
+    /// Stops what is read on the context's queue in the end; nobody follows that, as it would be in the midst of a
+    /// fetch.
     private let lastControl = FetchControl()
     private let completion: Mutex<(@Sendable (Outcome) -> Void)?>
 
@@ -48,7 +49,11 @@ final class BackgroundFetch<Element>: @unchecked Sendable {
 
     /// Prepares a fetch.
     ///
-    /// What is passed:
+    /// - Parameters:
+    ///   - context: The context that fetches.
+    ///   - specification: What it fetches.
+    ///   - stores: The stores to ask; `nil` for all.
+    ///   - control: Stops the fetch, and follows it.
     ///   - completion: Called once, inside the context's scope unless the outcome is `cancelled`.
     init(
         _ context: NSManagedObjectContext,
@@ -149,7 +154,8 @@ final class BackgroundFetch<Element>: @unchecked Sendable {
 }
 
 extension NSManagedObjectContext {
-    /// Fetches by asking the stores now, in a way that can be stopped; inside the scopes of this context and those above it.
+    /// Fetches by asking the stores now, in a way that can be stopped; inside the scopes of this context and those
+    /// above it.
     fileprivate final func fetch<Element>(
         _ specification: FetchSpecification,
         _ stores: [NSPersistentStore]?,
@@ -171,5 +177,5 @@ extension NSManagedObjectContext {
     }
 
     /// How many saves were tried by this context and those above it, whose scopes the caller is in.
-    fileprivate final var saveCountOfChain: Int { saveCount + (upward?.parent.saveCountOfChain ?? 0) }
+    fileprivate final var saveCountOfChain: Int { saving.count + (upward?.parent.saveCountOfChain ?? 0) }
 }

@@ -48,7 +48,7 @@ extension NSManagedObjectContext {
     /// called on any thread.
     public final var unownedExecutor: UnownedSerialExecutor {
         if concurrencyType == .mainQueueConcurrencyType { return MainActor.sharedUnownedExecutor }
-        return executor.asUnownedSerialExecutor()
+        return contextQueue.executor(of: self).asUnownedSerialExecutor()
     }
 
     /// Stops the program if the current thread is not inside the scope, checks or no checks.

@@ -22,7 +22,7 @@ final class PreparedReads {
 
         fileprivate init(_ kind: Kind, _ store: OpenStore, _ plan: FetchPlan) {
             self.kind = kind
-            self.store = store.slot
+            self.store = store.index
             version = store.version
             isFiltered = plan.predicate != nil
             isSorted = plan.sort != nil
@@ -33,7 +33,7 @@ final class PreparedReads {
 
         fileprivate init(_ kind: Kind, _ store: OpenStore, _ path: [Int]) {
             self.kind = kind
-            self.store = store.slot
+            self.store = store.index
             version = store.version
             isFiltered = false
             isSorted = false
@@ -98,7 +98,7 @@ final class PreparedReads {
 
     /// Takes an answer.
     ///
-    /// Gives: Whether it takes the place of one that did not hold.
+    /// - Returns: Whether it takes the place of one that did not hold.
     func enter(_ answer: Answer, to question: Question) -> Bool {
         answers.updateValue(answer, forKey: question) != nil
     }
@@ -244,8 +244,8 @@ extension DictionaryPlan {
     }
 }
 
-/// A read that goes on, for the row cache, until nobody holds this: so the cache keeps what saves in the meantime have written
-/// or removed.
+/// A read that goes on, for the row cache, until nobody holds this: so the cache keeps what saves in the meantime have
+/// written or removed.
 private final class LastingRead: Sendable {
     let store: OpenStore
     let read: RowCache.Read
@@ -286,7 +286,7 @@ struct ReadRows: Sendable {
 
     /// The rows with the values of now, and the commit up to which they are the newest.
     ///
-    /// Gives: `nil` if a row has gone since, or the store has: then it has to be asked again.
+    /// - Returns: `nil` if a row has gone since, or the store has: then it has to be asked again.
     fileprivate func renewed() -> (rows: [Row], commits: UInt64)? {
         let store = began.store
         guard store.isOpen else { return nil }
@@ -311,7 +311,7 @@ struct ReadReferences: Sendable {
 
     /// The references, if all of their rows are there.
     ///
-    /// Gives: `nil` as ``ReadRows/renewed()``.
+    /// - Returns: `nil` as ``ReadRows/renewed()``.
     fileprivate func renewed() -> [ObjectReference]? {
         let store = began.store
         guard store.isOpen else { return nil }
@@ -340,7 +340,7 @@ struct ReadMemberships: Sendable {
 
     /// The memberships, and the commit up to which they are the newest.
     ///
-    /// Gives: `nil` if anything was saved since: nobody has noted which memberships that has changed.
+    /// - Returns: `nil` if anything was saved since: nobody has noted which memberships that has changed.
     fileprivate func renewed() -> (found: Memberships, commits: UInt64)? {
         guard began.store.isOpen, began.store.cache.commits == began.commits else { return nil }
         return (found, began.commits)

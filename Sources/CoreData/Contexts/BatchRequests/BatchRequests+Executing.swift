@@ -62,8 +62,8 @@ extension NSBatchInsertRequest: ExecutableRequest {
         try execute(in: context, nil, nil)
     }
 
-    /// Carries the request out, inside the context's scope, in a way that `control` can stop and follow, and `making` follow
-    /// until the rows are made.
+    /// Carries the request out, inside the context's scope, in a way that `control` can stop and follow, and `making`
+    /// follow until the rows are made.
     func execute(
         in context: NSManagedObjectContext,
         _ control: FetchControl?,
@@ -79,7 +79,7 @@ extension NSBatchInsertRequest: ExecutableRequest {
                 BatchInsertion(
                     layout: layout,
                     rows: try source(layout, store),
-                    upsert: BatchInsertion.Upsert(context.policy.mergeType),
+                    upsert: BatchInsertion.Upsert(context.settings.mergePolicy.mergeType),
                     control: control,
                     making: making
                 )

@@ -2,10 +2,11 @@ import StrataPredicates
 import StrataRows
 
 extension FetchPlan {
-    /// The IDs of what is in the plan's window over several stores, by store: no store can tell by itself which of its rows
-    /// are among the first of all.
+    /// The IDs of what is in the plan's window over several stores, by store: no store can tell by itself which of its
+    /// rows are among the first of all.
     ///
-    /// They are what a fetch would find that asks the same stores. No more of each store is read than the window can hold.
+    /// They are what a fetch would find that asks the same stores. No more of each store is read than the window can
+    /// hold.
     func idsInWindow(over stores: [OpenStore]) throws -> [[NSManagedObjectID]] {
         var candidates: [Candidate] = []
         for (position, store) in stores.enumerated() { candidates += try self.candidates(in: store, position) }

@@ -75,7 +75,7 @@ extension NSManagedObjectContext {
         guard !message.isEmpty else { return }
         coordinator.announce(message, from: self)
         // Nobody else could merge it for this context before the caller goes on.
-        if followsSaves, upward == nil { merge(message) } else { observers.committed(message) }
+        if inbox.isFollowing, upward == nil { merge(message) } else { observers.committed(message) }
     }
 
     /// The error for rows that break uniqueness constraints.
@@ -104,7 +104,7 @@ extension NSManagedObjectContext {
         }
         let rest = failure.clashes.count > 5 ? ", …" : ""
         let advice =
-            policy.mergeType == .errorMergePolicyType
+            settings.mergePolicy.mergeType == .errorMergePolicyType
             ? "Choose a merge policy, such as mergeByPropertyObjectTrump, to change the stored rows instead."
             : "No stored row can take over all of their values. Change these rows, or choose mergeByPropertyStoreTrump to leave them out."
         return CocoaError(

@@ -1,16 +1,17 @@
 import Foundation
 import StrataRows
 
-/// What a batched fetch has found: the identities of the matching objects, in order, whose rows are read batch by batch.
+/// What a batched fetch has found: the identities of the matching objects, in order, whose rows are read batch by
+/// batch.
 ///
 /// Holds identities rather than objects, so what it takes does not depend on how large the objects are. Confined to the
 /// queue of the context that fetched, which is handed to each call: the context may hold batched fetches itself.
 final class BatchedFetch {
     /// The matching objects.
     let references: [ObjectReference]
-    /// The store of each object; empty if all are of `storeSlot`.
-    private let storeSlots: [Int32]
-    private let storeSlot: Int32
+    /// The store of each object; empty if all are of `storeIndex`.
+    private let storeIndexes: [Int32]
+    private let storeIndex: Int32
     /// The entity that was fetched.
     private unowned(unsafe) let layout: EntityLayout
     // Layouts live as long as the process.
@@ -38,20 +39,27 @@ final class BatchedFetch {
 
     /// What a fetch has found in one store.
     ///
-    /// `unsaved`: Those of the objects that are not stored yet.
+    /// - Parameters:
+    ///   - references: The objects, in order.
+    ///   - layout: An entity that has all of them.
+    ///   - storeIndex: The index of their store.
+    ///   - storeIndexes: The index of each object's store, if they are of several.
+    ///   - unsaved: Those of the objects that are not stored yet.
+    ///   - batchSize: How many rows are read at a time.
+    ///   - options: What becomes of the rows.
     init(
         _ references: [ObjectReference],
         of layout: EntityLayout,
-        storeSlot: Int32,
-        storeSlots: [Int32] = [],
+        storeIndex: Int32,
+        storeIndexes: [Int32] = [],
         unsaved: [NSManagedObject] = [],
         batchSize: Int,
         _ options: Options
     ) {
         self.references = references
         self.layout = layout
-        self.storeSlot = storeSlot
-        self.storeSlots = storeSlots
+        self.storeIndex = storeIndex
+        self.storeIndexes = storeIndexes
         self.unsaved = Dictionary(unsaved.map { ($0.key, $0) }) { first, _ in first }
         self.options = options
         self.batchSize = batchSize
@@ -61,12 +69,12 @@ final class BatchedFetch {
 
     /// What a fetch has found, in several stores.
     convenience init(_ objects: [NSManagedObject], of layout: EntityLayout, batchSize: Int, _ options: Options) {
-        let first = objects.first { $0.key > 0 }?.storeSlot ?? 0
+        let first = objects.first { $0.key > 0 }?.storeIndex ?? 0
         self.init(
             objects.map(\.reference),
             of: layout,
-            storeSlot: first,
-            storeSlots: objects.contains { $0.key > 0 && $0.storeSlot != first } ? objects.map(\.storeSlot) : [],
+            storeIndex: first,
+            storeIndexes: objects.contains { $0.key > 0 && $0.storeIndex != first } ? objects.map(\.storeIndex) : [],
             unsaved: objects.filter { $0.key < 0 },
             batchSize: batchSize,
             options
@@ -90,19 +98,19 @@ final class BatchedFetch {
     func object(at position: Int, in context: NSManagedObjectContext) -> NSManagedObject {
         let reference = references[position]
         if reference.key < 0, let object = unsaved[reference.key] { return object }
-        let slot = storeSlots.isEmpty ? storeSlot : storeSlots[position]
+        let storeIndex = storeIndexes.isEmpty ? storeIndex : storeIndexes[position]
         let layout = context.layout(of: reference)
-        return context.registered(key: reference.key, layout: layout, storeSlot: slot)
-            ?? context.makeFault(key: reference.key, layout: layout, storeSlot: slot)
+        return context.registered(key: reference.key, layout: layout, storeIndex: storeIndex)
+            ?? context.makeFault(key: reference.key, layout: layout, storeIndex: storeIndex)
     }
 
     /// All objects but those that have gone; those that the context does not know become faults without rows.
     func objects(in context: NSManagedObjectContext) -> [NSManagedObject] {
-        guard storeSlots.isEmpty else {
+        guard storeIndexes.isEmpty else {
             return references.indices.map { object(at: $0, in: context) }.filter { !$0.flags.contains(.gone) }
         }
         context.settleStrangers()
-        let table = context.table(storeSlot: storeSlot, root: layout.rootNumber)
+        let table = context.table(storeIndex: storeIndex, root: layout.rootNumber)
         table.reserve(references.count)
         let isFirst = table.count == 0
         var result: [NSManagedObject] = []
@@ -116,7 +124,7 @@ final class BatchedFetch {
                 continue
             }
             if !isFirst {
-                context.makeFaultIfForgotten(key: reference.key, root: layout.rootNumber, storeSlot: storeSlot)
+                context.makeFaultIfForgotten(key: reference.key, root: layout.rootNumber, storeIndex: storeIndex)
                 if let object = table[reference.key] {
                     // Its deletion was saved, or merged, while the store was read.
                     if !object.flags.contains(.gone) { result.append(object) }
@@ -132,7 +140,7 @@ final class BatchedFetch {
                 context.makeFault(
                     key: reference.key,
                     layout: known,
-                    storeSlot: storeSlot,
+                    storeIndex: storeIndex,
                     type: type,
                     flags: .newFault,
                     in: table
@@ -162,7 +170,7 @@ final class BatchedFetch {
     ///
     /// What cannot be read just now is reported, and its faults are filled when they are used.
     ///
-    /// What is passed:
+    /// - Parameters:
     ///   - batch: The number of the batch.
     ///   - context: The context that fetched.
     ///   - firing: The fault that is being realised and needs the batch; it gets its row but is not realised here.
@@ -194,13 +202,13 @@ final class BatchedFetch {
         in context: NSManagedObjectContext,
         for firing: NSManagedObject?
     ) throws {
-        for (slot, objects) in storeSlots.isEmpty
-            ? [storeSlot: objects] : Dictionary(grouping: objects, by: \.storeSlot)
+        for (storeIndex, objects) in storeIndexes.isEmpty
+            ? [storeIndex: objects] : Dictionary(grouping: objects, by: \.storeIndex)
         {
-            guard slot >= 0, let store = context.store(at: slot), store.isOpen else { continue }
+            guard storeIndex >= 0, let store = context.store(at: storeIndex), store.isOpen else { continue }
             let others = try context.fill(objects, of: layout, in: store, rereads: options.refreshes)
             if options.refreshes {
-                let table = context.table(storeSlot: slot, root: layout.rootNumber)
+                let table = context.table(storeIndex: storeIndex, root: layout.rootNumber)
                 for row in others { table[row.key]?.rebase(onto: row) }
             }
             guard !options.asFaults else { continue }
@@ -216,7 +224,8 @@ final class BatchedFetch {
 
     /// The batch that has an object and was not read yet.
     func unreadBatch(with object: NSManagedObject) -> Int? {
-        guard object.layout.rootNumber == layout.rootNumber, object.storeSlot == storeSlot, storeSlots.isEmpty else {
+        guard object.layout.rootNumber == layout.rootNumber, object.storeIndex == storeIndex, storeIndexes.isEmpty
+        else {
             return nil
         }
         if positions == nil {
@@ -232,7 +241,7 @@ final class BatchedFetch {
     /// Whether the context has an object of it.
     func isInUse(in context: NSManagedObjectContext) -> Bool {
         references.contains { reference in
-            context.registered(key: reference.key, layout: layout, storeSlot: storeSlot) != nil
+            context.registered(key: reference.key, layout: layout, storeIndex: storeIndex) != nil
         }
     }
 }

@@ -10,9 +10,9 @@ import StrataRows
 ///     print(venues.count)                      // reads no venue
 ///     for venue in venues[1000..<1100] { … }   // reads two batches
 ///
-/// What matches, and in what order, is settled by the fetch: the collection does not change when objects do. It keeps the
-/// identity of each object (16 bytes), and the objects of one batch. The others go when nobody else holds them, and are the
-/// same objects as long as somebody does. A row that was deleted since is a fault that cannot be realised.
+/// What matches, and in what order, is settled by the fetch: the collection does not change when objects do. It keeps
+/// the identity of each object (16 bytes), and the objects of one batch. The others go when nobody else holds them, and
+/// are the same objects as long as somebody does. A row that was deleted since is a fault that cannot be realised.
 ///
 /// Belongs to the context, as its objects do: use it inside the context's `perform` only.
 public struct BatchedResults<Element: NSManagedObject>: RandomAccessCollection {
@@ -33,8 +33,8 @@ public struct BatchedResults<Element: NSManagedObject>: RandomAccessCollection {
 
     /// The object at a position, its batch read if it was not.
     ///
-    /// An error of the store is reported to ``NSPersistentStoreCoordinator/unreportableErrorHandler``; the object is a fault
-    /// then.
+    /// An error of the store is reported to ``NSPersistentStoreCoordinator/unreportableErrorHandler``; the object is a
+    /// fault then.
     ///
     /// - Complexity: O(1), and one query for each batch that is entered.
     public subscript(position: Int) -> Element {
@@ -64,13 +64,13 @@ private final class BatchWindow {
 
     func object(at position: Int, of fetch: BatchedFetch, in context: NSManagedObjectContext) -> NSManagedObject {
         let wanted = fetch.batch(of: position)
-        if wanted != batch || resetCount != context.resetCount {
+        if wanted != batch || resetCount != context.identityMap.resetCount {
             // Now is the time to let go of the objects of former batches that nobody holds.
             objects = []
             context.sweepIfGrown()
             objects = fetch.read(wanted, in: context)
             batch = wanted
-            resetCount = context.resetCount
+            resetCount = context.identityMap.resetCount
         }
         return objects[position - fetch.positions(ofBatch: wanted).lowerBound]
     }
@@ -79,11 +79,11 @@ private final class BatchWindow {
 extension NSManagedObjectContext {
     /// Fetches what a request asks for as a collection that reads objects batch by batch, as they are used.
     ///
-    /// One query finds the identities of all that matches, pending changes folded in as by ``fetch(_:)``; then each batch of
-    /// ``NSFetchRequest/fetchBatchSize`` objects (100 if that is 0) takes one more, with what the request prefetches.
-    /// Use ``fetch(_:)`` for an array, which with a batch size holds all objects from the start as faults, whose rows come
-    /// batch by batch when the first of a batch is realised; and this for results of which only a part is used or that
-    /// shall not be in memory together.
+    /// One query finds the identities of all that matches, pending changes folded in as by ``fetch(_:)``; then each
+    /// batch of ``NSFetchRequest/fetchBatchSize`` objects (100 if that is 0) takes one more, with what the request
+    /// prefetches. Use ``fetch(_:)`` for an array, which with a batch size holds all objects from the start as faults,
+    /// whose rows come batch by batch when the first of a batch is realised; and this for results of which only a part
+    /// is used or that shall not be in memory together.
     ///
     /// - Parameter request: A request for managed objects.
     /// - Returns: The objects; each batch is read when it is first entered.

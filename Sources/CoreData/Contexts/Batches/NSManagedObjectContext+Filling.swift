@@ -4,17 +4,19 @@ import StrataRows
 // How many faults get their rows at once. Confined to the context's queue.
 
 extension NSManagedObjectContext {
-    /// Gives faults of one hierarchy the rows that they will be realised with: those of the row cache, where they are fresh
-    /// enough, and the others with one query.
+    /// Gives faults of one hierarchy the rows that they will be realised with: those of the row cache, where they are
+    /// fresh enough, and the others with one query.
     ///
     /// Objects that are no faults stay as they are. Faults whose rows have gone stay without.
     ///
-    /// What is passed:
+    /// - Parameters:
     ///   - faults: The objects, of one store.
     ///   - layout: An entity that has all of them.
+    ///   - store: Their store.
     ///   - rereads: Whether rows are read that are known already.
     ///   - reads: Where reads come from that were made beforehand.
     /// - Returns: The rows that were read, for those objects that are no faults.
+    /// - Throws: Errors of the store; ``PreparedReads/Unanswered`` where `reads` lack an answer.
     @discardableResult
     final func fill(
         _ faults: [NSManagedObject],
@@ -47,14 +49,14 @@ extension NSManagedObjectContext {
             rows = try storedRows(forKeys: keys, in: layout, store)
         }
         notePrefetch(store, commits, rows.count)
-        return give(rows, root: root, storeSlot: Int32(store.slot))
+        return give(rows, root: root, storeIndex: Int32(store.index))
     }
 
     /// Gives faults the rows that were read for them.
     ///
     /// - Returns: The rows of objects that are no faults.
-    final func give(_ rows: [Row], root: Int, storeSlot: Int32) -> [Row] {
-        let table = table(storeSlot: storeSlot, root: root)
+    final func give(_ rows: [Row], root: Int, storeIndex: Int32) -> [Row] {
+        let table = table(storeIndex: storeIndex, root: root)
         var others: [Row] = []
         for row in rows {
             guard let object = table[row.key] else { continue }
@@ -65,26 +67,17 @@ extension NSManagedObjectContext {
 
     // MARK: - Batches
 
-    /// Remembers a fetch whose faults get their rows batch by batch.
-    ///
-    /// Only the latest are remembered: the faults of others are filled one by one.
-    final func remember(_ fetch: BatchedFetch) {
-        if batchedFetches.count >= 8 { batchedFetches.removeFirst() }
-        batchedFetches.append(fetch)
-    }
-
     /// The row of a fault that a batched fetch has found, read together with the rest of its batch.
     ///
     /// - Returns: `nil` if no batch is waiting for it.
     final func batchedRow(for object: NSManagedObject) -> Row? {
-        guard !batchedFetches.isEmpty, let store = store(at: object.storeSlot) else { return nil }
+        guard !rowsInAdvance.batchedFetches.isEmpty, let store = store(at: object.storeIndex) else { return nil }
         let isCached = upward == nil && store.cache.row(object.key, root: object.layout.rootNumber) != nil
         // A row of the cache is no reason to read a batch, unless the whole batch is to be realised with it.
-        for index in batchedFetches.indices.reversed() where !isCached || batchedFetches[index].realisesBatches {
-            guard let batch = batchedFetches[index].unreadBatch(with: object) else { continue }
-            let fetch = batchedFetches[index]
+        for fetch in rowsInAdvance.batchedFetches.reversed() where !isCached || fetch.realisesBatches {
+            guard let batch = fetch.unreadBatch(with: object) else { continue }
             fetch.read(batch, in: self, for: object)
-            if fetch.isRead { batchedFetches.removeAll { $0 === fetch } }
+            if fetch.isRead { rowsInAdvance.forget(fetch) }
             return object.current
         }
         return nil
@@ -92,6 +85,7 @@ extension NSManagedObjectContext {
 
     /// Forgets batched fetches of which no object is left.
     final func forgetUnusedBatches() {
-        batchedFetches.removeAll { !$0.isInUse(in: self) }
+        guard !rowsInAdvance.batchedFetches.isEmpty else { return }
+        rowsInAdvance.keepFetches(rowsInAdvance.batchedFetches.filter { $0.isInUse(in: self) })
     }
 }

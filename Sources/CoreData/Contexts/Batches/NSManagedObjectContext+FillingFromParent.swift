@@ -1,9 +1,9 @@
 import Foundation
 import StrataRows
 
-// How a child fills many faults: the context at the top of the tree, which alone asks stores, reads with one query what is
-// going to be asked for; then the child asks its parent as it does for a single fault. So what contexts in between have
-// changed counts, and none of them gets an object for it.
+// How a child fills many faults: the context at the top of the tree, which alone asks stores, reads with one query what
+// is going to be asked for; then the child asks its parent as it does for a single fault. So what contexts in between
+// have changed counts, and none of them gets an object for it.
 
 /// What the root of a tree has just read of a to-many relationship, for children who are about to ask for it.
 struct ForeseenMembers {
@@ -65,7 +65,14 @@ extension NSManagedObjectContext {
 
     /// The members that the parent has of a to-many relationship, owner by owner; their rows are read as well.
     ///
-    /// `body`: Takes an owner's members, inside the scopes of all contexts above.
+    /// - Parameters:
+    ///   - slot: The relationship.
+    ///   - owners: The objects that have it.
+    ///   - memberRoot: The root of the members' hierarchy.
+    ///   - store: The store of all of them.
+    ///   - upward: The way to the parent.
+    ///   - body: Takes an owner's members, inside the scopes of all contexts above.
+    /// - Throws: Errors of the store, and what `body` throws.
     final func foreseeMembers(
         of slot: ToManySlot,
         _ owners: [NSManagedObject],
@@ -85,12 +92,12 @@ extension NSManagedObjectContext {
             var members: [Int64: [ObjectReference]] = [:]
             for owner in stored { members[owner.key] = [] }
             for group in found.groups { members[group.owner] = group.members }
-            upward.root.foreseen = ForeseenMembers(
+            upward.root.rowsInAdvance.foreseen = ForeseenMembers(
                 relationship: slot.relationship,
                 store: store.base,
                 members: members
             )
-            defer { upward.root.foreseen = nil }
+            defer { upward.root.rowsInAdvance.foreseen = nil }
             for owner in owners { try body(owner, parentMembers(of: slot, ownedBy: owner)) }
             withExtendedLifetime(found) {}
         }
@@ -103,7 +110,8 @@ extension NSManagedObjectContext {
         in store: OpenStore
     ) throws -> [ObjectReference] {
         let store = try seen(store)
-        if let foreseen, foreseen.relationship === slot.relationship, foreseen.store === store.base,
+        if let foreseen = rowsInAdvance.foreseen, foreseen.relationship === slot.relationship,
+            foreseen.store === store.base,
             let members = foreseen.members[owner.key]
         {
             return members

@@ -7,11 +7,13 @@ import StrataRows
 extension NSManagedObjectContext {
     /// Reads what relationships of objects of one hierarchy lead to.
     ///
-    /// Destinations that the context does not know become faults with rows, members of to-many relationships are loaded where
-    /// the relationship was a fault. Nothing that is realised or changed is touched; changes stay on top.
+    /// Destinations that the context does not know become faults with rows, members of to-many relationships are loaded
+    /// where the relationship was a fault. Nothing that is realised or changed is touched; changes stay on top.
     ///
-    /// `reads`: Where reads come from that were made beforehand.
-    ///
+    /// - Parameters:
+    ///   - steps: The relationships to follow.
+    ///   - owners: The objects that have them.
+    ///   - reads: Where reads come from that were made beforehand.
     /// - Throws: Errors of the store; ``PreparedReads/Unanswered`` where `reads` lack an answer.
     final func prefetch(
         _ steps: [PrefetchStep],
@@ -47,13 +49,15 @@ extension NSManagedObjectContext {
 
     /// Stored objects by their store.
     private func byStore(_ objects: [NSManagedObject]) -> [(OpenStore, [NSManagedObject])] {
-        guard let slot = objects.first(where: { $0.key > 0 })?.storeSlot else { return [] }
+        guard let storeIndex = objects.first(where: { $0.key > 0 })?.storeIndex else { return [] }
         if coordinator?.hasSeveralStores != true {
-            guard let store = store(at: slot) else { return [] }
+            guard let store = store(at: storeIndex) else { return [] }
             return [(store, objects)]
         }
-        return Dictionary(grouping: objects.lazy.filter { $0.key > 0 }, by: \.storeSlot).compactMap { slot, objects in
-            store(at: slot).map { ($0, objects) }
+        return Dictionary(grouping: objects.lazy.filter { $0.key > 0 }, by: \.storeIndex).compactMap {
+            storeIndex,
+            objects in
+            store(at: storeIndex).map { ($0, objects) }
         }
     }
 
@@ -68,27 +72,27 @@ extension NSManagedObjectContext {
         var result: [NSManagedObject] = []
         var seen: [Int32: KeyMap<Bool>] = [:]
         var known = KeyMap<Bool>()
-        var knownSlot: Int32 = -1
+        var knownStore: Int32 = -1
         let (index, word) = (slot.index, slot.word)
         for owner in owners {
             // The owner holds the row.
             guard let row = owner.heldRow, let reference = UnsafeRow(row).reference(index, at: word) else { continue }
-            let storeSlot = owner.storeSlot >= 0 ? owner.storeSlot : storeSlotForInsertion(of: owner)
-            if storeSlot != knownSlot {
+            let storeIndex = owner.storeIndex >= 0 ? owner.storeIndex : storeIndexForInsertion(of: owner)
+            if storeIndex != knownStore {
                 // Owners of one store come in runs.
-                seen[knownSlot] = known
-                known = seen[storeSlot] ?? KeyMap()
-                knownSlot = storeSlot
+                seen[knownStore] = known
+                known = seen[storeIndex] ?? KeyMap()
+                knownStore = storeIndex
             }
             guard known[reference.key] == nil else { continue }
             known.set(true, for: reference.key)
             let layout = layout(of: reference)
-            if let object = registered(key: reference.key, layout: layout, storeSlot: storeSlot) {
+            if let object = registered(key: reference.key, layout: layout, storeIndex: storeIndex) {
                 if object.flags.contains(.gone) { continue }
                 object.flags.insert(.prefetched)
                 result.append(object)
             } else if reference.key > 0 {
-                let object = makeFault(key: reference.key, layout: layout, storeSlot: storeSlot)
+                let object = makeFault(key: reference.key, layout: layout, storeIndex: storeIndex)
                 object.flags.insert(.prefetched)
                 result.append(object)
             }
@@ -113,7 +117,7 @@ extension NSManagedObjectContext {
         }
         guard let first = cold.first else { return }
         let store = try seen(store)
-        let storeSlot = Int32(store.slot)
+        let storeIndex = Int32(store.index)
         let root = step.destination.rootNumber
         if let upward {
             var members: [NSManagedObject] = []
@@ -138,15 +142,15 @@ extension NSManagedObjectContext {
             found = try storedMemberships(of: slot, ownedBy: owners, memberRoot: root, store)
         }
         notePrefetch(store, commits, found.rows.count)
-        let table = table(storeSlot: storeSlot, root: root)
+        let table = table(storeIndex: storeIndex, root: root)
         table.reserve(found.rows.count)
         for row in found.rows {
-            let object = table[row.key] ?? makeFault(key: row.key, layout: row.layout, storeSlot: storeSlot)
+            let object = table[row.key] ?? makeFault(key: row.key, layout: row.layout, storeIndex: storeIndex)
             object.flags.insert(.prefetched)
             if object.flags.contains(.fault) { object.current = row }
         }
 
-        let ownerTable = self.table(storeSlot: storeSlot, root: first.layout.rootNumber)
+        let ownerTable = self.table(storeIndex: storeIndex, root: first.layout.rootNumber)
         for (key, members) in found.groups { ownerTable[key]?.loadPrefetched(members, slot) }
         guard found.groups.count < cold.count else { return }
         var withMembers = KeyMap<Bool>(minimumCapacity: found.groups.count)
@@ -179,10 +183,10 @@ extension NSManagedObject {
         extras.toMany[slot.index] = nil
         state.turnIntoFault()
         state.load(members)
-        if let context, context.lossCount > 0 {
+        if let context, context.identityMap.lossCount > 0 {
             state.forget { context.registered($0, near: self)?.flags.contains(.gone) ?? false }
         }
-        state.lossCount = context?.lossCount ?? 0
+        state.lossCount = context?.identityMap.lossCount ?? 0
         extras.toMany[slot.index] = state
     }
 }

@@ -31,7 +31,8 @@ struct ContextEvent {
 ///
 /// Owned by the context alone, so that its end ends the live queries. Holds nobody who follows.
 final class ContextObservers: @unchecked Sendable {
-    // @unchecked Sendable: `controllers` and `unregistered` are touched only inside the context's scope, the rest is locked.
+    // @unchecked Sendable: `controllers` and `unregistered` are touched only inside the context's scope, the rest is
+    // locked.
 
     private struct Controller {
         weak var tracker: ResultsTracker?

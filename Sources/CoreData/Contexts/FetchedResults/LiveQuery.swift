@@ -4,9 +4,9 @@ import Synchronization
 
 /// One observer's query: what may have changed since its last snapshot, and who waits for that.
 ///
-/// Commits leave notes here, from whatever thread they are announced on; the observer takes them when it asks for its next
-/// snapshot, and only then a fetch is made. So a slow observer coalesces commits instead of queueing snapshots, and no
-/// thread belongs to an observer. As a snapshot is read after the commit was noted, none is missed, and as one
+/// Commits leave notes here, from whatever thread they are announced on; the observer takes them when it asks for its
+/// next snapshot, and only then a fetch is made. So a slow observer coalesces commits instead of queueing snapshots,
+/// and no thread belongs to an observer. As a snapshot is read after the commit was noted, none is missed, and as one
 /// observer's snapshots are read one after the other, they come in commit order.
 ///
 /// Any thread may call any member.

@@ -8,16 +8,17 @@ extension NSManagedObjectContext {
     ///         let names = try await context.perform { try snapshot.objects(in: context).map { $0.name ?? "" } }
     ///     }
     ///
-    /// The first snapshot comes at once. Another one comes after a save, of any context on this context's coordinator and
-    /// whether this context merges it or not, that changes which objects match, their order, or one of these objects.
-    /// Changes made elsewhere count when `mergeChanges(fromRemoteContextSave:into:)` brings them to this context.
-    /// The results of a child context are what is in the stores as well, whatever its parents have not saved.
+    /// The first snapshot comes at once. Another one comes after a save, of any context on this context's coordinator
+    /// and whether this context merges it or not, that changes which objects match, their order, or one of these
+    /// objects. Changes made elsewhere count when `mergeChanges(fromRemoteContextSave:into:)` brings them to this
+    /// context. The results of a child context are what is in the stores as well, whatever its parents have not saved.
     /// No commit is missed, snapshots come in commit order, each shows one state of the store, and commits that come
-    /// faster than snapshots are taken are coalesced. A snapshot may show a commit already that the next one is made for.
+    /// faster than snapshots are taken are coalesced. A snapshot may show a commit already that the next one is made
+    /// for.
     ///
-    /// Fetches are made on this context's queue, and only when a snapshot is asked for; waiting takes no thread. The sequence
-    /// holds the context weakly. It ends when the context goes away and when the task is cancelled. It throws what a fetch
-    /// throws, and ends with that. Each loop over it observes for itself.
+    /// Fetches are made on this context's queue, and only when a snapshot is asked for; waiting takes no thread. The
+    /// sequence holds the context weakly. It ends when the context goes away and when the task is cancelled. It throws
+    /// what a fetch throws, and ends with that. Each loop over it observes for itself.
     ///
     /// May be called on any thread.
     ///
@@ -64,8 +65,8 @@ public struct LiveResults<ResultType>: AsyncSequence, Sendable {
 
         /// The results as objects of a context, in order, read with one fetch.
         ///
-        /// Must be called inside the context's scope. Objects that were deleted since are left out, and the objects show
-        /// their values of now, unsaved changes included.
+        /// Must be called inside the context's scope. Objects that were deleted since are left out, and the objects
+        /// show their values of now, unsaved changes included.
         ///
         /// - Throws: Errors of the fetch; `persistentStoreOperation` (134070) if the objects are of another class.
         public func objects(in context: NSManagedObjectContext) throws -> [ResultType] {

@@ -10,10 +10,11 @@ import StrataPredicates
 ///     controller.delegate = self
 ///     try controller.performFetch()
 ///
-/// While it has a ``delegate``, the results follow the end of each event of the context: edits, inserts and deletes that are
-/// not saved yet, rollback, undo, refreshes, and merges of what others have saved. Every merged change counts: of objects
-/// that the context has only as faults, and of those that it has never seen. Objects of other entities count too where the
-/// predicate, the sort descriptors or the section names look at them. A limit and an offset hold all the time.
+/// While it has a ``delegate``, the results follow the end of each event of the context: edits, inserts and deletes
+/// that are not saved yet, rollback, undo, refreshes, and merges of what others have saved. Every merged change counts:
+/// of objects that the context has only as faults, and of those that it has never seen. Objects of other entities count
+/// too where the predicate, the sort descriptors or the section names look at them. A limit and an offset hold all the
+/// time.
 ///
 /// Confined to the queue of its context, the initialiser excepted. It keeps the context and the objects of the results
 /// alive; the context does not keep it alive.
@@ -76,8 +77,8 @@ open class NSFetchedResultsController<ResultType>: NSObject {
 
     /// The name that was given.
     ///
-    /// Apple's framework keeps the sections of a fetch on disk under this name. Here sections are computed from the fetched
-    /// rows each time, in one pass, so there is no cache that could be outdated.
+    /// Apple's framework keeps the sections of a fetch on disk under this name. Here sections are computed from the
+    /// fetched rows each time, in one pass, so there is no cache that could be outdated.
     public let cacheName: String?
 
     /// Does nothing: no section information is ever kept on disk, so there is none to delete.
@@ -109,9 +110,9 @@ open class NSFetchedResultsController<ResultType>: NSObject {
     ///
     /// Nothing is told to the delegate.
     ///
-    /// - Throws: As `NSManagedObjectContext.fetch(_:)`, moreover for a request without sort descriptors or for dictionaries
-    ///   or counts, and for a ``sectionNameKeyPath`` that leads nowhere; `coreData` (134060) if objects of one section are not
-    ///   sorted next to one another. The results are as before then.
+    /// - Throws: As `NSManagedObjectContext.fetch(_:)`, moreover for a request without sort descriptors or for
+    ///   dictionaries or counts, and for a ``sectionNameKeyPath`` that leads nowhere; `coreData` (134060) if objects of
+    ///   one section are not sorted next to one another. The results are as before then.
     open func performFetch() throws {
         if let type = ResultType.self as? NSManagedObject.Type { ManagedClasses.register(type) }
         try tracker.performFetch { objects in

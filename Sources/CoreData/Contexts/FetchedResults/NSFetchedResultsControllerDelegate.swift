@@ -39,11 +39,11 @@ public protocol NSFetchedResultsSectionInfo {
 /// Is told how a controller's results change, on the queue of the controller's context, at the end of each event.
 ///
 /// Every method may be left out. For each event that changes something all are called, in this order:
-/// ``controllerWillChangeContent(_:)`` before the controller's results change; then, with the results changed, the deleted
-/// and inserted sections; the deleted, inserted, moved and updated objects; the difference as a whole, if there are no
-/// sections; ``controllerDidChangeContent(_:)``. Index paths of what went are those before the event, index paths of what
-/// came those after it: an array becomes the new one by removing from the last old path to the first, then inserting from
-/// the first new path to the last.
+/// ``controllerWillChangeContent(_:)`` before the controller's results change; then, with the results changed, the
+/// deleted and inserted sections; the deleted, inserted, moved and updated objects; the difference as a whole, if there
+/// are no sections; ``controllerDidChangeContent(_:)``. Index paths of what went are those before the event, index
+/// paths of what came those after it: an array becomes the new one by removing from the last old path to the first,
+/// then inserting from the first new path to the last.
 ///
 /// The controller that is passed equals the one that the delegate was set on, so compare them with `==`. It is another
 /// instance with the same results, typed by `NSFetchRequestResult`, as there is no conversion between generic classes.

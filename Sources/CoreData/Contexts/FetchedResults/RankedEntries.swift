@@ -36,8 +36,8 @@ final class ResultEntry {
 
 /// A sorted list of entries that knows the place of each, and finds the entry at each place, in logarithmic time.
 ///
-/// A binary tree through the entries themselves. A part that has become lopsided is rebuilt, which costs O(log n) a change
-/// on average and keeps every path O(log n) long.
+/// A binary tree through the entries themselves. A part that has become lopsided is rebuilt, which costs O(log n) a
+/// change on average and keeps every path O(log n) long.
 struct RankedEntries {
     private var root: ResultEntry?
 

@@ -2,7 +2,8 @@ import Foundation
 import StrataPredicates
 import StrataRows
 
-/// What a controller's request means in its context: which objects belong to the results, in what order, in which section.
+/// What a controller's request means in its context: which objects belong to the results, in what order, in which
+/// section.
 ///
 /// Confined to the context's queue. Judges objects by their values in memory.
 struct ResultSource {
@@ -20,8 +21,8 @@ struct ResultSource {
 
     /// Resolves a request.
     ///
-    /// - Throws: `persistentStoreOperation` (134070) for a request that makes no sense, has no sort descriptors, or asks for
-    ///   something else than objects or IDs.
+    /// - Throws: `persistentStoreOperation` (134070) for a request that makes no sense, has no sort descriptors, or
+    ///   asks for something else than objects or IDs.
     init(
         _ request: any AnyFetchRequest,
         sectionNameKeyPath: String?,
@@ -102,7 +103,7 @@ struct ResultSource {
             guard object.isFault, object.current == nil, object.key > 0, object.context === context else {
                 return false
             }
-            let store = context.openStore(at: object.storeSlot)
+            let store = context.openStore(at: object.storeIndex)
             return store?.cache.row(object.key, root: object.layout.rootNumber) == nil
         }
         guard cold.count > 1 else { return false }
@@ -151,8 +152,8 @@ struct ResultSource {
     ) throws -> Bool {
         guard object.context === context, object.flags.isDisjoint(with: [.deleted, .gone]) else { return false }
         if affectedStores != nil {
-            let slot = object.isInserted ? context.storeSlotForInsertion(of: object) : object.storeSlot
-            guard let store = context.openStore(at: slot), holds(store) else { return false }
+            let storeIndex = object.isInserted ? context.storeIndexForInsertion(of: object) : object.storeIndex
+            guard let store = context.openStore(at: storeIndex), holds(store) else { return false }
         }
         // Without a predicate nothing else would notice that the row has gone.
         if evaluator == nil, object.isFault { object.fireFault() }

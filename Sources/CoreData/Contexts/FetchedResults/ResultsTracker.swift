@@ -114,7 +114,7 @@ final class ResultsTracker {
     /// The ID of an object, which may be one that the context has forgotten in a reset.
     func id(of object: NSManagedObject) -> NSManagedObjectID {
         if object.context == nil, object.key > 0, object.idIfKnown == nil,
-            let store = context.openStore(at: object.storeSlot)
+            let store = context.openStore(at: object.storeIndex)
         {
             return store.ids.id(key: object.key, layout: object.layout, store: store)
         }
@@ -218,11 +218,11 @@ final class ResultsTracker {
         var objects = objects
         var seen = Set(unregistered.isEmpty ? [] : objects.map(ObjectIdentifier.init))
         for change in unregistered {
-            let slot = Int32(change.store.slot)
+            let storeIndex = Int32(change.store.index)
             let object =
-                context.registered(key: change.key, layout: change.layout, storeSlot: slot)
-                ?? change.temporaryID.map { context.makeForeignFault($0, storeSlot: slot) }
-                ?? context.makeFault(key: change.key, layout: change.layout, storeSlot: slot)
+                context.registered(key: change.key, layout: change.layout, storeIndex: storeIndex)
+                ?? change.temporaryID.map { context.makeForeignFault($0, storeIndex: storeIndex) }
+                ?? context.makeFault(key: change.key, layout: change.layout, storeIndex: storeIndex)
             if seen.insert(ObjectIdentifier(object)).inserted { objects.append(object) }
         }
         if try source.warmUp(objects, in: context) { work.fetches += 1 }

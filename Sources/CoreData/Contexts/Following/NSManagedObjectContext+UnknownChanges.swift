@@ -3,12 +3,12 @@ import StrataRows
 extension NSManagedObjectContext {
     /// Brings all objects of a store up to date, when nobody can tell what was changed in it.
     ///
-    /// On the context's queue. An error of the store is reported; objects become faults then, which are read again at the next
-    /// touch, but for those with unsaved changes, of which a save finds the conflicts.
+    /// On the context's queue. An error of the store is reported; objects become faults then, which are read again at
+    /// the next touch, but for those with unsaved changes, of which a save finds the conflicts.
     final func mergeUnknownChanges(of entry: OpenStore) {
         var keys: [Int: (layout: EntityLayout, keys: [Int64])] = [:]
         forEachRegistered { object in
-            guard object.storeSlot == Int32(entry.slot), object.key > 0, !object.isInserted else { return }
+            guard object.storeIndex == Int32(entry.index), object.key > 0, !object.isInserted else { return }
             keys[object.layout.rootNumber, default: (object.layout, [])].keys.append(object.key)
         }
         var message = ChangeMessage()
@@ -28,7 +28,7 @@ extension NSManagedObjectContext {
                 coordinator?.report(error, "bringing the objects of \(describedName) up to date")
                 // Nobody comes back to what is left as it is.
                 for key in keys {
-                    guard let object = registered(key: key, layout: layout, storeSlot: Int32(entry.slot)) else {
+                    guard let object = registered(key: key, layout: layout, storeIndex: Int32(entry.index)) else {
                         continue
                     }
                     if !object.isFault, !object.hasChanges, !object.flags.contains(.gone) { object.turnIntoFault() }

@@ -8,19 +8,20 @@ import Synchronization
 ///     …
 ///     try await follower.catchUp()    // Now every context shows what was committed before.
 ///
-/// Each time a store was written to, the follower reads the store's history from where it was last, forgets the cached rows of
-/// what was changed there, and only then has the contexts merge it. So a merge shows what is stored, whatever
-/// ``NSManagedObjectContext/stalenessInterval`` says, and unsaved changes are kept on top. Contexts merge in turn, each on its
-/// own queue; one that is busy holds up neither the others nor the follower, and takes what it has missed as one merge. Live
-/// results and fetched results controllers follow.
+/// Each time a store was written to, the follower reads the store's history from where it was last, forgets the cached
+/// rows of what was changed there, and only then has the contexts merge it. So a merge shows what is stored, whatever
+/// ``NSManagedObjectContext/stalenessInterval`` says, and unsaved changes are kept on top. Contexts merge in turn, each
+/// on its own queue; one that is busy holds up neither the others nor the follower, and takes what it has missed as one
+/// merge. Live results and fetched results controllers follow.
 ///
-/// What contexts of this coordinator write is not read again. If the history was purged further than the follower had come, or
-/// the store has been replaced by an older copy, all cached rows are forgotten and all objects of the contexts brought up to
-/// date.
+/// What contexts of this coordinator write is not read again. If the history was purged further than the follower had
+/// come, or the store has been replaced by an older copy, all cached rows are forgotten and all objects of the contexts
+/// brought up to date.
 ///
 /// An addition to Apple's API. It follows until ``stop()``, or until nobody holds it. Any thread may use it.
 public final class RemoteChangeFollower: @unchecked Sendable {
-    // @unchecked Sendable: `observers` is set in the initialiser and read in the deinitialiser; the rest is locked or constant.
+    // @unchecked Sendable: `observers` is set in the initialiser and read in the deinitialiser; the rest is locked or
+    // constant.
 
     private struct State {
         var token: NSPersistentHistoryToken
@@ -86,8 +87,8 @@ public final class RemoteChangeFollower: @unchecked Sendable {
         for observer in observers { NotificationCenter.default.removeObserver(observer) }
     }
 
-    /// Reads what is new, and suspends until the contexts have merged it, each after the blocks that were submitted to it
-    /// before.
+    /// Reads what is new, and suspends until the contexts have merged it, each after the blocks that were submitted to
+    /// it before.
     ///
     /// For those who cannot wait for the notification: when this returns, the contexts show all that was committed, by
     /// whichever process, before the call. Does not wait with a thread. Without effect once the follower was stopped.
@@ -179,7 +180,8 @@ public final class RemoteChangeFollower: @unchecked Sendable {
         return records.count == Self.portion
     }
 
-    /// Notes the place in a store's history, which may lie behind the one before: the store may have become an older copy.
+    /// Notes the place in a store's history, which may lie behind the one before: the store may have become an older
+    /// copy.
     private func move(_ store: String, to number: Int64) {
         state.withLock { state in
             var places = state.token.transactionNumbers
@@ -203,8 +205,8 @@ public final class RemoteChangeFollower: @unchecked Sendable {
         }
     }
 
-    /// Goes on at the end of a history whose beginning is gone, or of which there is an older copy now, with nothing taken for
-    /// granted.
+    /// Goes on at the end of a history whose beginning is gone, or of which there is an older copy now, with nothing
+    /// taken for granted.
     private func startAnew(
         _ store: any HistoryStore,
         _ entry: OpenStore,
@@ -226,8 +228,8 @@ extension NSPersistentStoreCoordinator {
     /// Has contexts merge what other processes, and other coordinators of this one, write into the stores.
     ///
     /// For SQLite stores that were added with ``NSPersistentHistoryTrackingKey`` and
-    /// ``NSPersistentStoreRemoteChangeNotificationPostOptionKey``; those added later are followed from then on. May be called
-    /// on any thread.
+    /// ``NSPersistentStoreRemoteChangeNotificationPostOptionKey``; those added later are followed from then on. May be
+    /// called on any thread.
     ///
     /// An addition to Apple's API.
     ///

@@ -1,30 +1,30 @@
 import Foundation
 
-// Pinned contexts. A pinned context reads versions of the stores, each with a row cache of its own, instead of the stores:
-// nothing newer gets into its objects, and nothing older from it into the cache that the other contexts share. Saves go to
-// the stores themselves. Confined to the context's queue.
+// Pinned contexts. A pinned context reads versions of the stores, each with a row cache of its own, instead of the
+// stores: nothing newer gets into its objects, and nothing older from it into the cache that the other contexts share.
+// Saves go to the stores themselves. Confined to the context's queue.
 
 extension NSManagedObjectContext {
     /// The version of the data that the context reads; `nil` if it reads the newest, as it does by default.
     ///
     /// Pins another context to the same version, also if neither has read anything yet. `nil` after
-    /// ``setQueryGenerationFrom(_:)`` says that no store of the coordinator can keep a version. Always `nil` for a child,
-    /// which sees what its parent sees. Inside the context's scope only.
+    /// ``setQueryGenerationFrom(_:)`` says that no store of the coordinator can keep a version. Always `nil` for a
+    /// child, which sees what its parent sees. Inside the context's scope only.
     public var queryGenerationToken: NSQueryGenerationToken? {
         assertCurrent(#function)
-        return generation.map { NSQueryGenerationToken(.generation($0)) }
+        return pinnedVersion.generation.map { NSQueryGenerationToken(.generation($0)) }
     }
 
     /// The stores that a pinned context reads as they are, since they keep no versions.
     ///
-    /// Those in memory, of one's own, and SQLite stores without a write-ahead log. None for a context that is not pinned,
-    /// and for a child.
+    /// Those in memory, of one's own, and SQLite stores without a write-ahead log. None for a context that is not
+    /// pinned, and for a child.
     ///
     /// What others save to these is seen at once, beside what is pinned of the others. An addition to Apple's API.
     /// Inside the context's scope only.
     public var storesReadUnpinned: [NSPersistentStore] {
         assertCurrent(#function)
-        return generation?.unpinnedStores ?? []
+        return pinnedVersion.generation?.unpinnedStores ?? []
     }
 
     /// Pins the context to one version of the data: whatever others save or delete, all fetches, counts, faults and
@@ -46,9 +46,9 @@ extension NSManagedObjectContext {
     /// A version costs a connection, and a read transaction, until the last context and token of it have gone or moved
     /// on. Until then the write-ahead log grows with what is saved. A store has 16 connections for versions and for
     /// loops over `rows(for:)`, so that 9 of these can be held at a time in any case, and 16 at best; when all are in
-    /// use the first read throws `persistentStoreOperation` (134070). The contexts of one version share its connections,
-    /// and read from each in turns. If the disk fails while a version is read, or memory runs out, the version is lost,
-    /// and each further read throws 134070: pin the context anew.
+    /// use the first read throws `persistentStoreOperation` (134070). The contexts of one version share its
+    /// connections, and read from each in turns. If the disk fails while a version is read, or memory runs out, the
+    /// version is lost, and each further read throws 134070: pin the context anew.
     ///
     /// Inside the context's scope only.
     ///
@@ -97,10 +97,9 @@ extension NSManagedObjectContext {
     }
 
     private func move(to new: QueryGeneration?) {
-        prefetches = prefetches.map(\.outdated)
-        knownStores = []
-        generation = new
-        pinnedStores = nil
+        rowsInAdvance.outdate()
+        pinnedVersion.move(to: new)
+        share(new)
         downward.noteState()
     }
 
@@ -108,7 +107,7 @@ extension NSManagedObjectContext {
 
     /// Lets a pinned context see the newest data: as of the next read, or as of now.
     final func advanceGeneration(now: Bool = false) {
-        guard let generation else { return }
+        guard let generation = pinnedVersion.generation else { return }
         move(to: QueryGeneration(generation.coordinator))
         // If that cannot be, the next read tells why.
         if now { _ = try? pinnedStoresForReading() }
@@ -116,13 +115,13 @@ extension NSManagedObjectContext {
 
     /// Runs `body` with the newest data in sight, although the context is pinned.
     final func seeingNewest<R>(_ body: () throws -> R) rethrows -> R {
-        guard generation != nil, !seesNewest else { return try body() }
+        guard pinnedVersion.generation != nil, !pinnedVersion.seesNewest else { return try body() }
         // Rows that faults were given before are too old now, and those that they are given now are too new afterwards.
-        prefetches = prefetches.map(\.outdated)
-        seesNewest = true
+        rowsInAdvance.outdate()
+        pinnedVersion.seesNewest = true
         defer {
-            seesNewest = false
-            prefetches = prefetches.map(\.outdated)
+            pinnedVersion.seesNewest = false
+            rowsInAdvance.outdate()
         }
         return try body()
     }
@@ -131,16 +130,15 @@ extension NSManagedObjectContext {
 
     /// The stores as the context sees them, if it is pinned; from now on if this is the first read.
     final func pinnedStoresForReading() throws -> PinnedStores? {
-        guard let generation, !seesNewest else { return nil }
-        if let pinnedStores { return pinnedStores }
+        guard let generation = pinnedVersion.generation, !pinnedVersion.seesNewest else { return nil }
+        if let known = pinnedVersion.stores { return known }
         let stores = try generation.stores()
         guard stores.isPinned else {
             move(to: nil)
             return nil
         }
-        prefetches = prefetches.map(\.outdated)
-        knownStores = []
-        pinnedStores = stores
+        rowsInAdvance.outdate()
+        pinnedVersion.see(stores)
         return stores
     }
 
@@ -149,7 +147,7 @@ extension NSManagedObjectContext {
     /// Of a child, which sees nothing by itself, always the store as it was handed over.
     @inline(__always)
     final func seen(_ store: OpenStore) throws -> OpenStore {
-        guard generation != nil else { return store }
+        guard pinnedVersion.generation != nil else { return store }
         return try pinned(store)
     }
 

@@ -42,7 +42,7 @@ final class QueryGeneration: Sendable {
 ///
 /// Any thread may use it.
 final class PinnedStores: Sendable {
-    /// By slot; `nil` for those that were not open.
+    /// By index; `nil` for those that were not open.
     ///
     /// Stores that keep no versions are there themselves.
     private let versions: [OpenStore?]
@@ -57,8 +57,8 @@ final class PinnedStores: Sendable {
     fileprivate init(_ coordinator: NSPersistentStoreCoordinator) throws {
         var versions: [OpenStore?] = []
         for store in coordinator.openStores {
-            while versions.count <= store.slot { versions.append(nil) }
-            versions[store.slot] = try store.rows.pinnedVersion().map { OpenStore(store, readBy: $0) } ?? store
+            while versions.count <= store.index { versions.append(nil) }
+            versions[store.index] = try store.rows.pinnedVersion().map { OpenStore(store, readBy: $0) } ?? store
         }
         self.versions = versions
         isPinned = versions.contains { $0 !== $0?.base }
@@ -66,7 +66,7 @@ final class PinnedStores: Sendable {
 
     /// A store as it is seen from here: one that was added later is empty.
     func version(of store: OpenStore) -> OpenStore {
-        if store.slot < versions.count, let version = versions[store.slot] { return version }
+        if store.index < versions.count, let version = versions[store.index] { return version }
         return OpenStore(store.base, readBy: NoRows())
     }
 

@@ -1,11 +1,12 @@
 import StrataRows
 
-// What a message says of a row need not be the last word: somebody may have deleted the row since, and that message may come
-// first. So a merge looks whether the rows are there.
+// What a message says of a row need not be the last word: somebody may have deleted the row since, and that message may
+// come first. So a merge looks whether the rows are there.
 
 /// What a parent has of the objects that a merge is about to refresh in a child, asked for in one visit.
 ///
-/// Good as long as the child does not go up by itself meanwhile, as its hooks may: what the parent changes in between it tells anew.
+/// Good as long as the child does not go up by itself meanwhile, as its hooks may: what the parent changes in between
+/// it tells anew.
 struct ParentRows {
     fileprivate let snapshots: [ObjectIdentifier: Snapshot]
     /// Whose rows they are: held, so that no other object gets the place of one.
@@ -16,16 +17,16 @@ struct ParentRows {
 extension NSManagedObjectContext {
     /// The message as things are now: what it tells to be new or changed, and is gone, is told as deleted.
     ///
-    /// Looked up are new rows and those of loaded objects; faults find out when they are realised. What the row cache does not
-    /// have, after a batch or a change elsewhere, is read with one query for each hierarchy. A row that cannot be looked up counts
-    /// as there: why not is reported when its object is read.
+    /// Looked up are new rows and those of loaded objects; faults find out when they are realised. What the row cache
+    /// does not have, after a batch or a change elsewhere, is read with one query for each hierarchy. A row that cannot
+    /// be looked up counts as there: why not is reported when its object is read.
     ///
     /// - Complexity: O(number of rows).
     final func current(_ message: ChangeMessage) -> ChangeMessage {
         var message = message
         let loaded = message.updated.filter { change in
-            let slot = Int32(change.store.slot)
-            return registered(key: change.key, layout: change.layout, storeSlot: slot)?.isFault == false
+            let storeIndex = Int32(change.store.index)
+            return registered(key: change.key, layout: change.layout, storeIndex: storeIndex)?.isFault == false
         }
         guard let absent = try? absent(message.inserted + loaded), !absent.isEmpty else { return message }
         let gone = (message.inserted + message.updated).filter { absent.contains(ChangeMessage.RowName($0)) }
@@ -48,7 +49,7 @@ extension NSManagedObjectContext {
         var absent: Set<ChangeMessage.RowName> = []
         var unknown: [ChangeMessage.Change] = []
         for change in changes {
-            let object = registered(change.key, change.layout, Int32(change.store.slot), change.temporaryID)
+            let object = registered(change.key, change.layout, Int32(change.store.index), change.temporaryID)
             if object?.flags.isDisjoint(with: [.deleted, .gone, .inaccessible]) == false {
                 absent.insert(ChangeMessage.RowName(change))
             } else if object?.isFault ?? true {
@@ -117,13 +118,13 @@ extension NSManagedObjectContext {
     final func parentRows(for message: ChangeMessage) -> ParentRows? {
         guard let upward else { return nil }
         let loaded = (message.updated + message.inserted).compactMap { change in
-            registered(key: change.key, layout: change.layout, storeSlot: Int32(change.store.slot))
+            registered(key: change.key, layout: change.layout, storeIndex: Int32(change.store.index))
         }.filter { !$0.isFault && !$0.isInserted }
         guard loaded.count > 1 else { return nil }
         let snapshots = visitParent(upward) { parent in
             loaded.map { object in
                 let id = object.key < 0 ? object.objectID : nil
-                return try? parent.snapshot(forKey: object.key, object.layout, object.storeSlot, id)
+                return try? parent.snapshot(forKey: object.key, object.layout, object.storeIndex, id)
             }
         }
         var found: [ObjectIdentifier: Snapshot] = [:]
@@ -135,7 +136,8 @@ extension NSManagedObjectContext {
         return ParentRows(snapshots: found, objects: loaded, visits: upward.visits)
     }
 
-    /// Which rows that were deleted are there again: messages of two contexts may come in another order than their saves.
+    /// Which rows that were deleted are there again: messages of two contexts may come in another order than their
+    /// saves.
     ///
     /// Those that cannot be read just now count as there, which is reported: it shows when they are next read.
     final func rowsThatAreBack(_ deleted: [ChangeMessage.Change]) -> Set<ChangeMessage.RowName> {
@@ -149,7 +151,7 @@ extension NSManagedObjectContext {
                     try parent.snapshot(
                         forKey: change.key,
                         change.layout,
-                        Int32(change.store.slot),
+                        Int32(change.store.index),
                         change.temporaryID
                     )
                 }

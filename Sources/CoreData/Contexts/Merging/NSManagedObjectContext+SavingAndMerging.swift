@@ -23,10 +23,10 @@ extension NSManagedObjectContext {
     }
 
     private func saveCollecting(for contexts: [NSManagedObjectContext]) -> (ChangeMessage, Result<Void, any Error>) {
-        let outer = saveCollector
+        let outer = saving.collector
         let collector = SaveCollector(for: contexts)
-        saveCollector = collector
-        defer { saveCollector = outer }
+        saving.collector = collector
+        defer { saving.collector = outer }
         let result = Result { try save() }
         let message = collector.message
         outer?.add(message)

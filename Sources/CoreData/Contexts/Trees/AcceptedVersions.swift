@@ -21,6 +21,9 @@ struct AcceptedVersions {
 
     init() {}
 
+    /// Whether nothing is noted.
+    var isEmpty: Bool { recent.isEmpty && older.isEmpty }
+
     /// Notes a version that was saved upon another one.
     mutating func note(_ name: RowName, _ version: Int64, upon base: Int64) {
         let known = recent[name] ?? older[name]
@@ -51,21 +54,21 @@ extension NSManagedObjectContext {
     final func noteWritten(_ object: NSManagedObject) {
         guard downward.hasChildren, let row = object.current else { return }
         let name = RowName(object)
-        guard object.flags.isDisjoint(with: .inserted) else { return acceptedVersions.note(name, row.version) }
+        guard object.flags.isDisjoint(with: .inserted) else { return tree.acceptedVersions.note(name, row.version) }
         guard let base = object.extras?.base, base.version != row.version else { return }
-        acceptedVersions.note(name, row.version, upon: base.version)
+        tree.acceptedVersions.note(name, row.version, upon: base.version)
     }
 
     /// Notes an object whose deletion was saved.
     final func noteDeleted(_ object: NSManagedObject) {
         guard downward.hasChildren else { return }
-        acceptedVersions.note(RowName(object), AcceptedVersions.gone)
+        tree.acceptedVersions.note(RowName(object), AcceptedVersions.gone)
     }
 
     /// Notes that the version of an object, as it was brought up to date, is accepted here.
     final func noteRefreshed(_ object: NSManagedObject) {
         guard downward.hasChildren, object.key > 0, let version = object.baseRow?.version, version > 0 else { return }
-        acceptedVersions.note(RowName(object), version)
+        tree.acceptedVersions.note(RowName(object), version)
     }
 
     /// Notes the rows of a message that was merged, of which there may be no objects here.
@@ -74,32 +77,32 @@ extension NSManagedObjectContext {
     final func noteMerged(_ message: ChangeMessage) {
         guard downward.hasChildren else { return }
         for change in message.inserted + message.updated + message.deleted where change.key > 0 {
-            let (slot, root) = (Int32(change.store.slot), change.layout.rootNumber)
-            let object = registered(key: change.key, layout: change.layout, storeSlot: slot)
+            let (storeIndex, root) = (Int32(change.store.index), change.layout.rootNumber)
+            let object = registered(key: change.key, layout: change.layout, storeIndex: storeIndex)
             if let object, !object.isFault, object.flags.isDisjoint(with: .gone) {
                 noteRefreshed(object)
                 continue
             }
-            let name = RowName(storeSlot: slot, root: root, key: change.key)
-            if upward == nil, let row = store(at: slot)?.cache.row(change.key, root: root) {
-                acceptedVersions.note(name, row.version)
+            let name = RowName(storeIndex: storeIndex, root: root, key: change.key)
+            if upward == nil, let row = store(at: storeIndex)?.cache.row(change.key, root: root) {
+                tree.acceptedVersions.note(name, row.version)
             }
         }
         for change in message.deleted where change.key > 0 {
-            let (slot, root) = (Int32(change.store.slot), change.layout.rootNumber)
-            let object = registered(key: change.key, layout: change.layout, storeSlot: slot)
+            let (storeIndex, root) = (Int32(change.store.index), change.layout.rootNumber)
+            let object = registered(key: change.key, layout: change.layout, storeIndex: storeIndex)
             // A change that was kept in spite of the deletion, or a row that is back.
             guard object?.flags.contains(.gone) ?? (change.store.cache.row(change.key, root: root) == nil) else {
                 continue
             }
-            let name = RowName(storeSlot: slot, root: root, key: change.key)
-            acceptedVersions.note(name, AcceptedVersions.gone)
+            let name = RowName(storeIndex: storeIndex, root: root, key: change.key)
+            tree.acceptedVersions.note(name, AcceptedVersions.gone)
         }
     }
 
     /// Whether this context, or one above, has accepted what became of a row.
     final func hasAccepted(_ name: RowName, from base: Int64, to version: Int64) -> Bool {
-        if acceptedVersions.cover(name, from: base, to: version) { return true }
+        if tree.acceptedVersions.cover(name, from: base, to: version) { return true }
         guard let upward else { return false }
         return visitParent(upward) { $0.hasAccepted(name, from: base, to: version) }
     }

@@ -41,7 +41,7 @@ struct ChildSave {
     init(of child: NSManagedObjectContext, into parent: NSManagedObjectContext) throws {
         self.child = child
         self.parent = parent
-        for object in child.changedList where object.flags.isDisjoint(with: .gone) {
+        for object in child.changeTracker.objects where object.flags.isDisjoint(with: .gone) {
             let flags = object.flags
             if flags.contains(.deleted) {
                 guard !flags.contains(.inserted) else { continue }
@@ -71,7 +71,7 @@ struct ChildSave {
                 updated.append(Pair(object: object, target: target, changed: changed, base: base))
             }
         }
-        for object in child.conflictDetectionList
+        for object in child.changeTracker.checkedObjects
         where object.context === child && object.flags.isDisjoint(with: [.inserted, .deleted, .gone]) {
             guard let target = try target(of: object, isLoaded: true) else { continue }
             let base = parent.isNewer(target, than: object, of: child, nil) ? object.baseRow : nil
@@ -90,12 +90,12 @@ struct ChildSave {
             return known
         }
         let id = object.key < 0 ? object.objectID : nil
-        let found = try parent.snapshot(forKey: object.key, object.layout, object.storeSlot, id)
+        let found = try parent.snapshot(forKey: object.key, object.layout, object.storeIndex, id)
         guard isLoaded else { return found.map { parent.registerForChild($0, isLoaded: false) } }
         guard let row = parent.startingRow(for: object, of: child, found?.row) else { return nil }
         if let found, row === found.row { return parent.registerForChild(found, isLoaded: true) }
         return parent.registerForChild(
-            Snapshot(key: object.key, storeSlot: object.storeSlot, row: row, temporaries: []),
+            Snapshot(key: object.key, storeIndex: object.storeIndex, row: row, temporaries: []),
             isLoaded: true
         )
     }
@@ -120,7 +120,7 @@ struct ChildSave {
         for object in lost where !object.isDeleted {
             if let conflict = try conflict(object, nil) { result.append(conflict) }
         }
-        for object in child.conflictDetectionList where !object.hasChanges && object.context === child {
+        for object in child.changeTracker.checkedObjects where !object.hasChanges && object.context === child {
             if let conflict = try conflict(object, try target(of: object, isLoaded: true)) { result.append(conflict) }
         }
         return result
@@ -176,7 +176,7 @@ struct ChildSave {
         let target = known ?? layout.objectClass.type(of: layout.entity).init(entity: layout.entity, insertInto: nil)
         if known == nil {
             target.key = object.key
-            target.storeSlot = object.storeSlot
+            target.storeIndex = object.storeIndex
             target.adopt(object.objectID)
         }
         parent.insertForChild(target, row)
@@ -219,17 +219,19 @@ struct ChildSave {
     /// The reference as the parent is to have it; `nil` for an object that it has deleted, or that was never saved.
     private func resolved(_ reference: ObjectReference, near owner: NSManagedObject) -> ObjectReference? {
         if reference.key > 0 {
-            let slot = owner.storeSlot >= 0 ? owner.storeSlot : parent.storeSlotForInsertion(of: owner)
+            let storeIndex = owner.storeIndex >= 0 ? owner.storeIndex : parent.storeIndexForInsertion(of: owner)
             let layout = parent.layout(of: reference)
-            let object = parent.registered(key: reference.key, layout: layout, storeSlot: slot)
+            let object = parent.registered(key: reference.key, layout: layout, storeIndex: storeIndex)
             return object?.flags.isDisjoint(with: [.deleted, .gone]) ?? true ? reference : nil
         }
-        if let key = child.permanentKeys[reference.key] {
+        if let key = child.identityMap.permanentKeys[reference.key] {
             // The child has learned of it after the reference was read.
             return resolved(ObjectReference(key: key, entity: reference.entity), near: owner)
         }
         let id = child.temporaryID(reference.key)
-        if let object = parent.temporaryObjects[reference.key] ?? id.flatMap({ parent.registeredForChild($0) }) {
+        if let object = parent.identityMap.temporaryObjects[reference.key]
+            ?? id.flatMap({ parent.registeredForChild($0) })
+        {
             guard object.flags.isDisjoint(with: [.deleted, .gone]) else { return nil }
             return object.reference
         }
@@ -258,10 +260,18 @@ struct ChildSave {
         }
     }
 
-    /// Whether a change of membership is to be taken over: where the member's own to-one relationship tells, that decides, since
-    /// siblings may have moved the member meanwhile.
+    /// Whether a change of membership is to be taken over.
     ///
-    /// `moved`: Objects whose inverse relationships are in step already.
+    /// Where the member's own to-one relationship tells, that decides, since siblings may have moved the member
+    /// meanwhile.
+    ///
+    /// - Parameters:
+    ///   - member: The member that was added or removed.
+    ///   - owner: The parent's object that has the relationship.
+    ///   - slot: The relationship.
+    ///   - moved: Objects whose inverse relationships are in step already.
+    ///   - isAddition: Whether the member was added.
+    /// - Returns: Whether the change counts.
     private func mayChange(
         _ member: ObjectReference,
         of owner: NSManagedObject,

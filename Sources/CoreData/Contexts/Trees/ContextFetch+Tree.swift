@@ -1,8 +1,8 @@
 import Foundation
 import StrataRows
 
-// How a fetch goes up a tree. Each context folds its own unsaved changes into what the one above answers; only the root asks
-// the stores. All scopes from the child to the root are held (`inChain`).
+// How a fetch goes up a tree. Each context folds its own unsaved changes into what the one above answers; only the root
+// asks the stores. All scopes from the child to the root are held (`inChain`).
 
 extension ContextFetch {
     /// What the parent answers to the same fetch, or to another part of it: with all that it has not saved.
@@ -23,7 +23,7 @@ extension ContextFetch {
         if stores.count == 1, overlay == nil {
             return try upstream(stores[0]).compactMap { found in
                 let layout = found.row.layout
-                guard let known = context.registered(key: found.key, layout: layout, storeSlot: found.storeSlot),
+                guard let known = context.registered(key: found.key, layout: layout, storeIndex: found.storeIndex),
                     !known.isFault
                 else { return found }
                 return try context.snapshot(of: known)
@@ -41,7 +41,7 @@ extension ContextFetch {
     /// What lies above the context: without its own unsaved changes, of which none matters here.
     private func upstream(_ store: OpenStore) throws -> [Snapshot] {
         if context.upward != nil { return try askParent(plan) { try $0.snapshotsForChild() } }
-        let slot = Int32(store.slot)
-        return try rows(in: store, plan).rows.map { context.snapshot($0.key, slot, $0) }
+        let storeIndex = Int32(store.index)
+        return try rows(in: store, plan).rows.map { context.snapshot($0.key, storeIndex, $0) }
     }
 }

@@ -5,15 +5,15 @@ import StrataRows
 extension NSManagedObjectContext {
     /// The registered object for one of a child's.
     final func registeredForChild(_ object: NSManagedObject) -> NSManagedObject? {
-        let slot = object.storeSlot
-        if let known = registered(key: object.key, layout: object.layout, storeSlot: slot) { return known }
+        let storeIndex = object.storeIndex
+        if let known = registered(key: object.key, layout: object.layout, storeIndex: storeIndex) { return known }
         return object.key < 0 ? registeredForChild(object.objectID) : nil
     }
 
     /// The registered object of an ID that may have become permanent since a child met it.
     final func registeredForChild(_ id: NSManagedObjectID) -> NSManagedObject? {
         let (key, store) = id.current
-        return registered(key: key, layout: id.layout, storeSlot: Int32(store?.slot ?? 0))
+        return registered(key: key, layout: id.layout, storeIndex: Int32(store?.index ?? 0))
     }
 
     /// Registers an object that a child has changed, from what is known of it above.
@@ -38,9 +38,7 @@ extension NSManagedObjectContext {
                 object.context = self
                 object.flags.remove(.detached)
                 if ConfinementScope.isChecked { object.flags.insert(.checked) }
-                table(storeSlot: object.storeSlot, root: object.layout.rootNumber).insert(object)
-                registeredCount &+= 1
-                if tellsStores { tellStore(of: object, isRegistered: true) }
+                register(object, in: table(storeIndex: object.storeIndex, root: object.layout.rootNumber))
             }
         }
         upward?.foreignIDs[object.key] = nil
@@ -58,7 +56,7 @@ extension NSManagedObjectContext {
     final func deleteForChild(_ object: NSManagedObject) {
         guard object.flags.isDisjoint(with: [.deleted, .gone]) else { return }
         noteUndo(object, before: nil)
-        freshDeletions.append(object)
+        changeTracker.noteDeletion(of: object)
         object.flags.insert([.deleted, .eventDeleted])
         list(object)
     }

@@ -1,13 +1,13 @@
 import StrataRows
 
-// Objects that the parent has and no store: "foreign" ones. In a child they are like stored objects, under their temporary
-// keys, until a save of the root makes their IDs permanent, wherever they are held.
+// Objects that the parent has and no store: "foreign" ones. In a child they are like stored objects, under their
+// temporary keys, until a save of the root makes their IDs permanent, wherever they are held.
 
 extension NSManagedObjectContext {
     /// Takes note of the unsaved objects that something from the parent names.
     final func noteForeign(_ ids: [NSManagedObjectID]) {
         guard let upward else { return }
-        for id in ids where temporaryObjects[id.temporaryKey]?.isInserted != true {
+        for id in ids where identityMap.temporaryObjects[id.temporaryKey]?.isInserted != true {
             upward.foreignIDs[id.temporaryKey] = id
             // It became permanent before it was noted, so the next look has to find it though nothing else has.
             if !id.isTemporaryID { upward.seenPromotions &-= 1 }
@@ -15,13 +15,13 @@ extension NSManagedObjectContext {
     }
 
     /// Makes a fault for an unsaved object that the parent may have.
-    final func makeForeignFault(_ id: NSManagedObjectID, layout: EntityLayout? = nil, storeSlot: Int32 = -1)
+    final func makeForeignFault(_ id: NSManagedObjectID, layout: EntityLayout? = nil, storeIndex: Int32 = -1)
         -> NSManagedObject
     {
         let layout = layout ?? id.layout
         let object = layout.objectClass.type(of: layout.entity).init(entity: layout.entity, insertInto: nil)
         object.key = id.temporaryKey
-        object.storeSlot = storeSlot
+        object.storeIndex = storeIndex
         object.adopt(id)
         registerUnsaved(object)
         object.flags.insert(.fault)
@@ -30,20 +30,21 @@ extension NSManagedObjectContext {
     }
 
     /// The fault for an unsaved object that a relationship names; `nil` if nobody has it.
-    final func foreignObject(for reference: ObjectReference, storeSlot: Int32) -> NSManagedObject? {
+    final func foreignObject(for reference: ObjectReference, storeIndex: Int32) -> NSManagedObject? {
         guard let id = upward?.foreignIDs[reference.key] else { return nil }
         settleForeign()
         let (key, store) = id.current
         if let store {
-            return registered(key: key, layout: id.layout, storeSlot: Int32(store.slot))
-                ?? makeFault(key: key, layout: id.layout, storeSlot: Int32(store.slot))
+            return registered(key: key, layout: id.layout, storeIndex: Int32(store.index))
+                ?? makeFault(key: key, layout: id.layout, storeIndex: Int32(store.index))
         }
-        return makeForeignFault(id, storeSlot: storeSlot)
+        return makeForeignFault(id, storeIndex: storeIndex)
     }
 
     /// Files objects whose IDs have become permanent under their keys, and lets all that names them name them so.
     ///
-    /// O(number of foreign objects, of those that name them, and of changes); nothing unless something became permanent.
+    /// O(number of foreign objects, of those that name them, and of changes); nothing unless something became
+    /// permanent.
     final func settleForeign() {
         guard let upward else { return }
         let count = upward.root.downward.promotions.count
@@ -55,11 +56,11 @@ extension NSManagedObjectContext {
             guard let store else { continue }
             requireKnown(id)
             permanent.set(key, for: temporary)
-            permanentKeys.set(key, for: temporary)
-            guard let object = temporaryObjects[temporary], !object.isInserted,
-                registered(key: key, layout: object.layout, storeSlot: Int32(store.slot)) == nil
+            identityMap.note(permanentKey: key, for: temporary)
+            guard let object = identityMap.temporaryObjects[temporary], !object.isInserted,
+                registered(key: key, layout: object.layout, storeIndex: Int32(store.index)) == nil
             else { continue }
-            refile(object, key: key, storeSlot: Int32(store.slot))
+            refile(object, key: key, storeIndex: Int32(store.index))
         }
         guard permanent.count > 0 else { return }
         permanent.forEach { temporary, _ in upward.foreignIDs[temporary] = nil }
@@ -68,7 +69,7 @@ extension NSManagedObjectContext {
             object.replaceForeignKeys(permanent)
             return object.namesUnsaved
         }
-        for object in changedList { object.replaceForeignKeys(permanent) }
+        for object in changeTracker.objects { object.replaceForeignKeys(permanent) }
     }
 }
 

@@ -19,7 +19,7 @@ extension NSManagedObjectContext {
         else { return newest }
         guard let newest else {
             // With its store everything in it has gone.
-            let isGone = object.isDeleted || store(at: object.storeSlot)?.isOpen != true || hasDeleted(object, base)
+            let isGone = object.isDeleted || store(at: object.storeIndex)?.isOpen != true || hasDeleted(object, base)
             return isGone ? nil : base.under(object.key)
         }
         guard base.version < newest.version, base.layout === newest.layout,
@@ -35,7 +35,7 @@ extension NSManagedObjectContext {
             return true
         }
         let name = RowName(object)
-        if acceptedVersions.cover(name, from: base.version, to: AcceptedVersions.gone) { return true }
+        if tree.acceptedVersions.cover(name, from: base.version, to: AcceptedVersions.gone) { return true }
         guard let upward else { return false }
         return visitParent(upward) { $0.hasDeleted(object, base) }
     }
@@ -46,7 +46,12 @@ extension NSManagedObjectContext {
     /// Not if somebody in the tree has accepted that version. Of an order of members it cannot be told, so any change
     /// counts.
     ///
-    /// `slots`: What the child has changed; `nil` if the object as a whole counts.
+    /// - Parameters:
+    ///   - target: The object here.
+    ///   - object: The child's object.
+    ///   - child: The child that saves.
+    ///   - slots: What the child has changed; `nil` if the object as a whole counts.
+    /// - Returns: Whether the child has read an earlier version.
     final func isNewer(
         _ target: NSManagedObject,
         than object: NSManagedObject,
@@ -107,7 +112,8 @@ extension NSManagedObject {
 }
 
 extension Row {
-    /// The row under the key that its object has by now: what a child has saved as a new object was made under another one.
+    /// The row under the key that its object has by now: what a child has saved as a new object was made under another
+    /// one.
     fileprivate func under(_ key: Int64) -> Row {
         guard self.key != key else { return self }
         let row = copy()

@@ -1,16 +1,17 @@
 // Parent and child contexts.
 //
-// A child asks its parent, inside the parent's scope, where a context on the coordinator asks the stores: for the answer of
-// a fetch, the row of a fault, the members of a relationship. What comes back is rows, as from a store: for an object that the
-// parent has changed it is the parent's own row, which the parent copies before it writes to it again. A save hands rows the
-// other way. So neither context ever sees an object of the other, and what nobody changes is never copied.
+// A child asks its parent, inside the parent's scope, where a context on the coordinator asks the stores: for the
+// answer of a fetch, the row of a fault, the members of a relationship. What comes back is rows, as from a store: for
+// an object that the parent has changed it is the parent's own row, which the parent copies before it writes to it
+// again. A save hands rows the other way. So neither context ever sees an object of the other, and what nobody changes
+// is never copied.
 
 extension NSManagedObjectContext {
     // MARK: - Rules
 
     /// Stops the program if a parent may not be set now.
     final func checkParent(_ parent: NSManagedObjectContext?) {
-        guard registeredCount == 0, temporaryObjects.count == 0, changedList.isEmpty else {
+        guard identityMap.isEmpty, changeTracker.objects.isEmpty else {
             fatalError(
                 "CoreData: \(describedName) has objects already, so its parent cannot be changed. Make a new context."
             )
@@ -41,7 +42,7 @@ extension NSManagedObjectContext {
                 "CoreData: \(describedName) is a child of \(upward.parent.describedName) and uses the coordinator of its root; it cannot have another."
             )
         }
-        guard registeredCount == 0, changedList.isEmpty, !downward.hasChildren else {
+        guard identityMap.storedCount == 0, changeTracker.objects.isEmpty, !downward.hasChildren else {
             fatalError(
                 "CoreData: \(describedName) has objects or children already, so its coordinator cannot be changed."
             )
@@ -61,8 +62,8 @@ extension NSManagedObjectContext {
     final func visitParent<T>(_ link: ParentLink, _ body: (NSManagedObjectContext) throws -> T) rethrows -> T {
         settleForeign()
         // The parent learns later than the child, so it knows at least as much. What it has learned since, before it
-        // answers or while it asks further up, the child has to know before it looks at the answer: else a permanent key
-        // in it would not lead to the object that is filed here under the temporary one.
+        // answers or while it asks further up, the child has to know before it looks at the answer: else a permanent
+        // key in it would not lead to the object that is filed here under the temporary one.
         defer { settleForeign() }
         link.visits &+= 1
         return try link.parent.receive {

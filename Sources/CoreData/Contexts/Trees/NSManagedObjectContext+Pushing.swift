@@ -6,7 +6,8 @@ import StrataRows
 extension NSManagedObjectContext {
     /// Moves all changes into the parent, all or none.
     ///
-    /// - Throws: What ``parentConflictPolicy`` throws; errors of a store that a fault of the parent could not be read from.
+    /// - Throws: What ``parentConflictPolicy`` throws; errors of a store that a fault of the parent could not be read
+    ///   from.
     final func push(_ upward: ParentLink, _ before: StateBeforeResolution, _ saved: SavedChanges) throws {
         // Each attempt after the first is owed to a sibling that was faster.
         for _ in 0..<100 {
@@ -38,7 +39,7 @@ extension NSManagedObjectContext {
     /// Takes the changed objects for clean: the parent has them now.
     private func takeOver(_ save: ChildSave, _ saved: SavedChanges) {
         let lost = Set(save.lost.map(ObjectIdentifier.init))
-        for object in changedList {
+        for object in changeTracker.objects {
             object.flags.remove(.listed)
             let flags = object.flags
             if flags.contains(.gone) {
@@ -51,7 +52,7 @@ extension NSManagedObjectContext {
             } else if lost.contains(ObjectIdentifier(object)) {
                 // The parent has deleted it: there is nothing to change any more.
                 noteEvent(object, .eventDeleted)
-                lossCount += 1
+                identityMap.noteLoss()
                 bury(object)
             } else {
                 if flags.contains(.inserted) { saved.inserted.append(object) } else { saved.updated.append(object) }
@@ -60,7 +61,7 @@ extension NSManagedObjectContext {
                 object.commit()
             }
         }
-        changedList = []
+        changeTracker.keepChanges([])
     }
 
     /// Lets an object show what the parent has made of it, where that is not what the child had.
@@ -78,9 +79,8 @@ extension NSManagedObjectContext {
     }
 
     private func endPush() {
-        for object in conflictDetectionList { object.flags.remove(.conflictDetection) }
-        conflictDetectionList = []
-        if undoManager == nil { permanentKeys = KeyMap() }
+        changeTracker.endChecks()
+        if undoManager == nil { identityMap.forgetPermanentKeys() }
     }
 
     // MARK: - Conflicts
@@ -90,13 +90,13 @@ extension NSManagedObjectContext {
         for conflict in conflicts { before.keep(conflict.sourceObject) }
         if policy.mergeType != .errorMergePolicyType || type(of: policy) != NSMergePolicy.self {
             // What hangs on the objects in question may change with them.
-            changedList.forEach { before.keep($0) }
+            changeTracker.objects.forEach { before.keep($0) }
         }
         undoManager?.disableUndoRegistration()
         defer { undoManager?.enableUndoRegistration() }
         try policy.resolve(mergeConflicts: conflicts)
         for conflict in conflicts { acceptResolution(inTree: conflict) }
-        compactChanges()
+        changeTracker.compact()
     }
 
     /// Makes sure that an object which a policy has left as it was is saved upon the parent's row.
@@ -118,9 +118,9 @@ extension NSManagedObjectContext {
     final func announceInParent(_ saved: SavedChanges) {
         guard let upward else { return }
         let message = ChangeMessage(saved, coordinator)
-        saveCollector?.add(message)
+        saving.collector?.add(message)
         observers.committed(message)
-        upward.parent.downward.tellFollowers(message, except: self, saveCollector)
+        upward.parent.downward.tellFollowers(message, except: self, saving.collector)
     }
 
     /// Tells the children that follow.
@@ -128,7 +128,7 @@ extension NSManagedObjectContext {
     /// After handlers, which may wait for a child: one that merges waits for this context.
     final func announceToChildren(_ saved: SavedChanges) {
         guard downward.hasChildren else { return }
-        downward.tellFollowers(ChangeMessage(saved, coordinator), saveCollector)
+        downward.tellFollowers(ChangeMessage(saved, coordinator), saving.collector)
     }
 
     // MARK: - Permanent IDs

@@ -13,7 +13,8 @@ final class ParentLink {
     private(set) var mentions: [ObjectIdentifier: NSManagedObject] = [:]
     /// The tree's count of promotions when the foreign IDs were last looked at.
     var seenPromotions: UInt64 = 0
-    /// What ``ParentLink/stamp(_:)`` was when faults were last given rows in advance; `nil` if they have none that count.
+    /// What ``ParentLink/stamp(_:)`` was when faults were last given rows in advance; `nil` if they have none that
+    /// count.
     var prefetchStamp: UInt64?
     /// How often this context has gone up, for whatever reason.
     var visits: UInt64 = 0
@@ -92,8 +93,8 @@ final class ChildrenLink: Sendable {
         }
     }
 
-    /// Enqueues a message with the children that follow, but not with the one that it comes from, nor with those that the
-    /// collector serves.
+    /// Enqueues a message with the children that follow, but not with the one that it comes from, nor with those that
+    /// the collector serves.
     func tellFollowers(
         _ message: ChangeMessage,
         except child: NSManagedObjectContext? = nil,
@@ -117,8 +118,8 @@ final class KeyPromotions: Sendable {
 
     /// Runs `body`, which makes IDs permanent.
     ///
-    /// Counts before and after: whoever sees one of the IDs permanent sees another count than before, and whoever looked
-    /// while only some were permanent looks again.
+    /// Counts before and after: whoever sees one of the IDs permanent sees another count than before, and whoever
+    /// looked while only some were permanent looks again.
     func promote(_ body: () -> Void) {
         number.wrappingAdd(1, ordering: .sequentiallyConsistent)
         body()

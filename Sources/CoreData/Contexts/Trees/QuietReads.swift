@@ -30,7 +30,7 @@ final class QuietReads {
     /// The members of a relationship, which stays a fault if it is one.
     func members(_ slot: ToManySlot, of object: NSManagedObject) throws -> [ObjectReference] {
         let id = object.key < 0 ? object.objectID : nil
-        return try context.membersForChild(slot, of: object.reference, object.storeSlot, id).members
+        return try context.membersForChild(slot, of: object.reference, object.storeIndex, id).members
     }
 
     /// Lets go of what nobody else needs.
@@ -50,13 +50,15 @@ extension NSManagedObjectContext {
         for fault in faults {
             guard fault.key > 0 else {
                 // Of an object that only those above have.
-                if !temporaryObjects.isHeldElsewhere(fault.key) { temporaryObjects.remove(fault.key) }
+                let temporary = identityMap.temporaryObjects
+                if !temporary.isHeldElsewhere(fault.key) { temporary.remove(fault.key) }
                 continue
             }
-            let table = table(storeSlot: fault.storeSlot, root: fault.root)
-            guard !table.isHeldElsewhere(fault.key), let object = table.remove(fault.key) else { continue }
-            registeredCount -= 1
-            if tellsStores { tellStore(of: object, isRegistered: false) }
+            let table = table(storeIndex: fault.storeIndex, root: fault.root)
+            guard !table.isHeldElsewhere(fault.key), let object = identityMap.remove(fault.key, from: table) else {
+                continue
+            }
+            if identityMap.tellsStores { tellStore(of: object, isRegistered: false) }
         }
     }
 }

@@ -8,7 +8,7 @@ struct Snapshot {
     ///
     /// The row's own key may be of an earlier time.
     let key: Int64
-    let storeSlot: Int32
+    let storeIndex: Int32
     let row: Row
     /// The IDs of the unsaved objects that the row names, and of the object itself if it is one.
     let temporaries: [NSManagedObjectID]
@@ -25,7 +25,7 @@ extension NSManagedObjectContext {
         guard object.flags.isDisjoint(with: [.deleted, .gone, .inaccessible]),
             let row = try newestRow(ofFault: object)
         else { return nil }
-        return snapshot(object.key, object.storeSlot, row)
+        return snapshot(object.key, object.storeIndex, row)
     }
 
     /// As the other form, for an object that is no fault, so that nothing has to be read.
@@ -37,12 +37,12 @@ extension NSManagedObjectContext {
             object.flags.insert(.rowShared)
             object.flags.remove(.writable)
         }
-        let slot = object.isInserted ? storeSlotForInsertion(of: object) : object.storeSlot
-        return snapshot(object.key, slot, row)
+        let storeIndex = object.isInserted ? storeIndexForInsertion(of: object) : object.storeIndex
+        return snapshot(object.key, storeIndex, row)
     }
 
     /// A row with the IDs of the unsaved objects that it names.
-    final func snapshot(_ key: Int64, _ storeSlot: Int32, _ row: Row) -> Snapshot {
+    final func snapshot(_ key: Int64, _ storeIndex: Int32, _ row: Row) -> Snapshot {
         var temporaries: [NSManagedObjectID] = []
         if key < 0, let id = temporaryID(key) { temporaries.append(id) }
         for slot in row.layout.referenceSlots {
@@ -50,12 +50,12 @@ extension NSManagedObjectContext {
                 temporaries.append(id)
             }
         }
-        return Snapshot(key: key, storeSlot: storeSlot, row: row, temporaries: temporaries)
+        return Snapshot(key: key, storeIndex: storeIndex, row: row, temporaries: temporaries)
     }
 
     /// The ID of an unsaved object that this context, or one above, has.
     final func temporaryID(_ key: Int64) -> NSManagedObjectID? {
-        temporaryObjects[key]?.objectID ?? upward?.foreignIDs[key]
+        identityMap.temporaryObjects[key]?.objectID ?? upward?.foreignIDs[key]
     }
 
     /// The object of a key, as this context or those above know it; `nil` if there is none.
@@ -64,30 +64,30 @@ extension NSManagedObjectContext {
     final func snapshot(
         forKey key: Int64,
         _ layout: EntityLayout,
-        _ storeSlot: Int32,
+        _ storeIndex: Int32,
         _ id: NSManagedObjectID?
     ) throws -> Snapshot? {
-        if let object = registered(key, layout, storeSlot, id) { return try snapshot(of: object) }
+        if let object = registered(key, layout, storeIndex, id) { return try snapshot(of: object) }
         if let upward {
-            return try visitParent(upward) { try $0.snapshot(forKey: key, layout, storeSlot, id) }
+            return try visitParent(upward) { try $0.snapshot(forKey: key, layout, storeIndex, id) }
         }
-        guard let (key, store) = stored(key, storeSlot, id), store.isOpen,
+        guard let (key, store) = stored(key, storeIndex, id), store.isOpen,
             let row = try newestRow(key: key, layout: layout, store: store, prefetched: nil)
         else { return nil }
-        return snapshot(key, Int32(store.slot), row)
+        return snapshot(key, Int32(store.index), row)
     }
 
     /// The members of a to-many relationship as this context sees them, and the IDs of those that are unsaved.
     final func membersForChild(
         _ slot: ToManySlot,
         of owner: ObjectReference,
-        _ storeSlot: Int32,
+        _ storeIndex: Int32,
         _ id: NSManagedObjectID?
     ) throws -> (members: [ObjectReference], temporaries: [NSManagedObjectID]) {
         let layout = layout(of: owner)
-        guard let object = registered(owner.key, layout, storeSlot, id) else {
-            if let upward { return try visitParent(upward) { try $0.membersForChild(slot, of: owner, storeSlot, id) } }
-            guard let (key, store) = stored(owner.key, storeSlot, id), store.isOpen else { return ([], []) }
+        guard let object = registered(owner.key, layout, storeIndex, id) else {
+            if let upward { return try visitParent(upward) { try $0.membersForChild(slot, of: owner, storeIndex, id) } }
+            guard let (key, store) = stored(owner.key, storeIndex, id), store.isOpen else { return ([], []) }
             let members = try members(
                 of: slot,
                 ownedBy: ObjectReference(key: key, entity: owner.entity),
@@ -112,17 +112,17 @@ extension NSManagedObjectContext {
     final func registered(
         _ key: Int64,
         _ layout: EntityLayout,
-        _ storeSlot: Int32,
+        _ storeIndex: Int32,
         _ id: NSManagedObjectID?
     ) -> NSManagedObject? {
-        if let object = registered(key: key, layout: layout, storeSlot: storeSlot) { return object }
+        if let object = registered(key: key, layout: layout, storeIndex: storeIndex) { return object }
         guard key < 0, let (key, store) = id?.current, let store else { return nil }
-        return registered(key: key, layout: layout, storeSlot: Int32(store.slot))
+        return registered(key: key, layout: layout, storeIndex: Int32(store.index))
     }
 
     /// The permanent key that a child means.
-    private func stored(_ key: Int64, _ storeSlot: Int32, _ id: NSManagedObjectID?) -> (Int64, OpenStore)? {
-        if key > 0 { return store(at: storeSlot).map { (key, $0) } }
+    private func stored(_ key: Int64, _ storeIndex: Int32, _ id: NSManagedObjectID?) -> (Int64, OpenStore)? {
+        if key > 0 { return store(at: storeIndex).map { (key, $0) } }
         guard let (key, store) = id?.current, let store else { return nil }
         return (key, store)
     }

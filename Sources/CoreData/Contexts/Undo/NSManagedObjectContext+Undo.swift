@@ -21,25 +21,20 @@ extension NSManagedObjectContext {
 
     /// Keeps an object's state before its first change in this event.
     final func noteUndo(_ object: NSManagedObject, before status: UndoRecord.Status?) {
-        guard let undoManager, undoManager.isUndoRegistrationEnabled, !isUndoing else { return }
-        guard undoNoted.insert(ObjectIdentifier(object)).inserted else { return }
-        undoRecords.append(UndoRecord(object, status: status ?? UndoRecord.status(of: object)))
+        guard let undoManager, undoManager.isUndoRegistrationEnabled, !undoLog.isTakingBack else { return }
+        undoLog.note(object, before: status)
     }
 
     /// Makes one undo step of what the event has done.
     final func closeUndoStep() {
-        guard !undoRecords.isEmpty else { return }
-        let records = undoRecords.map { $0.closed() }
-        undoRecords = []
-        undoNoted.removeAll()
+        guard !undoLog.records.isEmpty else { return }
+        let records = undoLog.close()
         undoManager?.registerUndo(withTarget: self) { $0.takeBack(records) }
     }
 
     /// Forgets what could be undone.
     final func forgetUndo() {
-        undoRecords = []
-        undoNoted.removeAll()
-        revivedKeys = RevivedKeys()
+        undoLog.forgetAll()
         undoManager?.removeAllActions(withTarget: self)
     }
 
@@ -49,14 +44,14 @@ extension NSManagedObjectContext {
     private func takeBack(_ records: [UndoRecord]) {
         // What somebody else has deleted does not come back because this context had changed it.
         let records = records.filter { $0.object.context == nil || !$0.object.flags.contains(.gone) }
-        isUndoing = true
+        undoLog.isTakingBack = true
         let inverse = records.map { $0.inverse() }
         let absent = records.filter { $0.status != .absent && UndoRecord.status(of: $0.object) == .absent }
         for record in absent { putBack(record.object) }
         // Only now all keys are known.
         for record in absent { replaceRevivedKeys(of: record.object) }
         for record in records { takeBack(record) }
-        isUndoing = false
+        undoLog.isTakingBack = false
         undoManager?.registerUndo(withTarget: self) { $0.takeBack(inverse) }
         for record in records where record.object.context != nil {
             record.object.awake(fromSnapshotEvents: record.snapshotEvent)
@@ -99,17 +94,14 @@ extension NSManagedObjectContext {
         }
         object.flags.remove([.gone, .detached, .deleted, .fault, .deletePropagated])
         registerUnsaved(object)
-        if hadRow { revivedKeys.note(old, object.key, root: object.layout.rootNumber) }
+        if hadRow { undoLog.noteRevived(old, as: object.key, root: object.layout.rootNumber) }
         let values = (object.current ?? object.layout.defaults).copy()
         values.setKey(object.key)
         values.setVersion(0)
         object.current = values
         object.flags.insert([.inserted, .ownsRow])
         object.extras?.base = nil
-        if !object.flags.contains(.listed) {
-            object.flags.insert(.listed)
-            changedList.append(object)
-        }
+        changeTracker.noteChange(of: object)
         noteEvent(object, .eventInserted)
     }
 
@@ -127,7 +119,7 @@ extension NSManagedObjectContext {
             var state = ToManyState(isOrdered: slot.isOrdered)
             state.load([])
             for member in content { _ = state.add(newest(member, slot.destinationNumber)) }
-            state.lossCount = lossCount
+            state.lossCount = identityMap.lossCount
             extras.toMany[slot.index] = state
         }
     }
@@ -135,7 +127,7 @@ extension NSManagedObjectContext {
     private func newest(_ reference: ObjectReference, _ destinationNumber: Int) -> ObjectReference {
         let root = model.layouts[destinationNumber - 1].rootNumber
         return ObjectReference(
-            key: revivedKeys.newest(reference.key, root: root, permanentKeys),
+            key: undoLog.revivedKeys.newest(reference.key, root: root, identityMap.permanentKeys),
             entity: reference.entity
         )
     }

@@ -1,12 +1,12 @@
 import Foundation
 import Synchronization
 
-/// Lets one at a time into the scope of a private context: blocks of its queue, which come one after the other anyway, and
-/// visitors, who do not come by the queue.
+/// Lets one at a time into the scope of a private context: blocks of its queue, which come one after the other anyway,
+/// and visitors, who do not come by the queue.
 ///
-/// So a visitor, who occupies one of the threads that serve queues, needs no other to get on: however many children want to ask
-/// one parent at the same time, they do not wait for each other's threads. Contexts of the main queue have no gate, since they are
-/// used without blocks, too; their visitors come by the queue, whose thread serves no other.
+/// So a visitor, who occupies one of the threads that serve queues, needs no other to get on: however many children
+/// want to ask one parent at the same time, they do not wait for each other's threads. Contexts of the main queue have
+/// no gate, since they are used without blocks, too; their visitors come by the queue, whose thread serves no other.
 ///
 /// Uncontended, to enter and to leave costs about 20 ns.
 final class ScopeGate: Sendable {
@@ -39,7 +39,7 @@ final class ScopeGate: Sendable {
 
     /// Enters, for a visitor, if nobody is inside; else the visit is awoken when its turn has come.
     ///
-    /// Gives: Whether the visitor is inside.
+    /// - Returns: Whether the visitor is inside.
     func enter(_ visit: Visit) -> Bool {
         state.withLock { state in
             guard state.isTaken else {

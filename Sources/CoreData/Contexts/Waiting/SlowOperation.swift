@@ -92,9 +92,13 @@ public enum SlowOperationLog {
 
     /// Runs a block and tells of it if it was slow.
     ///
-    /// What is passed:
+    /// - Parameters:
+    ///   - context: The context in whose scope the block runs.
+    ///   - kind: How the block came there.
     ///   - submitted: What ``submission()`` gave.
     ///   - body: Runs the block, and counts its work in the tally.
+    /// - Returns: What the body returns.
+    /// - Throws: What the body throws.
     static func watching<T>(
         _ context: NSManagedObjectContext,
         _ kind: SlowOperation.Kind,

@@ -5,8 +5,9 @@ import StrataRows
 ///
 /// Made once, by the visitor itself, or else by the main queue. See ``WaitGraph/visit(_:_:)``.
 final class Visit: @unchecked Sendable {
-    // @unchecked Sendable: the wait graph's mutex guards `held`, `isOpen` and `isGranted`; `body` is run by the one who has closed
-    // the visit under that mutex, or whom it was granted to, and let go of by the visitor, who waits until then.
+    // @unchecked Sendable: the wait graph's mutex guards `held`, `isOpen` and `isGranted`; `body` is run by the one who
+    // has closed the visit under that mutex, or whom it was granted to, and let go of by the visitor, who waits until
+    // then.
 
     /// The queues that the visitor occupies, and that wait with it.
     var held: [WaitGraph.Node] = []

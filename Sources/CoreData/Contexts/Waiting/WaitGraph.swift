@@ -20,8 +20,8 @@ package enum WaitGraph {
         // @unchecked Sendable: contexts, coordinators, and what stands for the main queue; all of them are Sendable.
         let waiter: AnyObject
         let target: AnyObject
-        /// Whether others may enter the waiter's scope meanwhile: it is in a call, which may do so itself, and not amid an
-        /// operation of the framework.
+        /// Whether others may enter the waiter's scope meanwhile: it is in a call, which may do so itself, and not amid
+        /// an operation of the framework.
         var isOpen: Bool
         /// What the waiter is to do, if nobody has submitted its block.
         let visit: Visit?
@@ -34,11 +34,15 @@ package enum WaitGraph {
     ///
     /// Stops the program if that wait could never end.
     ///
-    /// What is passed:
+    /// - Parameters:
+    ///   - queue: What the body runs on.
     ///   - target: Whose queue it is.
     ///   - gate: What the body has to pass besides.
     ///   - stack: The scopes that the caller is in, which stay occupied until the call returns.
     ///   - entry: What the caller waits for.
+    ///   - body: What to run.
+    /// - Returns: What the body returns.
+    /// - Throws: What the body throws.
     static func sync<T>(
         _ queue: DispatchQueue,
         of target: AnyObject,
@@ -69,9 +73,9 @@ package enum WaitGraph {
 
     /// Runs `body` inside the scope of `parent`, for a block of a child that nobody has submitted.
     ///
-    /// That is when its turn comes between the blocks of the parent. But if a block there waits, by way of others even, for the
-    /// queue that this one occupies, it will not come before this one has ended. Then the body runs at once, within the scope that the
-    /// waiting call is in: as if what that call waits for had asked the parent itself.
+    /// That is when its turn comes between the blocks of the parent. But if a block there waits, by way of others even,
+    /// for the queue that this one occupies, it will not come before this one has ended. Then the body runs at once,
+    /// within the scope that the waiting call is in: as if what that call waits for had asked the parent itself.
     static func visit<T, Failure: Error>(
         _ parent: NSManagedObjectContext,
         _ body: () throws(Failure) -> T
@@ -134,9 +138,10 @@ package enum WaitGraph {
 
     /// Notes a wait, and stops the program if it closes a ring.
     ///
-    /// Unless there is a visit in the ring that can be granted: the first of these is, so that its visitor waits no more.
+    /// Unless there is a visit in the ring that can be granted: the first of these is, so that its visitor waits no
+    /// more.
     ///
-    /// Gives: The nodes that wait from now on; or that the wait is a visit, and was granted.
+    /// - Returns: The nodes that wait from now on; or that the wait is a visit, and was granted.
     private static func begin(
         _ target: AnyObject,
         _ occupied: [(owner: AnyObject, isAmidOperation: Bool)],
@@ -188,10 +193,11 @@ package enum WaitGraph {
 
     /// The way by which waiting for `goal` leads back to somebody who waits for it, if there is one.
     ///
-    /// What is passed:
+    /// - Parameters:
+    ///   - goal: Whose queue somebody is about to wait for.
     ///   - held: The queues that whoever is about to wait occupies.
     ///   - next: For whom somebody waits.
-    /// Gives: The nodes of the way, `goal` first; `nil` if it leads nowhere.
+    /// - Returns: The nodes of the way, `goal` first; `nil` if it leads nowhere.
     static func cycle(from goal: Node, backTo held: [Node], _ next: (Node) -> Node?) -> [Node]? {
         var way: [Node] = []
         var node = goal

@@ -3,8 +3,8 @@ import Synchronization
 
 /// A set of objects or IDs that is made only when somebody looks into it: see ``NotificationInterest``.
 ///
-/// It is an `NSSet`, but does not cast to `Set`, since Foundation's cast on Linux does not ask subclasses for their members.
-/// Any thread may look into it.
+/// It is an `NSSet`, but does not cast to `Set`, since Foundation's cast on Linux does not ask subclasses for their
+/// members. Any thread may look into it.
 final class LazyNotificationSet: NSSet {
     private enum Content {
         case objects([NSManagedObject])

@@ -65,8 +65,11 @@ public final class NSMergeConflict: NSObject {
 
     /// Describes what a store has refused.
     ///
-    /// `base`: What the context last read; `nil` for a row that it only has relationships to. `newer`: What the store
-    /// has; `nil` if it was deleted. `cached`: What the row cache had before.
+    /// - Parameters:
+    ///   - source: The object that could not be saved.
+    ///   - base: What the context last read; `nil` for a row that it only has relationships to.
+    ///   - newer: What the store has; `nil` if it was deleted.
+    ///   - cached: What the row cache had before.
     init(source: NSManagedObject, base: Row?, newer: Row?, cached: Row?) {
         sourceObject = source
         oldVersionNumber = Int(base?.version ?? cached?.version ?? 0)
@@ -106,8 +109,8 @@ public final class NSConstraintConflict: NSObject {
     public let databaseObject: NSManagedObject?
     /// What the store holds of ``databaseObject``.
     public let databaseSnapshot: [String: Any]?
-    /// The objects of the context that have the values: one if there is a ``databaseObject``, else two or more; none for a
-    /// batch insert, which makes no objects.
+    /// The objects of the context that have the values: one if there is a ``databaseObject``, else two or more; none
+    /// for a batch insert, which makes no objects.
     public let conflictingObjects: [NSManagedObject]
     /// What the context last read of each of ``conflictingObjects``; empty dictionaries for new objects.
     public let conflictingSnapshots: [[AnyHashable: Any]]

@@ -7,17 +7,19 @@ extension NSManagedObjectContext {
     /// `perform`, fetches and saves do this by themselves.
     public func processPendingChanges() {
         assertCurrent(#function)
-        guard !isProcessing else { return }
-        isProcessing = true
+        guard !changeTracker.isEndingEvent else { return }
+        changeTracker.isEndingEvent = true
         if propagatesDeletesAtEndOfEvent {
             // A save tries again, and can throw.
             do { try propagateDeletes() } catch { coordinator?.report(error, "applying delete rules") }
         }
         closeUndoStep()
-        let event = observers.takeEvent(eventList)
-        let sets = takeEvent()
-        forgetMergedDeletions()
-        isProcessing = false
+        let event = observers.takeEvent(changeTracker.eventObjects)
+        let objects = changeTracker.takeEvent()
+        let sets = endEvent(of: objects)
+        changeTracker.forgetMergedDeletions()
+        checkInvariants(after: objects)
+        changeTracker.isEndingEvent = false
         // A handler may do anything, a save included.
         if let sets { post(.didChange) { $0 = sets } }
         if let event { observers.eventEnded(event) }
@@ -27,14 +29,14 @@ extension NSManagedObjectContext {
 
     /// Applies the delete rules of every object deleted since the last time; cascades included.
     ///
-    /// Throws: What kept relationships from being read. The rules of those objects are still to be applied.
+    /// - Throws: What kept relationships from being read. The rules of those objects are still to be applied.
     final func propagateDeletes() throws {
         var failed: [NSManagedObject] = []
         var failure: (any Error)?
         var index = 0
         // Cascades append to the list while it is walked.
-        while index < freshDeletions.count {
-            let object = freshDeletions[index]
+        while index < changeTracker.freshDeletions.count {
+            let object = changeTracker.freshDeletions[index]
             index += 1
             guard object.context === self, object.flags.contains(.deleted),
                 object.flags.isDisjoint(with: [.deletePropagated, .gone])
@@ -50,7 +52,7 @@ extension NSManagedObjectContext {
                 failure = failure ?? error
             }
         }
-        freshDeletions = failed
+        changeTracker.keepDeletions(failed)
         if let failure { throw failure }
     }
 
@@ -103,11 +105,11 @@ extension NSManagedObjectContext {
 
     // MARK: - Ending the event
 
-    /// What objects-did-change has to tell of the event, which ends here.
-    private func takeEvent() -> NotificationSets? {
-        guard !eventList.isEmpty else { return nil }
-        let objects = eventList
-        eventList = []
+    /// Ends the event for its objects.
+    ///
+    /// - Returns: What objects-did-change has to tell; `nil` for nothing.
+    private func endEvent(of objects: [NSManagedObject]) -> NotificationSets? {
+        guard !objects.isEmpty else { return nil }
         var inserted: [NSManagedObject] = []
         var updated: [NSManagedObject] = []
         var deleted: [NSManagedObject] = []
@@ -132,17 +134,5 @@ extension NSManagedObjectContext {
         if !deleted.isEmpty { sets.add(.deletedObjects, deleted) }
         if !refreshed.isEmpty { sets.add(.refreshedObjects, refreshed) }
         return sets.userInfo.isEmpty ? nil : sets
-    }
-
-    /// Takes objects whose deletion elsewhere was merged in off the list of changes.
-    ///
-    /// They stay registered and readable for those who hold them, but no fetch finds them and nothing is saved of them.
-    private func forgetMergedDeletions() {
-        guard !mergedDeletions.isEmpty else { return }
-        // Most had no changes here: then the list is left alone, however long it is.
-        let wereListed = mergedDeletions.contains { $0.flags.contains(.listed) }
-        for object in mergedDeletions { object.flags.remove(.listed) }
-        mergedDeletions = []
-        if wereListed { changedList.removeAll { !$0.flags.contains(.listed) } }
     }
 }

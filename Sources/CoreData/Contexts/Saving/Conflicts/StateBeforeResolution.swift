@@ -42,7 +42,7 @@ final class StateBeforeResolution {
 
     init(_ context: NSManagedObjectContext) {
         self.context = context
-        changedList = context.changedList
+        changedList = context.changeTracker.objects
     }
 
     /// Remembers an object before it is changed.
@@ -63,14 +63,14 @@ final class StateBeforeResolution {
     /// Puts everything back.
     func restore() {
         guard !kept.isEmpty || isPartlySaved else { return }
-        for object in context.changedList where kept[ObjectIdentifier(object)] == nil && !wasChanged(object) {
+        for object in context.changeTracker.objects where kept[ObjectIdentifier(object)] == nil && !wasChanged(object) {
             // It was changed by the resolution only.
             object.flags.remove(.listed)
             object.discardChanges()
         }
         for state in kept.values { state.putBack() }
-        context.changedList = changedList.filter { $0.hasChanges && $0.context === context }
-        for object in context.changedList { object.flags.insert(.listed) }
+        context.changeTracker.keepChanges(changedList.filter { $0.hasChanges && $0.context === context })
+        for object in context.changeTracker.objects { object.flags.insert(.listed) }
     }
 
     private lazy var changedBefore = Set(changedList.map(ObjectIdentifier.init))

@@ -2,33 +2,33 @@
 // store.
 
 extension NSManagedObjectContext {
-    /// The store of a slot, if it wants to be told of registrations.
-    private func toldStore(_ slot: Int32) -> NSIncrementalStore? {
-        store(at: slot)?.store as? NSIncrementalStore
+    /// The store at an index, if it wants to be told of registrations.
+    private func toldStore(_ storeIndex: Int32) -> NSIncrementalStore? {
+        store(at: storeIndex)?.store as? NSIncrementalStore
     }
 
     /// Notes, when the first object of a store and a hierarchy is registered, whether the store is to be told.
-    final func noteTable(storeSlot: Int32) {
-        if toldStore(storeSlot) != nil { tellsStores = true }
+    final func noteTable(storeIndex: Int32) {
+        if toldStore(storeIndex) != nil { identityMap.tellsStores = true }
     }
 
     /// Posts that the context holds an object, or lets go of it.
     ///
     /// To be called only if `tellsStores`.
     final func tellStore(of object: NSManagedObject, isRegistered: Bool) {
-        guard object.key > 0, object.storeSlot >= 0, let store = toldStore(object.storeSlot) else { return }
+        guard object.key > 0, object.storeIndex >= 0, let store = toldStore(object.storeIndex) else { return }
         store.mailbox.post(object.objectID, isRegistered: isRegistered)
     }
 
     /// Lets the stores know what was posted.
     final func deliverRegistrations() {
-        guard tellsStores else { return }
-        for entry in knownStores { (entry.store as? NSIncrementalStore)?.deliverRegistrations() }
+        guard identityMap.tellsStores else { return }
+        for entry in pinnedVersion.seenStores { (entry.store as? NSIncrementalStore)?.deliverRegistrations() }
     }
 
     /// Posts, when the context goes or is reset, that it lets go of everything.
     final func tellStoresOfAllGoing() {
-        guard tellsStores else { return }
+        guard identityMap.tellsStores else { return }
         forEachRegistered { tellStore(of: $0, isRegistered: false) }
         deliverRegistrations()
     }

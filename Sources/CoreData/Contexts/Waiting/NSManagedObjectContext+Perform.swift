@@ -6,8 +6,8 @@ import StrataRows
 extension NSManagedObjectContext {
     /// Runs `block` in turn, inside the context's scope, and returns at once.
     ///
-    /// Never inline, not even from inside the scope. The block is one user event: when it has returned, pending changes are
-    /// processed, so objects-did-change is posted on this queue. May be called on any thread; the context lives on
+    /// Never inline, not even from inside the scope. The block is one user event: when it has returned, pending changes
+    /// are processed, so objects-did-change is posted on this queue. May be called on any thread; the context lives on
     /// until the block has run.
     public func perform(_ block: @escaping @Sendable () -> Void) { submit(as: .call, block) }
 
@@ -16,7 +16,8 @@ extension NSManagedObjectContext {
     /// Their visits to the contexts above never close a ring with a block there that waits for this context.
     final func performUnasked(_ block: @escaping @Sendable () -> Void) { submit(as: .unasked, block) }
 
-    /// As ``performUnasked(_:)``, but after all that was submitted to the contexts above by now as well, such as merges.
+    /// As ``performUnasked(_:)``, but after all that was submitted to the contexts above by now as well, such as
+    /// merges.
     final func performUnaskedInTree(_ block: @escaping @Sendable () -> Void) {
         guard let parent else { return performUnasked(block) }
         parent.performUnaskedInTree { self.performUnasked(block) }
@@ -43,10 +44,10 @@ extension NSManagedObjectContext {
 
     /// Runs `block` inside the context's scope, after the blocks submitted before, and waits for it.
     ///
-    /// Inline if the caller is in the scope already, at any depth. Does not end the event: pending changes are processed by
-    /// the next `perform`, save or ``processPendingChanges()``. May be called on any thread, but never from a parent's
-    /// scope onto a child that waits for that parent: a ring of contexts that wait for each other stops the program, with
-    /// the chain spelled out.
+    /// Inline if the caller is in the scope already, at any depth. Does not end the event: pending changes are
+    /// processed by the next `perform`, save or ``processPendingChanges()``. May be called on any thread, but never
+    /// from a parent's scope onto a child that waits for that parent: a ring of contexts that wait for each other stops
+    /// the program, with the chain spelled out.
     ///
     /// - Returns: What the block returns.
     /// - Throws: What the block throws; the context's pending changes stay as they are then.
@@ -71,10 +72,14 @@ extension NSManagedObjectContext {
 
     /// Runs a block whose turn has come, inside the scope.
     ///
-    /// What is passed:
+    /// - Parameters:
+    ///   - kind: What the slow-operation log calls the block.
     ///   - submitted: When the block was submitted, if the slow-operation log wants to know.
     ///   - stack: The scopes that the block is in besides.
     ///   - entry: How the scope comes to be entered.
+    ///   - block: What to run.
+    /// - Returns: What the block returns.
+    /// - Throws: What the block throws.
     final func runTurn<T>(
         _ kind: SlowOperation.Kind,
         _ submitted: ContinuousClock.Instant?,
@@ -160,11 +165,11 @@ extension NSManagedObjectContext {
         reportViolation(member(), object)
     }
 
-    /// As ``assertCurrent(_:object:)``, for settings: those of a context without objects may be made anywhere, as they are
-    /// by whoever has just made it.
+    /// As ``assertCurrent(_:object:)``, for settings: those of a context without objects may be made anywhere, as they
+    /// are by whoever has just made it.
     final func assertCurrentOrUnused(_ member: @autoclosure () -> String) {
         guard ConfinementScope.isChecked, !isInScope else { return }
-        guard registeredCount > 0 || temporaryObjects.count > 0 else { return }
+        guard !identityMap.isEmpty else { return }
         reportViolation(member(), nil)
     }
 
@@ -185,12 +190,13 @@ extension NSManagedObjectContext {
 
     /// Ends the user event that a `perform` is.
     final func endOfEvent() {
-        // What a handler of the notification changes is told as well, unless handlers go on changing something for ever.
+        // What a handler of the notification changes is told as well, unless handlers go on changing something for
+        // ever.
         var rounds = 0
         repeat {
             processPendingChanges()
             rounds += 1
-        } while !eventList.isEmpty && rounds < 100
+        } while !changeTracker.eventObjects.isEmpty && rounds < 100
         sweepIfGrown()
         deliverRegistrations()
     }

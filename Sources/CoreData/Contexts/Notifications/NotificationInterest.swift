@@ -3,9 +3,9 @@ import Synchronization
 
 /// One of the notifications with sets, and whether anybody in the process may look into it.
 ///
-/// Every event and every save posts sets of what changed, and mostly nobody listens: an import of a million objects should
-/// not hash each of them twice for that, nor make a million IDs. Whether somebody observes a notification cannot be asked;
-/// but whoever wants to has to take its name, or a key of its user info, from this module first.
+/// Every event and every save posts sets of what changed, and mostly nobody listens: an import of a million objects
+/// should not hash each of them twice for that, nor make a million IDs. Whether somebody observes a notification cannot
+/// be asked; but whoever wants to has to take its name, or a key of its user info, from this module first.
 final class NotificationInterest: Sendable {
     static let didChange = NotificationInterest("NSObjectsChangedInManagingContextNotification")
     static let didSave = NotificationInterest("NSManagingContextDidSaveChangesNotification")

@@ -9,8 +9,8 @@ extension NSManagedObjectContext {
     /// Stops the program without one.
     final var model: FrozenModel {
         @inline(__always) get {
-            guard let knownModel else { failWithoutCoordinator() }
-            return knownModel
+            guard let model = contextModel.frozen else { failWithoutCoordinator() }
+            return model
         }
     }
 
@@ -24,9 +24,9 @@ extension NSManagedObjectContext {
     /// Stops the program if there is none.
     final func requiredEntity(for type: NSManagedObject.Type) -> NSEntityDescription {
         // Objects are mostly made in runs of one class.
-        if let lastInsertion, lastInsertion.type == type { return lastInsertion.entity }
+        if let last = contextModel.lastInsertion, last.type == type { return last.entity }
         let entity = findEntity(for: type)
-        lastInsertion = (type, entity)
+        contextModel.lastInsertion = (type, entity)
         return entity
     }
 
@@ -40,58 +40,52 @@ extension NSManagedObjectContext {
         return entity
     }
 
-    /// The store of a slot; on any thread.
-    final func openStore(at slot: Int32) -> OpenStore? { coordinator?.openStore(at: Int(slot)) }
+    /// The store at an index; on any thread.
+    final func openStore(at storeIndex: Int32) -> OpenStore? { coordinator?.openStore(at: Int(storeIndex)) }
 
-    /// The store of a slot, for code inside the scope: without a lock that other contexts take as well.
+    /// The store at an index, for code inside the scope: without a lock that other contexts take as well.
     ///
     /// Of a pinned context it is the version that the context sees, once it has read something.
-    final func store(at slot: Int32) -> OpenStore? {
-        let slot = Int(slot)
-        if slot >= 0, slot < knownStores.count { return knownStores[slot] }
-        guard let store = coordinator?.openStore(at: slot) else { return nil }
-        while knownStores.count <= slot, let next = coordinator?.openStore(at: knownStores.count) {
-            knownStores.append(pinnedStores?.version(of: next) ?? next)
+    final func store(at storeIndex: Int32) -> OpenStore? {
+        let storeIndex = Int(storeIndex)
+        if storeIndex >= 0, storeIndex < pinnedVersion.seenStores.count { return pinnedVersion.seenStores[storeIndex] }
+        guard let store = coordinator?.openStore(at: storeIndex) else { return nil }
+        while pinnedVersion.seenStores.count <= storeIndex,
+            let next = coordinator?.openStore(at: pinnedVersion.seenStores.count)
+        {
+            pinnedVersion.noteSeen(pinnedVersion.stores?.version(of: next) ?? next)
         }
-        return slot >= 0 && slot < knownStores.count ? knownStores[slot] : store
-    }
-
-    private func tableIndex(storeSlot: Int32, root: Int) -> Int {
-        Int(storeSlot) * tableStride + root
+        return storeIndex >= 0 && storeIndex < pinnedVersion.seenStores.count
+            ? pinnedVersion.seenStores[storeIndex] : store
     }
 
     /// The table of one hierarchy in one store, made at the first use.
-    final func table(storeSlot: Int32, root: Int) -> ObjectTable<NSManagedObject> {
-        let index = tableIndex(storeSlot: storeSlot, root: root)
-        if index < tables.count, let table = tables[index] { return table }
-        while tables.count <= index { tables.append(nil) }
-        let table = ObjectTable<NSManagedObject>()
-        tables[index] = table
-        noteTable(storeSlot: storeSlot)
+    final func table(storeIndex: Int32, root: Int) -> ObjectTable<NSManagedObject> {
+        if let table = identityMap.table(storeIndex: storeIndex, root: root) { return table }
+        let table = identityMap.makeTable(storeIndex: storeIndex, root: root)
+        noteTable(storeIndex: storeIndex)
         return table
     }
 
     final func forEachRegistered(_ body: (NSManagedObject) -> Void) {
-        for table in tables { table?.forEach(body) }
-        temporaryObjects.forEach(body)
+        for table in identityMap.tables { table?.forEach(body) }
+        identityMap.temporaryObjects.forEach(body)
     }
 
     /// The registered object of a key, if there is one.
-    final func registered(key: Int64, layout: EntityLayout, storeSlot: Int32) -> NSManagedObject? {
+    final func registered(key: Int64, layout: EntityLayout, storeIndex: Int32) -> NSManagedObject? {
         guard key < 0 else {
-            let index = tableIndex(storeSlot: storeSlot, root: layout.rootNumber)
-            guard index < tables.count else { return nil }
-            return tables[index]?[key]
+            return identityMap.table(storeIndex: storeIndex, root: layout.rootNumber)?[key]
         }
-        if let object = temporaryObjects[key] { return object }
-        guard let permanent = permanentKeys[key] else { return nil }
-        let slot = storeSlot >= 0 ? storeSlot : Int32(coordinator?.storeForInsertion(of: layout)?.slot ?? 0)
-        return registered(key: permanent, layout: layout, storeSlot: slot)
+        if let object = identityMap.temporaryObjects[key] { return object }
+        guard let permanent = identityMap.permanentKeys[key] else { return nil }
+        let storeIndex = storeIndex >= 0 ? storeIndex : Int32(coordinator?.storeForInsertion(of: layout)?.index ?? 0)
+        return registered(key: permanent, layout: layout, storeIndex: storeIndex)
     }
 
     /// The registered object that a relationship of `owner` names, if there is one.
     final func registered(_ reference: ObjectReference, near owner: NSManagedObject) -> NSManagedObject? {
-        registered(key: reference.key, layout: layout(of: reference), storeSlot: max(0, owner.storeSlot))
+        registered(key: reference.key, layout: layout(of: reference), storeIndex: max(0, owner.storeIndex))
     }
 
     final func layout(of reference: ObjectReference) -> EntityLayout {
@@ -105,9 +99,9 @@ extension NSManagedObjectContext {
     /// - Returns: `nil` for an unsaved object that is not there any more.
     @inline(__always)
     final func object(for reference: ObjectReference, near owner: NSManagedObject) -> NSManagedObject? {
-        if reference.key > 0, owner.storeSlot >= 0 {
-            let index = tableIndex(storeSlot: owner.storeSlot, root: rootNumbers[reference.entity &- 1])
-            if index < tables.count, let found = tables[index]?[reference.key] { return found }
+        if reference.key > 0, owner.storeIndex >= 0 {
+            let root = identityMap.rootNumbers[reference.entity &- 1]
+            if let found = identityMap.table(storeIndex: owner.storeIndex, root: root)?[reference.key] { return found }
         }
         return findObject(for: reference, near: owner)
     }
@@ -115,10 +109,10 @@ extension NSManagedObjectContext {
     @inline(never)
     private func findObject(for reference: ObjectReference, near owner: NSManagedObject) -> NSManagedObject? {
         let layout = layout(of: reference)
-        let slot = owner.storeSlot >= 0 ? owner.storeSlot : storeSlotForInsertion(of: owner)
-        if let found = registered(key: reference.key, layout: layout, storeSlot: slot) { return found }
-        guard reference.key > 0 else { return foreignObject(for: reference, storeSlot: slot) }
-        return makeFault(key: reference.key, layout: layout, storeSlot: slot)
+        let storeIndex = owner.storeIndex >= 0 ? owner.storeIndex : storeIndexForInsertion(of: owner)
+        if let found = registered(key: reference.key, layout: layout, storeIndex: storeIndex) { return found }
+        guard reference.key > 0 else { return foreignObject(for: reference, storeIndex: storeIndex) }
+        return makeFault(key: reference.key, layout: layout, storeIndex: storeIndex)
     }
 
     /// The objects that a to-many relationship of `owner` names, without those that are being deleted for good.
@@ -137,31 +131,31 @@ extension NSManagedObjectContext {
         if reference.key < 0 {
             return temporaryID(reference.key) ?? TemporaryIDs.id(key: reference.key, layout: layout(of: reference))
         }
-        guard let store = store(at: owner.storeSlot >= 0 ? owner.storeSlot : storeSlotForInsertion(of: owner)) else {
+        guard let store = store(at: owner.storeIndex >= 0 ? owner.storeIndex : storeIndexForInsertion(of: owner)) else {
             return NSManagedObjectID.leadingNowhere(layout(of: reference))
         }
         return store.ids.id(key: reference.key, layout: layout(of: reference), store: store)
     }
 
     /// Makes and registers a fault for a stored row.
-    final func makeFault(key: Int64, layout: EntityLayout, storeSlot: Int32) -> NSManagedObject {
+    final func makeFault(key: Int64, layout: EntityLayout, storeIndex: Int32) -> NSManagedObject {
         let type = layout.objectClass.type(of: layout.entity)
-        return makeFault(key: key, layout: layout, storeSlot: storeSlot, type: type)
+        return makeFault(key: key, layout: layout, storeIndex: storeIndex, type: type)
     }
 
     final func makeFault(
         key: Int64,
         layout: EntityLayout,
-        storeSlot: Int32,
+        storeIndex: Int32,
         type: NSManagedObject.Type
     ) -> NSManagedObject {
         makeFault(
             key: key,
             layout: layout,
-            storeSlot: storeSlot,
+            storeIndex: storeIndex,
             type: type,
             flags: .newFault,
-            in: table(storeSlot: storeSlot, root: layout.rootNumber)
+            in: table(storeIndex: storeIndex, root: layout.rootNumber)
         )
     }
 
@@ -170,17 +164,22 @@ extension NSManagedObjectContext {
     final func makeFault(
         key: Int64,
         layout: EntityLayout,
-        storeSlot: Int32,
+        storeIndex: Int32,
         type: NSManagedObject.Type,
         flags: ObjectFlags,
         in table: ObjectTable<NSManagedObject>
     ) -> NSManagedObject {
         let object = layout.unmanagedEntity._withUnsafeGuaranteedRef { type.init(entity: $0, insertInto: nil) }
-        object.becomeFault(key: key, storeSlot: storeSlot, context: self, flags: flags)
-        table.insert(object)
-        registeredCount &+= 1
-        if tellsStores { tellStore(of: object, isRegistered: true) }
+        object.becomeFault(key: key, storeIndex: storeIndex, context: self, flags: flags)
+        register(object, in: table)
         return object
+    }
+
+    /// Files a stored object.
+    @inline(__always)
+    final func register(_ object: NSManagedObject, in table: ObjectTable<NSManagedObject>) {
+        identityMap.file(object, in: table)
+        if identityMap.tellsStores { tellStore(of: object, isRegistered: true) }
     }
 
     /// Files an unsaved object.
@@ -189,16 +188,14 @@ extension NSManagedObjectContext {
         object.takeKey()
         object.flags.remove(.detached)
         if ConfinementScope.isChecked { object.flags.insert(.checked) }
-        temporaryObjects.insert(object)
+        identityMap.temporaryObjects.insert(object, for: object.key)
     }
 
     /// Moves an object whose row has got its permanent key to where stored objects are filed.
-    final func refile(_ object: NSManagedObject, key: Int64, storeSlot: Int32) {
-        if object.key < 0 { temporaryObjects.remove(object.key) }
-        object.takeKey(key, storeSlot: storeSlot)
-        table(storeSlot: storeSlot, root: object.layout.rootNumber).insert(object)
-        registeredCount &+= 1
-        if tellsStores { tellStore(of: object, isRegistered: true) }
+    final func refile(_ object: NSManagedObject, key: Int64, storeIndex: Int32) {
+        if object.key < 0 { identityMap.temporaryObjects.remove(object.key) }
+        object.takeKey(key, storeIndex: storeIndex)
+        register(object, in: table(storeIndex: storeIndex, root: object.layout.rootNumber))
     }
 
     /// Forgets an object.
@@ -208,22 +205,32 @@ extension NSManagedObjectContext {
         // Whoever still holds the object may ask for its ID, which only the context can make.
         _ = object.objectID
         if object.key < 0 {
-            temporaryObjects.remove(object.key)
+            identityMap.temporaryObjects.remove(object.key)
         } else {
-            let index = tableIndex(storeSlot: object.storeSlot, root: object.layout.rootNumber)
-            if index < tables.count, tables[index]?.remove(object.key) != nil {
-                registeredCount -= 1
-                if tellsStores { tellStore(of: object, isRegistered: false) }
+            let table = identityMap.table(storeIndex: object.storeIndex, root: object.layout.rootNumber)
+            if identityMap.remove(object.key, from: table) != nil, identityMap.tellsStores {
+                tellStore(of: object, isRegistered: false)
             }
         }
         object.leaveContext()
     }
 
+    /// Forgets an object whose deletion is saved.
+    ///
+    /// It stays readable for those who hold it.
+    final func bury(_ object: NSManagedObject) {
+        object.leaveLooseRelationships()
+        unregister(object)
+        object.flags.remove([.deleted, .inserted, .updated, .deletePropagated, .ownsRow, .writable])
+        object.flags.insert(.gone)
+        object.extras?.base = nil
+    }
+
     /// Lets go of unchanged objects that nobody else holds, each time their number has doubled: O(1) an object.
     final func sweepIfGrown() {
-        guard registeredCount >= sweepThreshold else { return }
+        guard identityMap.isSweepDue else { return }
         sweep()
-        sweepThreshold = max(4096, registeredCount * 2)
+        identityMap.endSweep()
     }
 
     /// Lets go of unchanged objects that nobody else holds.
@@ -233,13 +240,13 @@ extension NSManagedObjectContext {
             // Collections handed out hold their members: they are made again when asked for.
             object.extras?.forgetCollections()
         }
-        for table in tables {
-            registeredCount -=
-                table?.sweep { object in
-                    guard object.isToBeSwept else { return false }
-                    if tellsStores { tellStore(of: object, isRegistered: false) }
-                    return true
-                } ?? 0
+        for case let table? in identityMap.tables {
+            let count = table.sweep { object in
+                guard object.isToBeSwept else { return false }
+                if identityMap.tellsStores { tellStore(of: object, isRegistered: false) }
+                return true
+            }
+            identityMap.noteSwept(count)
         }
         forgetUnusedBatches()
     }
@@ -248,31 +255,29 @@ extension NSManagedObjectContext {
 
     /// The registered object of an ID.
     ///
-    /// An unchanged object that nobody holds is only here because nobody has swept yet: it is a fault again, as if it had
-    /// been let go of and made anew, so that it does not show values of long ago.
+    /// An unchanged object that nobody holds is only here because nobody has swept yet: it is a fault again, as if it
+    /// had been let go of and made anew, so that it does not show values of long ago.
     private func lookUp(_ objectID: NSManagedObjectID) -> NSManagedObject? {
         // In this order: an ID that is permanent by now is so for what is filed here, too.
         let (key, store) = objectID.current
         settleStrangers()
         guard isOwn(store) else { return nil }
-        let slot = Int32(store?.slot ?? 0)
-        makeFaultIfForgotten(key: key, root: objectID.layout.rootNumber, storeSlot: slot)
-        return registered(key: key, layout: objectID.layout, storeSlot: slot)
+        let storeIndex = Int32(store?.index ?? 0)
+        makeFaultIfForgotten(key: key, root: objectID.layout.rootNumber, storeIndex: storeIndex)
+        return registered(key: key, layout: objectID.layout, storeIndex: storeIndex)
     }
 
     /// Turns an unchanged object that nobody holds into a fault.
-    final func makeFaultIfForgotten(key: Int64, root: Int, storeSlot: Int32) {
-        guard !retainsRegisteredObjects, let table = table(ofKey: key, root: root, storeSlot: storeSlot),
+    final func makeFaultIfForgotten(key: Int64, root: Int, storeIndex: Int32) {
+        guard !retainsRegisteredObjects, let table = table(ofKey: key, root: root, storeIndex: storeIndex),
             !table.isHeldElsewhere(key), let object = table[key], object.isDisposable
         else { return }
         object.turnIntoFault()
     }
 
-    private func table(ofKey key: Int64, root: Int, storeSlot: Int32) -> ObjectTable<NSManagedObject>? {
+    private func table(ofKey key: Int64, root: Int, storeIndex: Int32) -> ObjectTable<NSManagedObject>? {
         // Without a permanent key only those of contexts above are disposable.
-        if key < 0 { return temporaryObjects }
-        let index = tableIndex(storeSlot: storeSlot, root: root)
-        return index < tables.count ? tables[index] : nil
+        key < 0 ? identityMap.temporaryObjects : identityMap.table(storeIndex: storeIndex, root: root)
     }
 
     /// The object of an ID, if the context has it.
@@ -293,7 +298,7 @@ extension NSManagedObjectContext {
         requireKnown(objectID)
         if let found = lookUp(objectID) { return found }
         let (key, store) = objectID.current
-        if let store { return makeFault(key: key, layout: objectID.layout, storeSlot: Int32(store.slot)) }
+        if let store { return makeFault(key: key, layout: objectID.layout, storeIndex: Int32(store.index)) }
         if upward != nil { return makeForeignFault(objectID) }
         // An unsaved object of another context: a fault that can be realised only once it was saved there.
         let type = objectID.layout.objectClass.type(of: objectID.layout.entity)
@@ -302,28 +307,34 @@ extension NSManagedObjectContext {
         object.adopt(objectID)
         registerUnsaved(object)
         object.flags.insert(.fault)
-        strangers.append(object)
+        identityMap.note(stranger: object)
         return object
     }
 
     /// Files the objects that other contexts have saved meanwhile under their permanent keys.
     final func settleStrangers() {
         if upward != nil { settleForeign() }
-        guard !strangers.isEmpty else { return }
+        guard !identityMap.strangers.isEmpty else { return }
         let promotions = NSManagedObjectID.promotions.load(ordering: .acquiring)
-        guard promotions != seenPromotions else { return }
-        seenPromotions = promotions
-        strangers.removeAll { object in
-            guard object.context === self, object.key < 0, object.flags.isDisjoint(with: .changed) else { return true }
-            let (key, store) = object.objectID.current
-            guard let store else { return false }
-            // Whose ID it was could not be told as long as it was temporary.
-            requireKnown(object.objectID)
-            guard registered(key: key, layout: object.layout, storeSlot: Int32(store.slot)) == nil else { return true }
-            refile(object, key: key, storeSlot: Int32(store.slot))
-            object.current = nil
-            return true
-        }
+        guard promotions != identityMap.seenPromotions else { return }
+        identityMap.seenPromotions = promotions
+        let rest = identityMap.strangers.filter { !settle(stranger: $0) }
+        identityMap.keepStrangers(rest)
+    }
+
+    /// Files a fault for an unsaved object of another context, if that was saved meanwhile.
+    ///
+    /// - Returns: Whether it is a stranger no longer.
+    private func settle(stranger object: NSManagedObject) -> Bool {
+        guard object.context === self, object.key < 0, object.flags.isDisjoint(with: .changed) else { return true }
+        let (key, store) = object.objectID.current
+        guard let store else { return false }
+        // Whose ID it was could not be told as long as it was temporary.
+        requireKnown(object.objectID)
+        guard registered(key: key, layout: object.layout, storeIndex: Int32(store.index)) == nil else { return true }
+        refile(object, key: key, storeIndex: Int32(store.index))
+        object.current = nil
+        return true
     }
 
     /// The object of an ID, with its values loaded.
@@ -345,7 +356,7 @@ extension NSManagedObjectContext {
         guard let row = try newestRow(key: key, layout: objectID.layout, store: store, prefetched: prefetched) else {
             throw Self.missing(objectID)
         }
-        let object = known ?? makeFault(key: key, layout: row.layout, storeSlot: Int32(store.slot))
+        let object = known ?? makeFault(key: key, layout: row.layout, storeIndex: Int32(store.index))
         fill(object, row)
         return object
     }

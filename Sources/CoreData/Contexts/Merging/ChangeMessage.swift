@@ -44,9 +44,9 @@ struct ChangeMessage: Sendable {
     static func changes(of objects: [NSManagedObject], _ coordinator: NSPersistentStoreCoordinator?) -> [Change] {
         var stores: [Int32: OpenStore] = [:]
         return objects.compactMap { object in
-            let slot = object.storeSlot
-            guard let store = stores[slot] ?? openStore(of: object, coordinator) else { return nil }
-            stores[slot] = store
+            let storeIndex = object.storeIndex
+            guard let store = stores[storeIndex] ?? openStore(of: object, coordinator) else { return nil }
+            stores[storeIndex] = store
             let id = object.key < 0 ? object.objectID : nil
             return Change(key: object.key, layout: object.layout, store: store, temporaryID: id)
         }
@@ -55,8 +55,8 @@ struct ChangeMessage: Sendable {
     private static func openStore(of object: NSManagedObject, _ coordinator: NSPersistentStoreCoordinator?)
         -> OpenStore?
     {
-        if object.storeSlot < 0 { return coordinator?.storeForInsertion(of: object.layout) }
-        return coordinator?.openStore(at: Int(object.storeSlot))
+        if object.storeIndex < 0 { return coordinator?.storeForInsertion(of: object.layout) }
+        return coordinator?.openStore(at: Int(object.storeIndex))
     }
 
     var isEmpty: Bool { inserted.isEmpty && updated.isEmpty && deleted.isEmpty }
@@ -126,51 +126,5 @@ struct ChangeMessage: Sendable {
             self.root = root
             self.key = key
         }
-    }
-}
-
-/// Messages that wait for a context to merge them: however many come while it is busy, they are merged as one.
-///
-/// A value, behind the context's mutex.
-struct WaitingMerges: Sendable {
-    /// Messages that are merged only if the context follows what others save.
-    private var followed: [ChangeMessage] = []
-    /// Messages that somebody wants merged in any case.
-    private var requested: [ChangeMessage] = []
-    private var waiters: [CheckedContinuation<Void, Never>] = []
-    private var rowCount = 0
-    private var limit = Self.minimumLimit
-    private var isScheduled = false
-
-    private static let minimumLimit = 4096
-
-    init() {}
-
-    /// Adds a message.
-    ///
-    /// - Returns: Whether somebody has to see to it that the messages are merged.
-    mutating func add(_ message: ChangeMessage, isRequested: Bool, _ waiter: CheckedContinuation<Void, Never>?) -> Bool
-    {
-        if isRequested { requested.append(message) } else { followed.append(message) }
-        if let waiter { waiters.append(waiter) }
-        rowCount += message.count
-        if rowCount > limit { coalesce() }
-        defer { isScheduled = true }
-        return !isScheduled
-    }
-
-    /// Keeps what waits no larger than the rows that changed, however often they did: O(1) a row in the long run.
-    private mutating func coalesce() {
-        followed = [ChangeMessage(coalescing: followed)]
-        requested = [ChangeMessage(coalescing: requested)]
-        rowCount = followed[0].count + requested[0].count
-        limit = max(Self.minimumLimit, rowCount * 2)
-    }
-
-    /// Takes everything that waits, as one message.
-    mutating func take(isFollowing: Bool) -> (message: ChangeMessage, waiters: [CheckedContinuation<Void, Never>]) {
-        let message = ChangeMessage(coalescing: isFollowing ? followed + requested : requested)
-        defer { self = WaitingMerges() }
-        return (message, waiters)
     }
 }

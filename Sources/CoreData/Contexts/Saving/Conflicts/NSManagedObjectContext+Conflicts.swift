@@ -48,7 +48,7 @@ extension NSManagedObjectContext {
         if storeWins || isUnknown || object.flags.contains(.deleted) {
             object.discardChanges()
             object.flags.insert([.deleted, .deletePropagated, .gone])
-            lossCount += 1
+            identityMap.noteLoss()
             noteEvent(object, .eventDeleted)
         } else {
             // As in memory: the row comes back under the same key, which nobody else can have been given.
@@ -62,17 +62,15 @@ extension NSManagedObjectContext {
             object.extras?.base = nil
             object.flags.remove([.updated, .conflictDetection])
             object.flags.insert(.inserted)
-            if !object.flags.contains(.listed) {
-                object.flags.insert(.listed)
-                changedList.append(object)
-            }
+            changeTracker.noteChange(of: object)
         }
     }
 
     /// The version upon which a row comes back.
     ///
-    /// Higher than any that it has had: others may still hold the row as it was after `known`, and a version that came again would
-    /// pass for theirs. As nobody knows any more how many there were, they go on from the clock, in microseconds.
+    /// Higher than any that it has had: others may still hold the row as it was after `known`, and a version that came
+    /// again would pass for theirs. As nobody knows any more how many there were, they go on from the clock, in
+    /// microseconds.
     private static func revivedVersion(after known: Int64) -> Int64 {
         max(known, Int64(Date().timeIntervalSince1970 * 1_000_000))
     }
@@ -224,20 +222,20 @@ extension NSManagedObjectContext {
             }
         }
         for slot in loser.layout.referenceSlots { loser.setToOne(nil, slot) }
-        if model.hasOneWayRelationships { survivors[loser.reference] = survivor }
+        if model.hasOneWayRelationships { saving.survivors[loser.reference] = survivor }
     }
 
     /// Lets relationships without an inverse lead to the objects that others were merged into.
     ///
     /// They can only be in objects that changed, since those that are gone were never saved. One pass for all of them.
     final func followSurvivors() {
-        guard !survivors.isEmpty else { return }
+        guard !saving.survivors.isEmpty else { return }
         func survivor(of reference: ObjectReference) -> NSManagedObject? {
-            var last = survivors[reference]
-            while let next = last.flatMap({ survivors[$0.reference] }) { last = next }
+            var last = saving.survivors[reference]
+            while let next = last.flatMap({ saving.survivors[$0.reference] }) { last = next }
             return last
         }
-        for object in changedList where object.context === self && object.flags.isDisjoint(with: .gone) {
+        for object in changeTracker.objects where object.context === self && object.flags.isDisjoint(with: .gone) {
             for slot in object.layout.toMany where slot.inverse == nil {
                 for lost in object.extras?.toMany[slot.index]?.added ?? [] {
                     guard let survivor = survivor(of: lost), let loser = registered(lost, near: object) else {
@@ -261,7 +259,7 @@ extension NSManagedObjectContext {
     private func drop(_ object: NSManagedObject) {
         object.flags.remove([.inserted, .updated])
         object.flags.insert([.deleted, .deletePropagated, .gone])
-        lossCount += 1
+        identityMap.noteLoss()
         noteEvent(object, .eventDeleted)
     }
 }

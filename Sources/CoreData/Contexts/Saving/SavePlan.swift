@@ -39,14 +39,14 @@ final class SavePlan {
 
     let context: NSManagedObjectContext
     private(set) var stores: [(store: OpenStore, changes: StoreChanges)] = []
-    /// The positions in `stores` by slot; there are few.
-    private var positions: [(slot: Int, position: Int)] = []
+    /// The positions in `stores` by the stores' indexes; there are few.
+    private var positions: [(storeIndex: Int, position: Int)] = []
     /// Where new objects of an entity go by default, by the entity's number.
-    private var insertionSlots: [Int: Int] = [:]
-    /// The entity and the slot that were last found there: changes mostly come in runs of one entity.
-    private var lastInsertion = (entity: 0, slot: 0)
-    /// Whether the stores of slots record a history.
-    private var recording: [(slot: Int, records: Bool)] = []
+    private var insertionIndexes: [Int: Int] = [:]
+    /// The entity and the index that were last found there: changes mostly come in runs of one entity.
+    private var lastInsertion = (entity: 0, storeIndex: 0)
+    /// Which stores record a history, by their indexes.
+    private var recording: [(storeIndex: Int, records: Bool)] = []
     private let coordinator: NSPersistentStoreCoordinator
     private let hasSeveralStores: Bool
     /// Objects of `detectConflicts(for:)` whose versions are checked because they are written.
@@ -57,7 +57,7 @@ final class SavePlan {
     /// The permanent keys of rows that had temporary ones.
     private(set) var permanentKeys = KeyMap<Int64>()
     private(set) var reread: [(store: OpenStore, rows: [Row])] = []
-    /// The slots of the stores that have committed.
+    /// The indexes of the stores that have committed.
     private(set) var committed: Set<Int> = []
 
     /// Makes the change sets of a context.
@@ -68,13 +68,13 @@ final class SavePlan {
         self.context = context
         self.coordinator = coordinator
         hasSeveralStores = coordinator.hasSeveralStores
-        for object in context.changedList { try add(object) }
-        for object in context.conflictDetectionList where object.context === context {
+        for object in context.changeTracker.objects { try add(object) }
+        for object in context.changeTracker.checkedObjects where object.context === context {
             guard object.flags.isDisjoint(with: [.inserted, .deleted, .gone]), let row = object.baseRow,
                 !checked.contains(ObjectIdentifier(object))
             else { continue }
             let lock = RowDeletion(layout: object.layout, key: object.key, baseVersion: row.version)
-            try change(Int(object.storeSlot), object) { $0.locked.append(lock) }
+            try change(Int(object.storeIndex), object) { $0.locked.append(lock) }
         }
         for index in stores.indices {
             stores[index].changes.author = context.transactionAuthor
@@ -90,15 +90,15 @@ final class SavePlan {
             if object.isFault { object.fireFault() }
             guard let base = object.baseRow, !object.flags.contains(.inaccessible) else { return }
             let deletion = RowDeletion(layout: object.layout, key: object.key, baseVersion: base.version)
-            try change(Int(object.storeSlot), object) { $0.deleted.append(deletion) }
+            try change(Int(object.storeIndex), object) { $0.deleted.append(deletion) }
             return
         }
-        let slot = flags.contains(.inserted) ? try insertionSlot(of: object) : Int(object.storeSlot)
+        let storeIndex = flags.contains(.inserted) ? try insertionIndex(of: object) : Int(object.storeIndex)
         // The store writes keys and versions into the row in place.
         object.unshareRow()
         if flags.contains(.inserted), let row = object.current {
             resolveReferences(of: row)
-            try change(slot, object) { $0.inserted.append(row) }
+            try change(storeIndex, object) { $0.inserted.append(row) }
         } else if flags.contains(.updated) {
             let changed = object.changedSlotSet()
             let advances =
@@ -118,17 +118,17 @@ final class SavePlan {
                 resolveReferences(of: row)
                 if flags.contains(.conflictDetection) { checked.insert(ObjectIdentifier(object)) }
                 let update = RowUpdate(row: row, baseVersion: base.version, changed: changed)
-                try change(slot, object) { $0.updated.append(update) }
+                try change(storeIndex, object) { $0.updated.append(update) }
             }
         }
-        if hasSeveralStores { try requireOneStore(object, slot) }
-        try addToMany(of: object, slot)
+        if hasSeveralStores { try requireOneStore(object, storeIndex) }
+        try addToMany(of: object, storeIndex)
     }
 
     /// Adds the changes of relationships that no column of the object's own row, or of a changed member's row, holds.
-    private func addToMany(of object: NSManagedObject, _ storeSlot: Int) throws {
+    private func addToMany(of object: NSManagedObject, _ storeIndex: Int) throws {
         guard let extras = object.extras else { return }
-        if !object.flags.contains(.inserted), recordsHistory(storeSlot) { try addTouched(object, extras, storeSlot) }
+        if !object.flags.contains(.inserted), recordsHistory(storeIndex) { try addTouched(object, extras, storeIndex) }
         for index in extras.toMany.indices {
             guard let state = extras.toMany[index], state.hasChanges else { continue }
             let slot = object.layout.toMany[index]
@@ -146,39 +146,42 @@ final class SavePlan {
                 order: order
             )
             guard !change.added.isEmpty || !change.removed.isEmpty || order != nil else { continue }
-            try self.change(storeSlot, object) { $0.toMany.append(change) }
+            try self.change(storeIndex, object) { $0.toMany.append(change) }
         }
     }
 
-    private func addTouched(_ object: NSManagedObject, _ extras: ObjectExtras, _ storeSlot: Int) throws {
+    private func addTouched(_ object: NSManagedObject, _ extras: ObjectExtras, _ storeIndex: Int) throws {
         let changed = extras.toMany.indices.filter { index in
             extras.toMany[index]?.hasChanges == true && !object.layout.toMany[index].isTransient
         }
         guard !changed.isEmpty else { return }
         let touched = TouchedOwner(owner: object.reference, relationships: changed)
-        try change(storeSlot, object) { $0.touched.append(touched) }
+        try change(storeIndex, object) { $0.touched.append(touched) }
     }
 
-    private func recordsHistory(_ storeSlot: Int) -> Bool {
-        if let known = recording.first(where: { $0.slot == storeSlot }) { return known.records }
-        let store = coordinator.openStore(at: storeSlot)?.rows as? any HistoryStore
+    private func recordsHistory(_ storeIndex: Int) -> Bool {
+        if let known = recording.first(where: { $0.storeIndex == storeIndex }) { return known.records }
+        let store = coordinator.openStore(at: storeIndex)?.rows as? any HistoryStore
         let records = store?.recordsHistory ?? false
-        recording.append((storeSlot, records))
+        recording.append((storeIndex, records))
         return records
     }
 
     /// The reference as the store may know it: `nil` for an object that is not saved with the rest.
     private func resolved(_ reference: ObjectReference) -> ObjectReference? {
         guard reference.key < 0 else { return reference }
-        if let key = context.permanentKeys[reference.key] { return ObjectReference(key: key, entity: reference.entity) }
-        guard let object = context.temporaryObjects[reference.key], object.isInserted, !object.isDeleted else {
+        if let key = context.identityMap.permanentKeys[reference.key] {
+            return ObjectReference(key: key, entity: reference.entity)
+        }
+        guard let object = context.identityMap.temporaryObjects[reference.key], object.isInserted, !object.isDeleted
+        else {
             return nil
         }
         return reference
     }
 
-    /// Replaces, in a row that the object owns, references to objects that have got their keys meanwhile, and drops those
-    /// to objects that will never be saved.
+    /// Replaces, in a row that the object owns, references to objects that have got their keys meanwhile, and drops
+    /// those to objects that will never be saved.
     private func resolveReferences(of row: Row) {
         for slot in row.layout.referenceSlots {
             guard let reference = row.reference(slot), reference.key < 0 else { continue }
@@ -187,9 +190,11 @@ final class SavePlan {
         }
     }
 
-    private func change(_ slot: Int, _ object: NSManagedObject, _ body: (inout StoreChanges) -> Void) throws {
-        if let known = positions.first(where: { $0.slot == slot }) { return body(&stores[known.position].changes) }
-        guard let store = coordinator.openStore(at: slot), store.isOpen else {
+    private func change(_ storeIndex: Int, _ object: NSManagedObject, _ body: (inout StoreChanges) -> Void) throws {
+        if let known = positions.first(where: { $0.storeIndex == storeIndex }) {
+            return body(&stores[known.position].changes)
+        }
+        guard let store = coordinator.openStore(at: storeIndex), store.isOpen else {
             throw CocoaError(
                 .persistentStoreSave,
                 userInfo: [
@@ -210,17 +215,18 @@ final class SavePlan {
                 ]
             )
         }
-        positions.append((slot, stores.count))
+        positions.append((storeIndex, stores.count))
         stores.append((store, StoreChanges()))
         body(&stores[stores.count - 1].changes)
     }
 
     /// The store that a new object is saved into.
-    private func insertionSlot(of object: NSManagedObject) throws -> Int {
+    private func insertionIndex(of object: NSManagedObject) throws -> Int {
         let number = object.layout.number
-        if object.storeSlot < 0, let known = knownInsertionSlot(of: number) { return known }
-        let slot = Int(context.storeSlotForInsertion(of: object))
-        guard let store = coordinator.openStore(at: slot), store.isOpen, store.entityNumbers.contains(number) else {
+        if object.storeIndex < 0, let known = knownInsertionIndex(of: number) { return known }
+        let storeIndex = Int(context.storeIndexForInsertion(of: object))
+        guard let store = coordinator.openStore(at: storeIndex), store.isOpen, store.entityNumbers.contains(number)
+        else {
             throw CocoaError(
                 .persistentStoreSave,
                 userInfo: [
@@ -230,51 +236,52 @@ final class SavePlan {
                 ]
             )
         }
-        if object.storeSlot < 0 { insertionSlots[number] = slot }
-        return slot
+        if object.storeIndex < 0 { insertionIndexes[number] = storeIndex }
+        return storeIndex
     }
 
-    private func knownInsertionSlot(of entity: Int) -> Int? {
-        if lastInsertion.entity == entity { return lastInsertion.slot }
-        guard let slot = insertionSlots[entity] else { return nil }
-        lastInsertion = (entity, slot)
-        return slot
+    private func knownInsertionIndex(of entity: Int) -> Int? {
+        if lastInsertion.entity == entity { return lastInsertion.storeIndex }
+        guard let storeIndex = insertionIndexes[entity] else { return nil }
+        lastInsertion = (entity, storeIndex)
+        return storeIndex
     }
 
-    /// The slot of the store that a new object was saved into.
-    func slotOfInserted(_ object: NSManagedObject) -> Int32 {
-        if object.storeSlot < 0, let known = knownInsertionSlot(of: object.layout.number) { return Int32(known) }
-        return context.storeSlotForInsertion(of: object)
+    /// The index of the store that a new object was saved into.
+    func storeIndexOfInserted(_ object: NSManagedObject) -> Int32 {
+        if object.storeIndex < 0, let known = knownInsertionIndex(of: object.layout.number) { return Int32(known) }
+        return context.storeIndexForInsertion(of: object)
     }
 
     /// Refuses a relationship that leads into another store.
-    private func requireOneStore(_ object: NSManagedObject, _ storeSlot: Int) throws {
+    private func requireOneStore(_ object: NSManagedObject, _ storeIndex: Int) throws {
         for slot in object.layout.referenceSlots {
             guard let destination = object.toOne(slot) else { continue }
-            try requireOneStore(object, storeSlot, slot.name, destination)
+            try requireOneStore(object, storeIndex, slot.name, destination)
         }
         guard let extras = object.extras else { return }
         for (slot, state) in zip(object.layout.toMany, extras.toMany) where !slot.isTransient {
             for member in state?.added ?? [] {
                 guard let destination = context.object(for: member, near: object) else { continue }
                 // A stored member is looked for in the owner's store: is its entity there at all?
-                if member.key > 0, coordinator.openStore(at: storeSlot)?.entityNumbers.contains(member.entity) != true {
+                if member.key > 0, coordinator.openStore(at: storeIndex)?.entityNumbers.contains(member.entity) != true
+                {
                     throw external(object, slot.name, destination)
                 }
-                try requireOneStore(object, storeSlot, slot.name, destination)
+                try requireOneStore(object, storeIndex, slot.name, destination)
             }
         }
     }
 
     private func requireOneStore(
         _ object: NSManagedObject,
-        _ storeSlot: Int,
+        _ storeIndex: Int,
         _ name: String,
         _ destination: NSManagedObject
     ) throws {
         let other =
-            destination.isInserted ? Int(context.storeSlotForInsertion(of: destination)) : Int(destination.storeSlot)
-        if other != storeSlot { throw external(object, name, destination) }
+            destination.isInserted ? Int(context.storeIndexForInsertion(of: destination)) : Int(destination.storeIndex)
+        if other != storeIndex { throw external(object, name, destination) }
     }
 
     private func external(_ object: NSManagedObject, _ name: String, _ destination: NSManagedObject) -> CocoaError {
@@ -294,7 +301,7 @@ final class SavePlan {
     ///
     /// Called with the store's writer held, so that caches see commits in their order.
     func didCommit(_ result: StoreSaveResult, to store: OpenStore, _ changes: StoreChanges) {
-        committed.insert(store.slot)
+        committed.insert(store.index)
         let temporaryKeys = changes.inserted.map(\.key)
         let keys = changes.settle(result)
         context.downward.promotions.promote {

@@ -1,19 +1,19 @@
 import StrataRows
 
 extension NSManagedObjectContext {
-    /// The objects of rows of which only some slots were read: known ones stay as they are, new ones become faults that know
-    /// these values.
+    /// The objects of rows of which only some slots were read: known ones stay as they are, new ones become faults that
+    /// know these values.
     ///
     /// Such rows never enter the row cache: a fault is filled with a whole one when another property is read.
-    final func partialObjects(from rows: [Row], _ slots: SlotSet, storeSlot: Int32) -> [NSManagedObject] {
+    final func partialObjects(from rows: [Row], _ slots: SlotSet, storeIndex: Int32) -> [NSManagedObject] {
         guard let first = rows.first else { return [] }
         settleStrangers()
-        let table = table(storeSlot: storeSlot, root: first.layout.rootNumber)
+        let table = table(storeIndex: storeIndex, root: first.layout.rootNumber)
         var result: [NSManagedObject] = []
         result.reserveCapacity(rows.count)
         for row in rows {
-            makeFaultIfForgotten(key: row.key, root: row.layout.rootNumber, storeSlot: storeSlot)
-            let object = table[row.key] ?? makeFault(key: row.key, layout: row.layout, storeSlot: storeSlot)
+            makeFaultIfForgotten(key: row.key, root: row.layout.rootNumber, storeIndex: storeIndex)
+            let object = table[row.key] ?? makeFault(key: row.key, layout: row.layout, storeIndex: storeIndex)
             if object.flags.contains(.gone) { continue }
             if object.flags.contains(.fault), object.current == nil {
                 object.writableExtras.partial = PartialRow(row: row, slots: slots)

@@ -6,19 +6,22 @@ import StrataRows
 extension NSManagedObjectContext {
     /// Lets the merge policy resolve what a store has refused.
     ///
-    /// Throws what the policy throws, and what it has left unresolved in the end; `before` has everything then that it takes
-    /// to put the context back.
+    /// It is given a hundred attempts for uniqueness constraints, which do not go away by themselves, and a thousand
+    /// for versions. Each of these was overtaken by somebody who was faster, as happens for long if several others do
+    /// nothing but save the same row.
     ///
-    /// That is after a hundred attempts for uniqueness constraints, which do not go away by themselves, and after a thousand
-    /// for versions: each of these was overtaken by somebody who was faster, as happens for long if several others
-    /// do nothing but save the same row.
+    /// - Parameters:
+    ///   - conflicts: What the store has refused.
+    ///   - before: Keeps everything that it takes to put the context back.
+    ///   - attempt: How often the save has been tried.
+    /// - Throws: What the policy throws, and what it has left unresolved in the end.
     final func resolve(_ conflicts: [SavePlan.Conflict], _ before: StateBeforeResolution, _ attempt: Int) throws {
         var versions: [NSMergeConflict] = []
         var constraints: [NSConstraintConflict] = []
         for conflict in conflicts {
             switch conflict.kind {
             case .version(let layout, let key, _, let persisted):
-                guard let object = registered(key: key, layout: layout, storeSlot: Int32(conflict.store.slot)),
+                guard let object = registered(key: key, layout: layout, storeIndex: Int32(conflict.store.index)),
                     let base = object.baseRow
                 else { continue }
                 before.keep(object)
@@ -29,7 +32,7 @@ extension NSManagedObjectContext {
                 versions.append(missingTarget(target, conflict, before))
             case .constraint(let entity, let attributes, let keys, let persisted):
                 constraints.append(
-                    constraintConflict(attributes, keys, entity, persisted, Int32(conflict.store.slot), before)
+                    constraintConflict(attributes, keys, entity, persisted, Int32(conflict.store.index), before)
                 )
             }
         }
@@ -37,13 +40,14 @@ extension NSManagedObjectContext {
             if !versions.isEmpty { throw NSMergePolicy.error(.managedObjectMerge, versions) }
             throw NSMergePolicy.error(.managedObjectConstraintMerge, constraints)
         }
+        let policy = settings.mergePolicy
         if policy.mergeType != .errorMergePolicyType || type(of: policy) != NSMergePolicy.self {
             // What hangs on the objects in question may change with them.
-            changedList.forEach { before.keep($0) }
+            changeTracker.objects.forEach { before.keep($0) }
         }
         undoManager?.disableUndoRegistration()
         defer { undoManager?.enableUndoRegistration() }
-        defer { survivors = [:] }
+        defer { saving.survivors = [:] }
         try policy.resolve(mergeConflicts: versions + constraints)
         followSurvivors()
         var lost: [RowName: NSMergeConflict] = [:]
@@ -54,7 +58,7 @@ extension NSManagedObjectContext {
             lost[RowName(object)] = conflict
         }
         try dropReferences(to: lost)
-        compactChanges()
+        changeTracker.compact()
     }
 
     /// The conflict over a row that a changed relationship leads to and that somebody else has deleted: one of the
@@ -65,10 +69,10 @@ extension NSManagedObjectContext {
         _ before: StateBeforeResolution
     ) -> NSMergeConflict {
         let layout = layout(of: target)
-        let slot = Int32(conflict.store.slot)
+        let storeIndex = Int32(conflict.store.index)
         let object =
-            registered(key: target.key, layout: layout, storeSlot: slot)
-            ?? makeFault(key: target.key, layout: layout, storeSlot: slot)
+            registered(key: target.key, layout: layout, storeIndex: storeIndex)
+            ?? makeFault(key: target.key, layout: layout, storeIndex: storeIndex)
         before.keep(object)
         // What was read of it before is all there is.
         if object.isFault, let row = object.current ?? conflict.cached, row.version > 0 { object.realise(row) }
@@ -85,14 +89,14 @@ extension NSManagedObjectContext {
         _ keys: [Int64],
         _ layout: EntityLayout,
         _ persisted: Row?,
-        _ slot: Int32,
+        _ storeIndex: Int32,
         _ before: StateBeforeResolution
     ) -> NSConstraintConflict {
-        let objects = keys.compactMap { registered(key: $0, layout: layout, storeSlot: slot) }
+        let objects = keys.compactMap { registered(key: $0, layout: layout, storeIndex: storeIndex) }
         objects.forEach { before.keep($0) }
         let stored = persisted.map { row in
-            registered(key: row.key, layout: row.layout, storeSlot: slot)
-                ?? makeFault(key: row.key, layout: row.layout, storeSlot: slot)
+            registered(key: row.key, layout: row.layout, storeIndex: storeIndex)
+                ?? makeFault(key: row.key, layout: row.layout, storeIndex: storeIndex)
         }
         if let stored { before.keep(stored) }
         return NSConstraintConflict(
@@ -132,14 +136,14 @@ extension NSManagedObjectContext {
 
     /// Lets changes forget objects that stay deleted.
     ///
-    /// Throws 133020 if a relationship that is not optional leads to one.
+    /// - Throws: `managedObjectMerge` (133020) if a relationship that is not optional leads to one.
     private func dropReferences(to lost: [RowName: NSMergeConflict]) throws {
         guard !lost.isEmpty else { return }
-        for object in changedList where object.flags.isDisjoint(with: [.gone, .deleted]) {
-            let storeSlot = object.storeSlot >= 0 ? object.storeSlot : storeSlotForInsertion(of: object)
+        for object in changeTracker.objects where object.flags.isDisjoint(with: [.gone, .deleted]) {
+            let storeIndex = object.storeIndex >= 0 ? object.storeIndex : storeIndexForInsertion(of: object)
             func conflict(_ reference: ObjectReference, _ destination: Int) -> NSMergeConflict? {
                 let root = model.layouts[destination - 1].rootNumber
-                return lost[RowName(storeSlot: storeSlot, root: root, key: reference.key)]
+                return lost[RowName(storeIndex: storeIndex, root: root, key: reference.key)]
             }
             for slot in object.layout.toMany {
                 object.extras?.toMany[slot.index]?.forget { conflict($0, slot.destinationNumber) != nil }

@@ -34,15 +34,15 @@ extension NSManagedObjectContext {
 
     /// Chooses the store that an unsaved object is saved into.
     ///
-    /// Without this it is the first store that is not read-only and whose configuration has the entity. Stops the program
-    /// for an object that is stored already, or a store that cannot hold it.
+    /// Without this it is the first store that is not read-only and whose configuration has the entity. Stops the
+    /// program for an object that is stored already, or a store that cannot hold it.
     public func assign(_ object: Any, to store: NSPersistentStore) {
         assertCurrent(#function)
         guard let object = object as? NSManagedObject, object.context === self else {
             fatalError("CoreData: assign(_:to:) takes an object of \(describedName).")
         }
         guard object.isInserted,
-            object.key < 0 || object.storeSlot == coordinator?.openStore(of: store).map({ Int32($0.slot) })
+            object.key < 0 || object.storeIndex == coordinator?.openStore(of: store).map({ Int32($0.index) })
         else {
             fatalError("CoreData: \(object.objectID) is stored already; an object cannot move to another store.")
         }
@@ -51,13 +51,13 @@ extension NSManagedObjectContext {
                 "CoreData: the store \(store.url?.path ?? store.type) cannot hold entity \(object.entity.name ?? "")."
             )
         }
-        object.storeSlot = Int32(open.slot)
+        object.storeIndex = Int32(open.index)
     }
 
     /// The store that an object which is not stored yet will be saved into.
-    final func storeSlotForInsertion(of object: NSManagedObject) -> Int32 {
-        if object.storeSlot >= 0 { return object.storeSlot }
-        return Int32(coordinator?.storeForInsertion(of: object.layout)?.slot ?? 0)
+    final func storeIndexForInsertion(of object: NSManagedObject) -> Int32 {
+        if object.storeIndex >= 0 { return object.storeIndex }
+        return Int32(coordinator?.storeForInsertion(of: object.layout)?.index ?? 0)
     }
 
     // MARK: - Deleting
@@ -74,7 +74,7 @@ extension NSManagedObjectContext {
         object.prepareForDeletion()
         guard !object.flags.contains(.deleted) else { return }
         noteUndo(object, before: nil)
-        freshDeletions.append(object)
+        changeTracker.noteDeletion(of: object)
         object.flags.insert([.deleted, .eventDeleted])
         list(object)
     }
@@ -104,32 +104,14 @@ extension NSManagedObjectContext {
     final func noteEvent(_ object: NSManagedObject, _ flag: ObjectFlags) {
         downward.noteState()
         object.flags.insert(flag)
-        if !object.flags.contains(.eventListed) {
-            object.flags.insert(.eventListed)
-            eventList.append(object)
-        }
+        changeTracker.noteEvent(of: object)
     }
 
+    /// Enters an object that has changed among those to be saved, and into the event.
     @inline(__always)
     final func list(_ object: NSManagedObject) {
         downward.noteState()
-        if !object.flags.contains(.listed) {
-            object.flags.insert(.listed)
-            changedList.append(object)
-        }
-        if !object.flags.contains(.eventListed) {
-            object.flags.insert(.eventListed)
-            eventList.append(object)
-        }
-    }
-
-    /// Drops from the list of changes what is no change any more.
-    final func compactChanges() {
-        changedList.removeAll { object in
-            guard !object.hasChanges else { return false }
-            object.flags.remove(.listed)
-            return true
-        }
+        changeTracker.note(object)
     }
 
     /// Includes an unchanged object in the version check of the next save.
@@ -140,7 +122,6 @@ extension NSManagedObjectContext {
         guard object.context === self, isStored(object) else { return }
         if object.isFault { object.fireFault() }
         guard object.flags.isDisjoint(with: [.conflictDetection, .gone]) else { return }
-        object.flags.insert(.conflictDetection)
-        conflictDetectionList.append(object)
+        changeTracker.noteChecked(object)
     }
 }

@@ -1,5 +1,4 @@
 import Foundation
-import Synchronization
 
 #if FaultPoints
 import StrataLocks
@@ -29,9 +28,9 @@ extension NSManagedObjectContext {
 
     /// Merges changes that were made elsewhere into several contexts, each on its own queue, and waits for all.
     ///
-    /// Waits as ``performAndWait(_:)`` does: of two blocks of different contexts that merge into one another's context at the
-    /// same time neither could go on, which stops the program. Call it outside of any block, or inside one of a context
-    /// that nobody merges into, or let contexts merge in turn (``automaticallyMergesChangesFromParent``,
+    /// Waits as ``performAndWait(_:)`` does: of two blocks of different contexts that merge into one another's context
+    /// at the same time neither could go on, which stops the program. Call it outside of any block, or inside one of a
+    /// context that nobody merges into, or let contexts merge in turn (``automaticallyMergesChangesFromParent``,
     /// ``save(mergingInto:)``).
     ///
     /// - Parameters:
@@ -45,7 +44,7 @@ extension NSManagedObjectContext {
     ) {
         var known: [(coordinator: NSPersistentStoreCoordinator, message: ChangeMessage)] = []
         // A child that is listed beside its parent takes over what the parent has merged before it.
-        for context in contexts.map({ ($0, $0.depth) }).sorted(by: { $0.1 < $1.1 }).map(\.0) {
+        for context in contexts.map({ ($0, $0.contextQueue.depth) }).sorted(by: { $0.1 < $1.1 }).map(\.0) {
             guard let coordinator = context.persistentStoreCoordinator else { continue }
             if !known.contains(where: { $0.coordinator === coordinator }) {
                 let message = ChangeMessage(userInfo: changeNotificationData, coordinator)
@@ -65,16 +64,16 @@ extension NSManagedObjectContext {
     ///
     /// Covers saves of this process through this coordinator. Unsaved changes of this context are kept.
     ///
-    /// A child merges as a block of its own queue that asks its parent, so it waits for what the parent is doing, unless
-    /// that is a block that waits for the child: then it asks within that.
+    /// A child merges as a block of its own queue that asks its parent, so it waits for what the parent is doing,
+    /// unless that is a block that waits for the child: then it asks within that.
     public var automaticallyMergesChangesFromParent: Bool {
         get {
             assertCurrentOrUnused(#function)
-            return followsSaves
+            return inbox.isFollowing
         }
         set {
             assertCurrentOrUnused(#function)
-            followsSaves = newValue
+            inbox.isFollowing = newValue
             followParent(newValue)
         }
     }
@@ -91,13 +90,9 @@ extension NSManagedObjectContext {
         #if FaultPoints
         if FaultGuard.mergeDelivery.isOff, waiter == nil { return }
         #endif
-        waitingMerges.withLock { waiting in
-            guard waiting.add(message, isRequested: isRequested, waiter) else { return }
-            // With the lock held: whoever adds the next message counts upon this block's being in the queue, since what is
-            // submitted after that must find the message merged.
+        inbox.post(message, isRequested: isRequested, waiter) {
             performUnasked {
-                let isFollowing = self.followsSaves
-                let (message, waiters) = self.waitingMerges.withLock { $0.take(isFollowing: isFollowing) }
+                let (message, waiters) = self.inbox.take()
                 self.merge(message)
                 for waiter in waiters { waiter.resume() }
             }
@@ -116,25 +111,25 @@ extension NSManagedObjectContext {
         guard !message.isEmpty else { return }
         let parentRows = parentRows(for: message)
         for change in message.updated {
-            let slot = Int32(change.store.slot)
+            let storeIndex = Int32(change.store.index)
             if change.key > 0 {
-                makeFaultIfForgotten(key: change.key, root: change.layout.rootNumber, storeSlot: slot)
+                makeFaultIfForgotten(key: change.key, root: change.layout.rootNumber, storeIndex: storeIndex)
             }
-            guard let object = registered(key: change.key, layout: change.layout, storeSlot: slot) else {
+            guard let object = registered(key: change.key, layout: change.layout, storeIndex: storeIndex) else {
                 observers.noteUnregistered(change)
                 continue
             }
             mergeUpdate(of: object, parentRows)
         }
         for change in message.inserted {
-            let slot = Int32(change.store.slot)
-            if let known = registered(key: change.key, layout: change.layout, storeSlot: slot) {
+            let storeIndex = Int32(change.store.index)
+            if let known = registered(key: change.key, layout: change.layout, storeIndex: storeIndex) {
                 // Fetched before the message came, or deleted and now back.
                 mergeUpdate(of: known, parentRows)
             } else if let id = change.temporaryID {
-                noteEvent(makeForeignFault(id, storeSlot: slot), .eventInserted)
+                noteEvent(makeForeignFault(id, storeIndex: storeIndex), .eventInserted)
             } else {
-                noteEvent(makeFault(key: change.key, layout: change.layout, storeSlot: slot), .eventInserted)
+                noteEvent(makeFault(key: change.key, layout: change.layout, storeIndex: storeIndex), .eventInserted)
             }
         }
         var unknownRoots: Set<Int> = []
@@ -144,7 +139,7 @@ extension NSManagedObjectContext {
                 mergeReturn(change)
                 continue
             }
-            guard let object = registered(key: change.key, layout: change.layout, storeSlot: Int32(change.store.slot))
+            guard let object = registered(key: change.key, layout: change.layout, storeIndex: Int32(change.store.index))
             else {
                 observers.noteUnregistered(change)
                 unknownRoots.insert(change.layout.rootNumber)
@@ -180,27 +175,16 @@ extension NSManagedObjectContext {
     private func settled(_ change: ChangeMessage.Change) -> ChangeMessage.Change? {
         guard let id = change.temporaryID else { return change }
         let (key, store) = id.current
-        if let store, temporaryObjects[change.key] == nil {
+        if let store, identityMap.temporaryObjects[change.key] == nil {
             return ChangeMessage.Change(key: key, layout: change.layout, store: store)
         }
         // The parent has the object; a context without one has either inserted it, or knows nothing of it.
         return upward == nil ? nil : change
     }
 
-    /// How many contexts are above this one.
-    fileprivate final var depth: Int {
-        var depth = 0
-        var context = parent
-        while let current = context {
-            depth += 1
-            context = current.parent
-        }
-        return depth
-    }
-
     private func mergeReturn(_ change: ChangeMessage.Change) {
-        let slot = Int32(change.store.slot)
-        guard let object = registered(key: change.key, layout: change.layout, storeSlot: slot) else {
+        let storeIndex = Int32(change.store.index)
+        guard let object = registered(key: change.key, layout: change.layout, storeIndex: storeIndex) else {
             return observers.noteUnregistered(change)
         }
         mergeUpdate(of: object, nil)
@@ -247,7 +231,8 @@ extension NSManagedObjectContext {
                 object.awake(fromSnapshotEvents: .refresh)
             case .missing: return mergeDeletion(of: object)
             case .unreadable:
-                // As a fault it is read again at the next touch. Changes would be lost with that: a save finds the conflict.
+                // As a fault it is read again at the next touch. Changes would be lost with that: a save finds the
+                // conflict.
                 if !object.hasChanges { object.turnIntoFault() }
             }
         }
@@ -268,9 +253,9 @@ extension NSManagedObjectContext {
         object.flags.remove(.conflictDetection)
         noteEvent(object, .eventDeleted)
         object.flags.insert([.deleted, .deletePropagated, .gone])
-        lossCount += 1
+        identityMap.noteLoss()
         leaveRelationships(of: object)
-        mergedDeletions.append(object)
+        changeTracker.noteMergedDeletion(of: object)
     }
 
     /// Takes a deleted object out of the relationships that are loaded here.
@@ -294,111 +279,5 @@ extension NSManagedObject {
     fileprivate func forgetMembers() {
         guard let extras else { return }
         for index in extras.toMany.indices { extras.toMany[index]?.turnIntoFault() }
-    }
-}
-
-extension ChangeMessage {
-    /// The message for a context on another coordinator, whose cached rows of what has changed are forgotten.
-    func translated(to coordinator: NSPersistentStoreCoordinator?) -> ChangeMessage {
-        let owner = coordinator.map { ObjectIdentifier($0) }
-        guard [inserted, updated, deleted].joined().contains(where: { $0.store.owner != owner }) else { return self }
-        var message = ChangeMessage()
-        message.inserted = inserted.compactMap { Self.own($0, coordinator) }
-        message.updated = updated.compactMap { Self.own($0, coordinator) }
-        message.deleted = deleted.compactMap { Self.own($0, coordinator) }
-        message.invalidateRows()
-        return message
-    }
-
-    /// Forgets the cached rows of all that has changed, so that they are read from the store.
-    ///
-    /// New rows too: a fetch may have brought one before it was changed again, which as news of a new row is not told.
-    func invalidateRows() {
-        var keys: [ObjectIdentifier: (store: OpenStore, byRoot: [Int: [Int64]])] = [:]
-        for change in [inserted, updated, deleted].joined() {
-            keys[ObjectIdentifier(change.store), default: (change.store, [:])]
-                .byRoot[change.layout.rootNumber, default: []].append(change.key)
-        }
-        for (store, byRoot) in keys.values {
-            for (root, keys) in byRoot { store.cache.invalidate(keys, root: root) }
-        }
-    }
-
-    /// What a notification's user info, or a dictionary of the same shape with IDs or URIs, tells.
-    init(userInfo: [AnyHashable: Any], _ coordinator: NSPersistentStoreCoordinator?) {
-        self.init()
-        if let saved = userInfo[Self.key] as? UncheckedBox<ChangeMessage> {
-            inserted = saved.value.inserted.compactMap { Self.own($0, coordinator) }
-            updated = saved.value.updated.compactMap { Self.own($0, coordinator) }
-            deleted = saved.value.deleted.compactMap { Self.own($0, coordinator) }
-            return
-        }
-        inserted = Self.changes(userInfo, [.insertedObjects, .insertedObjectIDs], coordinator)
-        updated = Self.changes(
-            userInfo,
-            [
-                .updatedObjects, .updatedObjectIDs, .refreshedObjects, .refreshedObjectIDs, .invalidatedObjects,
-                .invalidatedObjectIDs,
-            ],
-            coordinator
-        )
-        deleted = Self.changes(userInfo, [.deletedObjects, .deletedObjectIDs], coordinator)
-    }
-
-    private static func changes(
-        _ userInfo: [AnyHashable: Any],
-        _ keys: [NSManagedObjectContext.NotificationKey],
-        _ coordinator: NSPersistentStoreCoordinator?
-    ) -> [Change] {
-        var result: [Change] = []
-        for key in keys {
-            let value = userInfo[key.rawValue]
-            if let set = value as? LazyNotificationSet {
-                result.append(contentsOf: set.changes.compactMap { own($0, coordinator) })
-                continue
-            }
-            for element in elements(of: value) {
-                let id: NSManagedObjectID?
-                switch element {
-                case let object as NSManagedObject: id = object.objectID
-                case let known as NSManagedObjectID: id = known
-                case let url as URL: id = coordinator?.managedObjectID(forURIRepresentation: url)
-                case let text as String: id = coordinator?.managedObjectID(for: text)
-                default: id = nil
-                }
-                guard let id else { continue }
-                if let change = Self.change(id, coordinator).flatMap({ own($0, coordinator) }) { result.append(change) }
-            }
-        }
-        return result
-    }
-
-    private static func change(_ id: NSManagedObjectID, _ coordinator: NSPersistentStoreCoordinator?) -> Change? {
-        let (key, store) = id.current
-        if let store { return Change(key: key, layout: id.layout, store: store) }
-        // An object that a tree of contexts has not saved to its store.
-        guard let store = coordinator?.storeForInsertion(of: id.layout) else { return nil }
-        return Change(key: key, layout: id.layout, store: store, temporaryID: id)
-    }
-
-    /// The row as this coordinator knows it: the IDs of another coordinator on the same file are told by their URIs.
-    private static func own(_ change: Change, _ coordinator: NSPersistentStoreCoordinator?) -> Change? {
-        guard let coordinator, change.store.owner != ObjectIdentifier(coordinator) else { return change }
-        guard change.temporaryID == nil,
-            let known = coordinator.managedObjectID(forURIRepresentation: change.id.uriRepresentation()),
-            let store = known.current.store
-        else { return nil }
-        return Change(key: known.key, layout: known.layout, store: store)
-    }
-
-    private static func elements(of value: Any?) -> [Any] {
-        switch value {
-        case let array as [Any]: return array
-        case let set as Set<NSManagedObject>: return Array(set)
-        case let set as Set<NSManagedObjectID>: return Array(set)
-        case let set as NSSet: return set.allObjects
-        case let set as Set<AnyHashable>: return set.map(\.base)
-        default: return []
-        }
     }
 }

@@ -12,7 +12,8 @@ struct PendingOverlay {
     private let reader: ObjectReader
     /// New and changed objects of the entity, deleted ones excluded.
     private var present: [NSManagedObject] = []
-    /// The keys of the changed and deleted objects, by the slot of their store: what the store says of them does not count.
+    /// The keys of the changed and deleted objects, by the index of their store: what the store says of them does not
+    /// count.
     private var hidden: [KeySet] = []
     /// Those of objects that only the parent has so far.
     private var hiddenUnsaved = KeySet()
@@ -23,7 +24,12 @@ struct PendingOverlay {
 
     /// Makes the overlay; `nil` if no pending change can matter, or the request wants none.
     ///
-    /// `affected`: The stores that are asked; `nil` for all. `quiet`: What is looked at for a child.
+    /// - Parameters:
+    ///   - context: The context that fetches.
+    ///   - plan: What is asked of the stores.
+    ///   - specification: What the request says.
+    ///   - affected: The stores that are asked; `nil` for all.
+    ///   - quiet: What is looked at for a child.
     init?(
         _ context: NSManagedObjectContext,
         _ plan: FetchPlan,
@@ -31,14 +37,14 @@ struct PendingOverlay {
         affected: [OpenStore]? = nil,
         _ quiet: QuietReads? = nil
     ) {
-        guard specification.includesPendingChanges, !context.changedList.isEmpty else { return nil }
+        guard specification.includesPendingChanges, !context.changeTracker.objects.isEmpty else { return nil }
         self.context = context
         self.plan = plan
         reader = ObjectReader(quiet)
         let related = plan.relatedRootNumbers
         var mayChangeOthers = false
         var isMine: (number: Int, answer: Bool) = (0, false)
-        for object in context.changedList where object.hasChanges {
+        for object in context.changeTracker.objects where object.hasChanges {
             let number = object.layout.number
             if number != isMine.number { isMine = (number, plan.entityNumbers.contains(number)) }
             if isMine.answer, affected?.hold(object, of: context) ?? true {
@@ -58,9 +64,9 @@ struct PendingOverlay {
             return
         }
         // An object that has only got its permanent ID so far has a key, but no store knows it.
-        let slot = Int(max(0, object.storeSlot))
-        while hidden.count <= slot { hidden.append(KeySet()) }
-        hidden[slot].insert(object.key)
+        let storeIndex = Int(max(0, object.storeIndex))
+        while hidden.count <= storeIndex { hidden.append(KeySet()) }
+        hidden[storeIndex].insert(object.key)
     }
 
     /// How many of the new and changed objects match.
@@ -69,34 +75,35 @@ struct PendingOverlay {
     }
 
     /// Whether what a store says of a row does not count.
-    func hides(_ reference: ObjectReference, _ store: OpenStore) -> Bool { hides(reference.key, store.slot) }
+    func hides(_ reference: ObjectReference, _ store: OpenStore) -> Bool { hides(reference.key, store.index) }
 
     /// Whether what the parent says of an object does not count.
     func hides(_ id: NSManagedObjectID) -> Bool {
         let (key, store) = id.current
-        return hides(key, store?.slot ?? -1) || (id.temporaryKey != 0 && hiddenUnsaved.contains(id.temporaryKey))
+        return hides(key, store?.index ?? -1) || (id.temporaryKey != 0 && hiddenUnsaved.contains(id.temporaryKey))
     }
 
-    private func hides(_ key: Int64, _ slot: Int) -> Bool {
+    private func hides(_ key: Int64, _ storeIndex: Int) -> Bool {
         if key < 0 { return hiddenUnsaved.contains(key) }
-        return slot >= 0 && slot < hidden.count && hidden[slot].contains(key)
+        return storeIndex >= 0 && storeIndex < hidden.count && hidden[storeIndex].contains(key)
     }
 
     /// The plan for what a store has to contribute: as many more rows as there may be to put aside, and none of the
     /// changed ones where the store can leave them out itself.
     ///
-    /// `store`: The store, if it is the only one.
+    /// - Parameter store: The store, if it is the only one.
+    /// - Returns: The plan.
     func widened(_ store: OpenStore?) -> FetchPlan {
         var wide = plan.widened(by: changedCount)
-        if let store, store.slot < hidden.count, !hidden[store.slot].isEmpty {
-            wide.skipped = SkippedRows(keys: hidden[store.slot], wanted: plan.limit > 0 ? plan.end : .max)
+        if let store, store.index < hidden.count, !hidden[store.index].isEmpty {
+            wide.skipped = SkippedRows(keys: hidden[store.index], wanted: plan.limit > 0 ? plan.end : .max)
         }
         return wide
     }
 
     /// Folds the changes into the store's answer, which was asked for widely enough.
     func fold(into stored: [NSManagedObject]) throws -> [NSManagedObject] {
-        let unchanged = changedCount == 0 ? stored : stored.filter { !hides($0.key, Int($0.storeSlot)) }
+        let unchanged = changedCount == 0 ? stored : stored.filter { !hides($0.key, Int($0.storeIndex)) }
         let matching = try matching(
             before: plan.limit > 0 && unchanged.count >= plan.end ? unchanged[plan.end - 1] : nil
         )
@@ -107,12 +114,13 @@ struct PendingOverlay {
     ///
     /// Of the stored objects only those are read that the changed ones have to be compared with, batch by batch.
     ///
-    /// What is passed:
+    /// - Parameters:
     ///   - stored: What the store, or the parent, has found.
     ///   - store: The store.
     ///   - unsaved: Those of the objects found that only the parent has so far.
     ///   - batchSize: How many rows are read at a time.
     /// - Returns: The references, and those of the changed objects that are not stored yet.
+    /// - Throws: Errors of the store.
     func fold(
         into stored: [ObjectReference],
         of store: OpenStore,
@@ -124,7 +132,7 @@ struct PendingOverlay {
         let batches = BatchedFetch(
             unchanged,
             of: plan.layout,
-            storeSlot: Int32(store.slot),
+            storeIndex: Int32(store.index),
             unsaved: unsaved,
             batchSize: batchSize,
             BatchedFetch.Options()
@@ -137,7 +145,8 @@ struct PendingOverlay {
         return (plan.window(merged), matching.filter { $0.key < 0 })
     }
 
-    /// The new and changed objects that match, in order; without those that come after the last object that can be shown.
+    /// The new and changed objects that match, in order; without those that come after the last object that can be
+    /// shown.
     private func matching(before last: NSManagedObject?) throws -> [NSManagedObject] {
         let matching = try plan.matching(present, reader)
         guard let sort = plan.sort, let last, matching.count > 1 else { return try plan.sorted(matching, reader) }
@@ -148,7 +157,7 @@ struct PendingOverlay {
 
     /// The answer by looking at every object in memory.
     func evaluateAll(_ stored: [NSManagedObject]) throws -> [NSManagedObject] {
-        let candidates = stored.filter { !hides($0.key, Int($0.storeSlot)) } + present
+        let candidates = stored.filter { !hides($0.key, Int($0.storeIndex)) } + present
         return try plan.sorted(try plan.matching(candidates, reader), reader)
     }
 
@@ -158,7 +167,7 @@ struct PendingOverlay {
 extension [OpenStore] {
     /// Whether an object lies, or will lie once it is saved, in one of the stores.
     fileprivate func hold(_ object: NSManagedObject, of context: NSManagedObjectContext) -> Bool {
-        let slot = context.storeSlotForInsertion(of: object)
-        return contains { $0.slot == Int(slot) }
+        let storeIndex = context.storeIndexForInsertion(of: object)
+        return contains { $0.index == Int(storeIndex) }
     }
 }

@@ -3,8 +3,8 @@ import Foundation
 /// Decides what a save does about conflicts with what others have saved.
 ///
 /// Subclass it for a policy of your own: override ``resolve(optimisticLockingConflicts:)`` or
-/// ``resolve(constraintConflicts:)``, change the conflicting objects as you like, and call `super` for what the policy's
-/// type does. When the call returns without an error the save tries again, upon the newer versions.
+/// ``resolve(constraintConflicts:)``, change the conflicting objects as you like, and call `super` for what the
+/// policy's type does. When the call returns without an error the save tries again, upon the newer versions.
 open class NSMergePolicy: NSObject, @unchecked Sendable {
     // @unchecked Sendable: the only state is constant; a subclass answers for its own.
 
@@ -14,7 +14,7 @@ open class NSMergePolicy: NSObject, @unchecked Sendable {
     /// Makes a policy of one of the five types.
     public required init(merge ty: NSMergePolicyType) { mergeType = ty }
 
-    /// Throws 133020 or 133021.
+    /// A save with conflicts throws `managedObjectMerge` (133020) or `managedObjectConstraintMerge` (133021).
     ///
     /// The default.
     open class var error: NSMergePolicy { errorPolicy }
@@ -53,7 +53,8 @@ open class NSMergePolicy: NSObject, @unchecked Sendable {
 
     /// Resolves conflicts of uniqueness constraints by the policy's type.
     ///
-    /// - Throws: `managedObjectConstraintMerge` (133021) with the conflicts under `NSPersistentStoreSaveConflictsErrorKey`.
+    /// - Throws: `managedObjectConstraintMerge` (133021) with the conflicts under
+    ///   `NSPersistentStoreSaveConflictsErrorKey`.
     open func resolve(constraintConflicts list: [NSConstraintConflict]) throws {
         guard mergeType != .errorMergePolicyType else { throw Self.error(.managedObjectConstraintMerge, list) }
         var unresolved: [NSConstraintConflict] = []

@@ -1,0 +1,158 @@
+/// What a context has to save, and what the current event has changed.
+///
+/// An object enters a list with its first change, and a flag says that it is in there. So a further change of the same
+/// object costs a look at its flags.
+///
+/// Invariants:
+/// - An object in ``objects`` has the flag `listed`, one in ``eventObjects`` has `eventListed`, one in
+///   ``freshDeletions`` has been deleted, and one in ``checkedObjects`` has `conflictDetection` until its row is known
+///   to be gone or its changes are dropped.
+/// - No object is in a list twice.
+/// - An object of the event that has unsaved changes is in ``objects`` too, unless its row is gone.
+/// - Between two events nothing waits in ``mergedDeletions``.
+///
+/// Confined to the context's queue. Members look at flags and call nothing else, so no access to a tracker lasts while
+/// other code runs.
+struct ChangeTracker {
+    /// The changed objects in the order of their first change, and some that no longer are.
+    private(set) var objects: [NSManagedObject] = []
+    /// The objects that changed in the current event.
+    private(set) var eventObjects: [NSManagedObject] = []
+    /// Objects that `detectConflicts(for:)` named.
+    private(set) var checkedObjects: [NSManagedObject] = []
+    /// Deleted objects whose delete rules may not have been applied yet.
+    private(set) var freshDeletions: [NSManagedObject] = []
+    /// Objects whose deletion elsewhere was merged in during this event.
+    private(set) var mergedDeletions: [NSManagedObject] = []
+    /// Whether the current event is being ended.
+    var isEndingEvent = false
+
+    init() {}
+
+    // MARK: - Noting
+
+    /// Enters an object that has changed.
+    @inline(__always)
+    mutating func note(_ object: NSManagedObject) {
+        noteChange(of: object)
+        noteEvent(of: object)
+    }
+
+    /// Enters an object among those to be saved, but not into the event.
+    @inline(__always)
+    mutating func noteChange(of object: NSManagedObject) {
+        if !object.flags.contains(.listed) {
+            object.flags.insert(.listed)
+            objects.append(object)
+        }
+    }
+
+    /// Enters an object into the event, but not among those to be saved.
+    @inline(__always)
+    mutating func noteEvent(of object: NSManagedObject) {
+        if !object.flags.contains(.eventListed) {
+            object.flags.insert(.eventListed)
+            eventObjects.append(object)
+        }
+    }
+
+    /// Enters an unchanged object whose version the next save checks.
+    mutating func noteChecked(_ object: NSManagedObject) {
+        object.flags.insert(.conflictDetection)
+        checkedObjects.append(object)
+    }
+
+    /// Enters an object whose delete rules are to be applied.
+    mutating func noteDeletion(of object: NSManagedObject) { freshDeletions.append(object) }
+
+    /// Enters an object whose deletion elsewhere was merged.
+    mutating func noteMergedDeletion(of object: NSManagedObject) { mergedDeletions.append(object) }
+
+    // MARK: - Ending an event
+
+    /// Takes the objects of the event, which ends here.
+    mutating func takeEvent() -> [NSManagedObject] {
+        defer { eventObjects = [] }
+        return eventObjects
+    }
+
+    /// Replaces the deletions whose rules are to be applied by those where that has failed.
+    mutating func keepDeletions(_ failed: [NSManagedObject]) { freshDeletions = failed }
+
+    /// Takes objects whose deletion elsewhere was merged in off the list of changes.
+    ///
+    /// They stay registered and readable for those who hold them, but no fetch finds them and nothing is saved of them.
+    mutating func forgetMergedDeletions() {
+        guard !mergedDeletions.isEmpty else { return }
+        // Most had no changes here: then the list is left alone, however long it is.
+        let wereListed = mergedDeletions.contains { $0.flags.contains(.listed) }
+        for object in mergedDeletions { object.flags.remove(.listed) }
+        mergedDeletions = []
+        if wereListed { objects.removeAll { !$0.flags.contains(.listed) } }
+    }
+
+    // MARK: - Ending changes
+
+    /// Drops from the list of changes what is no change any more.
+    mutating func compact() {
+        objects.removeAll { object in
+            guard !object.hasChanges else { return false }
+            object.flags.remove(.listed)
+            return true
+        }
+    }
+
+    /// Replaces the list of changes by those of its objects that still are to be saved.
+    ///
+    /// The flags are up to the caller.
+    mutating func keepChanges(_ rest: [NSManagedObject]) { objects = rest }
+
+    /// Ends the version checks that ``noteChecked(_:)`` asked for.
+    mutating func endChecks() {
+        for object in checkedObjects { object.flags.remove(.conflictDetection) }
+        checkedObjects = []
+    }
+
+    /// Forgets all changes and the event: the context has let go of its objects.
+    mutating func forgetAll() {
+        objects = []
+        eventObjects = []
+        checkedObjects = []
+        mergedDeletions = []
+        freshDeletions = []
+    }
+
+    // MARK: - Invariants
+
+    /// Stops a debug build if an event has left behind what contradicts the invariants.
+    ///
+    /// - Parameters:
+    ///   - event: The objects of the event that has ended.
+    ///   - context: The context whose event it was.
+    /// - Complexity: O(number of objects in the event).
+    func checkInvariants(after event: [NSManagedObject], of context: NSManagedObjectContext) {
+        #if DEBUG
+        assert(mergedDeletions.isEmpty, "CoreData: a merged deletion has outlived its event.")
+        for object in event where object.context === context {
+            assert(
+                !object.hasChanges || object.flags.contains(.listed) || object.flags.contains(.gone),
+                "CoreData: \(object.objectID) has changes, but is not listed to be saved."
+            )
+        }
+        #endif
+    }
+
+    /// Stops a debug build if the lists contradict the invariants.
+    ///
+    /// - Complexity: O(number of changes).
+    func checkInvariants() {
+        #if DEBUG
+        assert(objects.allSatisfy { $0.flags.contains(.listed) }, "CoreData: a listed change lacks its flag.")
+        assert(
+            eventObjects.allSatisfy { $0.flags.contains(.eventListed) },
+            "CoreData: an object of the event lacks its flag."
+        )
+        assert(Set(objects.map(ObjectIdentifier.init)).count == objects.count, "CoreData: a change is listed twice.")
+        #endif
+    }
+}

@@ -1,0 +1,109 @@
+import Foundation
+
+// What others tell of their saves: notifications, dictionaries of IDs and URIs, messages of other coordinators.
+
+extension ChangeMessage {
+    /// The message for a context on another coordinator, whose cached rows of what has changed are forgotten.
+    func translated(to coordinator: NSPersistentStoreCoordinator?) -> ChangeMessage {
+        let owner = coordinator.map { ObjectIdentifier($0) }
+        guard [inserted, updated, deleted].joined().contains(where: { $0.store.owner != owner }) else { return self }
+        var message = ChangeMessage()
+        message.inserted = inserted.compactMap { Self.own($0, coordinator) }
+        message.updated = updated.compactMap { Self.own($0, coordinator) }
+        message.deleted = deleted.compactMap { Self.own($0, coordinator) }
+        message.invalidateRows()
+        return message
+    }
+
+    /// Forgets the cached rows of all that has changed, so that they are read from the store.
+    ///
+    /// New rows too: a fetch may have brought one before it was changed again, which as news of a new row is not told.
+    func invalidateRows() {
+        var keys: [ObjectIdentifier: (store: OpenStore, byRoot: [Int: [Int64]])] = [:]
+        for change in [inserted, updated, deleted].joined() {
+            keys[ObjectIdentifier(change.store), default: (change.store, [:])]
+                .byRoot[change.layout.rootNumber, default: []].append(change.key)
+        }
+        for (store, byRoot) in keys.values {
+            for (root, keys) in byRoot { store.cache.invalidate(keys, root: root) }
+        }
+    }
+
+    /// What a notification's user info, or a dictionary of the same shape with IDs or URIs, tells.
+    init(userInfo: [AnyHashable: Any], _ coordinator: NSPersistentStoreCoordinator?) {
+        self.init()
+        if let saved = userInfo[Self.key] as? UncheckedBox<ChangeMessage> {
+            inserted = saved.value.inserted.compactMap { Self.own($0, coordinator) }
+            updated = saved.value.updated.compactMap { Self.own($0, coordinator) }
+            deleted = saved.value.deleted.compactMap { Self.own($0, coordinator) }
+            return
+        }
+        inserted = Self.changes(userInfo, [.insertedObjects, .insertedObjectIDs], coordinator)
+        updated = Self.changes(
+            userInfo,
+            [
+                .updatedObjects, .updatedObjectIDs, .refreshedObjects, .refreshedObjectIDs, .invalidatedObjects,
+                .invalidatedObjectIDs,
+            ],
+            coordinator
+        )
+        deleted = Self.changes(userInfo, [.deletedObjects, .deletedObjectIDs], coordinator)
+    }
+
+    private static func changes(
+        _ userInfo: [AnyHashable: Any],
+        _ keys: [NSManagedObjectContext.NotificationKey],
+        _ coordinator: NSPersistentStoreCoordinator?
+    ) -> [Change] {
+        var result: [Change] = []
+        for key in keys {
+            let value = userInfo[key.rawValue]
+            if let set = value as? LazyNotificationSet {
+                result.append(contentsOf: set.changes.compactMap { own($0, coordinator) })
+                continue
+            }
+            for element in elements(of: value) {
+                let id: NSManagedObjectID?
+                switch element {
+                case let object as NSManagedObject: id = object.objectID
+                case let known as NSManagedObjectID: id = known
+                case let url as URL: id = coordinator?.managedObjectID(forURIRepresentation: url)
+                case let text as String: id = coordinator?.managedObjectID(for: text)
+                default: id = nil
+                }
+                guard let id else { continue }
+                if let change = Self.change(id, coordinator).flatMap({ own($0, coordinator) }) { result.append(change) }
+            }
+        }
+        return result
+    }
+
+    private static func change(_ id: NSManagedObjectID, _ coordinator: NSPersistentStoreCoordinator?) -> Change? {
+        let (key, store) = id.current
+        if let store { return Change(key: key, layout: id.layout, store: store) }
+        // An object that a tree of contexts has not saved to its store.
+        guard let store = coordinator?.storeForInsertion(of: id.layout) else { return nil }
+        return Change(key: key, layout: id.layout, store: store, temporaryID: id)
+    }
+
+    /// The row as this coordinator knows it: the IDs of another coordinator on the same file are told by their URIs.
+    private static func own(_ change: Change, _ coordinator: NSPersistentStoreCoordinator?) -> Change? {
+        guard let coordinator, change.store.owner != ObjectIdentifier(coordinator) else { return change }
+        guard change.temporaryID == nil,
+            let known = coordinator.managedObjectID(forURIRepresentation: change.id.uriRepresentation()),
+            let store = known.current.store
+        else { return nil }
+        return Change(key: known.key, layout: known.layout, store: store)
+    }
+
+    private static func elements(of value: Any?) -> [Any] {
+        switch value {
+        case let array as [Any]: return array
+        case let set as Set<NSManagedObject>: return Array(set)
+        case let set as Set<NSManagedObjectID>: return Array(set)
+        case let set as NSSet: return set.allObjects
+        case let set as Set<AnyHashable>: return set.map(\.base)
+        default: return []
+        }
+    }
+}

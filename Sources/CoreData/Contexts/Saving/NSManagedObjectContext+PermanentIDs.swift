@@ -1,0 +1,96 @@
+import Foundation
+import StrataRows
+
+extension NSManagedObjectContext {
+    /// Makes the IDs of unsaved objects permanent without saving them.
+    ///
+    /// Objects that have one are left alone.
+    ///
+    /// - Throws: An error of the store; nothing has changed then.
+    public func obtainPermanentIDs(for objects: [NSManagedObject]) throws {
+        assertCurrent(#function)
+        try ConfinementScope.enter(self) {
+            if upward != nil { try obtainPermanentIDsFromParent(for: objects) }
+            try makePermanent(objects)
+        }
+    }
+
+    /// Gives the new objects of stores that are told of objects their IDs.
+    final func obtainPermanentIDsForStoresOfOnesOwn(_ coordinator: NSPersistentStoreCoordinator) throws {
+        let indexes = coordinator.openStores.filter { $0.isToldOfObjects && !$0.store.isReadOnly }.map {
+            Int32($0.index)
+        }
+        guard !indexes.isEmpty else { return }
+        let unsaved = changeTracker.objects.filter { object in
+            object.flags.intersection([.inserted, .deleted, .gone]) == .inserted && object.key < 0
+                && indexes.contains(storeIndexForInsertion(of: object))
+        }
+        if !unsaved.isEmpty { try obtainPermanentIDs(for: unsaved) }
+    }
+
+    private func makePermanent(_ objects: [NSManagedObject]) throws {
+        var seen: Set<ObjectIdentifier> = []
+        let unsaved = objects.filter { object in
+            object.context === self && object.key < 0 && object.isInserted
+                && seen.insert(ObjectIdentifier(object)).inserted
+        }
+        guard !unsaved.isEmpty, let coordinator else { return }
+        var byStore: [Int: [NSManagedObject]] = [:]
+        for object in unsaved { byStore[Int(storeIndexForInsertion(of: object)), default: []].append(object) }
+        var reserved: [(store: OpenStore, objects: [NSManagedObject], keys: [Int64])] = []
+        for (storeIndex, objects) in byStore {
+            guard let store = coordinator.openStore(at: storeIndex), store.isOpen else {
+                throw CocoaError(
+                    .persistentStoreOperation,
+                    userInfo: [
+                        NSLocalizedDescriptionKey: "No store is open that could hold the objects.",
+                        NSAffectedObjectsErrorKey: objects,
+                    ]
+                )
+            }
+            reserved.append((store, objects, try store.keys(for: objects)))
+        }
+        var permanent = KeyMap<Int64>(minimumCapacity: unsaved.count)
+        (upward?.root ?? self).downward.promotions.promote {
+            for (store, objects, keys) in reserved {
+                for (object, key) in zip(objects, keys) {
+                    let temporary = object.key
+                    permanent.set(key, for: temporary)
+                    identityMap.note(permanentKey: key, for: temporary)
+                    if let id = TemporaryIDs.take(temporary) {
+                        object.adopt(store.ids.adopt(id, key: key, store: store))
+                    }
+                    refile(object, key: key, storeIndex: Int32(store.index))
+                    object.unshareRow()
+                    object.current?.setKey(key)
+                }
+            }
+        }
+        replaceKeys(permanent, of: unsaved)
+    }
+
+    /// Lets everything that names objects by their temporary keys name them by the permanent ones.
+    private func replaceKeys(_ permanent: KeyMap<Int64>, of objects: [NSManagedObject]) {
+        if model.hasOneWayRelationships {
+            // Who points at an object without an inverse can be found only by looking everywhere.
+            for object in changeTracker.objects { object.replaceReferences(permanent) }
+            return
+        }
+        var related: [ObjectIdentifier: NSManagedObject] = [:]
+        for object in objects {
+            for slot in object.layout.referenceSlots {
+                guard let other = object.current?.reference(slot).flatMap({ registered($0, near: object) }) else {
+                    continue
+                }
+                related[ObjectIdentifier(other)] = other
+            }
+            for state in object.extras?.toMany ?? [] {
+                for reference in state?.content ?? state.map({ Array($0.added) }) ?? [] {
+                    guard let other = registered(reference, near: object) else { continue }
+                    related[ObjectIdentifier(other)] = other
+                }
+            }
+        }
+        for other in related.values { other.replaceReferences(permanent) }
+    }
+}

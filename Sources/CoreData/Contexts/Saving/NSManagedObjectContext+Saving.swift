@@ -1,0 +1,289 @@
+import Foundation
+import StrataRows
+
+#if FaultPoints
+import StrataLocks
+#endif
+
+extension NSManagedObjectContext {
+    /// Saves all changes to the stores, each store's in one transaction; or, of a child, moves them into the parent.
+    ///
+    /// A child's save writes nothing: only the root's does, and makes temporary IDs permanent. It runs inside the
+    /// parent's scope, so it waits for what the parent is doing. Its cost grows with the number of changes, not with
+    /// what the parent has registered.
+    ///
+    /// When the save of a context on the coordinator returns, the changes survive the end of the process. When it
+    /// throws, the context is as it was before, and the same save succeeds once the cause is gone. Without changes it
+    /// does nothing.
+    ///
+    /// - Throws: Validation errors (1550–1699; several in 1560). Under the error policy (of a child:
+    ///   ``parentConflictPolicy``) `managedObjectMerge` (133020) and `managedObjectConstraintMerge` (133021). Errors of
+    ///   the store (134000–134999), such as `persistentStoreTimeout` (134090) when others write for too long.
+    public func save() throws {
+        assertCurrent(#function)
+        guard !saving.isSaving else {
+            fatalError("CoreData: save() was called while \(describedName) is saving; wait for didSave.")
+        }
+        processPendingChanges()
+        changeTracker.compact()
+        checkInvariants()
+        guard !changeTracker.objects.isEmpty || !changeTracker.checkedObjects.isEmpty else { return }
+        guard let coordinator else {
+            throw CocoaError(
+                .persistentStoreSave,
+                userInfo: [NSLocalizedDescriptionKey: "\(describedName) has no persistentStoreCoordinator to save to."]
+            )
+        }
+        saving.begin()
+        defer { saving.end() }
+        try ContextSave(self, coordinator).run()
+    }
+}
+
+/// One save of one context, from the notification before it to those after it.
+///
+/// Reads from top to bottom as the save goes:
+///
+///     save → end the event → will-save → willSave() until quiet → validate → change sets → stores
+///          ↖ conflicts: the merge policy resolves them, and the change sets are made anew ↙
+///          → new rows, permanent keys → didSave() → did-save
+///
+/// Nothing in the context changes before the stores have committed, so a failed save leaves it as it was.
+///
+/// Lives for one call of ``NSManagedObjectContext/save()``, inside the context's scope.
+struct ContextSave {
+    private let context: NSManagedObjectContext
+    private let coordinator: NSPersistentStoreCoordinator
+    /// What was saved so far, over all attempts and stores.
+    private let saved = SavedChanges()
+
+    init(_ context: NSManagedObjectContext, _ coordinator: NSPersistentStoreCoordinator) {
+        self.context = context
+        self.coordinator = coordinator
+    }
+
+    /// Saves the changes of the context, whose event has ended.
+    func run() throws {
+        context.post(.NSManagedObjectContextWillSave)
+        try sendWillSave()
+        try validate()
+        #if FaultPoints
+        try FaultPoint.saveValidated.reach()
+        #endif
+        let before = StateBeforeResolution(context)
+        do {
+            if let upward = context.upward {
+                try context.push(upward, before, saved)
+            } else {
+                try write(to: coordinator, before)
+            }
+        } catch {
+            before.restore()
+            guard !saved.isEmpty else { throw error }
+            announce()
+            throw incompleteSave(error)
+        }
+        context.checkInvariants()
+        announce()
+    }
+
+    // MARK: - Hooks and validation
+
+    /// Sends `willSave()` to every changed object, and again to those that changed in it, until nothing changes.
+    private func sendWillSave() throws {
+        try context.propagateDeletes()
+        var round = context.changeTracker.objects
+        var rounds = 0
+        while !round.isEmpty {
+            rounds += 1
+            guard rounds <= 1000 else {
+                throw CocoaError(
+                    .persistentStoreSave,
+                    userInfo: [
+                        NSLocalizedDescriptionKey:
+                            """
+                        willSave() of \(round.count) objects changes them each time it is called, for the 1000th time. \
+                        Compare before you set a property there.
+                        """,
+                        NSAffectedObjectsErrorKey: round,
+                    ]
+                )
+            }
+            for object in round where object.flags.isDisjoint(with: [.gone, .detached]) { object.willSave() }
+            if !context.propagatesDeletesAtEndOfEvent { try context.propagateDeletes() }
+            round = context.changeTracker.eventObjects
+            context.processPendingChanges()
+        }
+        try context.propagateDeletes()
+        context.changeTracker.compact()
+    }
+
+    private func validate() throws {
+        var errors: [any Error] = []
+        for object in context.changeTracker.objects where !object.flags.contains(.gone) {
+            // Only its relationships are changed, and its row may have gone: that is a conflict, not a missing value.
+            if object.isFault, object.flags.contains(.updated) { object.fireFault() }
+            guard object.flags.isDisjoint(with: [.gone, .inaccessible]) else { continue }
+            do {
+                if object.flags.contains(.deleted) {
+                    if !object.flags.contains(.inserted) { try object.validateForDelete() }
+                } else if object.flags.contains(.inserted) {
+                    try object.validateForInsert()
+                } else if object.flags.contains(.updated) {
+                    try object.validateForUpdate()
+                }
+            } catch {
+                errors.append(error)
+            }
+        }
+        try ValidationErrors.throwIfAny(errors)
+    }
+
+    // MARK: - Writing
+
+    /// Writes all changes, as often as it takes: each attempt makes the change sets anew.
+    private func write(to coordinator: NSPersistentStoreCoordinator, _ before: StateBeforeResolution) throws {
+        // Each attempt after the first is owed to another writer that was faster, or to a policy that resolves nothing.
+        for attempt in 1... {
+            try context.obtainPermanentIDsForStoresOfOnesOwn(coordinator)
+            let plan = try SavePlan(context, coordinator)
+            // Rows that conflicts bring to light are newer than what the cache may hold.
+            let reads = plan.stores.map { ($0.store, $0.store.cache.beginRead()) }
+            defer { for (store, read) in reads { store.cache.endRead(read) } }
+            let conflicts: [SavePlan.Conflict]
+            do {
+                conflicts = try ConfinementScope.enter(context) { try coordinator.save(plan) }
+            } catch {
+                takeOver(plan, before)
+                throw error
+            }
+            takeOver(plan, before)
+            guard !conflicts.isEmpty else { return takeOverRest() }
+            for conflict in conflicts {
+                if let read = reads.first(where: { $0.0 === conflict.store })?.1 { conflict.enterRow(read) }
+            }
+            try context.seeingNewest { try context.resolve(conflicts, before, attempt) }
+        }
+    }
+
+    // MARK: - Afterwards
+
+    /// Takes the objects of the stores that have committed for clean.
+    private func takeOver(_ plan: SavePlan, _ before: StateBeforeResolution) {
+        guard !plan.committed.isEmpty else { return }
+        let permanent = plan.permanentKeys
+        let isAll = plan.committed.count == plan.stores.count
+        var rest: [NSManagedObject] = []
+        for object in context.changeTracker.objects {
+            let isGone = object.flags.contains(.gone)
+            guard !isGone, isAll || plan.committed.contains(Int(plan.storeIndexOfInserted(object))) else {
+                rest.append(object)
+                continue
+            }
+            object.flags.remove(.listed)
+            before.forget(object)
+            takeOver(object, plan)
+        }
+        context.changeTracker.keepChanges(rest)
+        if permanent.count > 0 {
+            for object in saved.objects { object.replaceReferences(permanent) }
+        }
+        for (store, rows) in plan.reread {
+            for row in rows { saved.reread.append(context.takeReread(row, store)) }
+        }
+    }
+
+    private func takeOver(_ object: NSManagedObject, _ plan: SavePlan) {
+        let flags = object.flags
+        if flags.contains(.deleted) {
+            if !flags.contains(.inserted) {
+                saved.deleted.append(object)
+                context.noteDeleted(object)
+            }
+            context.bury(object)
+        } else if flags.contains(.inserted) {
+            saved.inserted.append(object)
+            if object.key < 0, let key = plan.permanentKeys[object.key] {
+                if context.undoManager != nil { context.identityMap.note(permanentKey: key, for: object.key) }
+                context.refile(object, key: key, storeIndex: plan.storeIndexOfInserted(object))
+            }
+            context.noteWritten(object)
+            object.commit()
+        } else {
+            saved.updated.append(object)
+            context.noteWritten(object)
+            object.commit()
+        }
+    }
+
+    /// Ends a save that has succeeded: forgets what a policy has dropped, and what never was.
+    private func takeOverRest() {
+        for object in context.changeTracker.objects {
+            object.flags.remove(.listed)
+            if object.flags.contains(.deleted) { context.bury(object) } else { object.commit() }
+        }
+        context.changeTracker.keepChanges([])
+        if context.model.hasOneWayToMany, !saved.deleted.isEmpty { forgetInOneWayRelationships(saved.deleted) }
+        context.changeTracker.endChecks()
+        if context.undoManager == nil { context.identityMap.forgetPermanentKeys() }
+    }
+
+    /// Takes objects whose deletion is saved out of the relationships that they do not know of.
+    private func forgetInOneWayRelationships(_ deleted: [NSManagedObject]) {
+        var keysByRoot: [Int32: [Int: Set<Int64>]] = [:]
+        for object in deleted {
+            keysByRoot[object.storeIndex, default: [:]][object.layout.rootNumber, default: []].insert(object.key)
+        }
+        context.forEachRegistered { object in
+            guard let keysByRoot = keysByRoot[object.storeIndex] else { return }
+            object.forgetInOneWayRelationships { reference in
+                keysByRoot[context.layout(of: reference).rootNumber]?.contains(reference.key) ?? false
+            }
+        }
+    }
+
+    /// Tells the objects and everybody else what was saved.
+    private func announce() {
+        #if FaultPoints
+        FaultPoint.saveAnnouncing.pass()
+        #endif
+        context.advanceGeneration(now: true)
+        // Before hooks and handlers, which may save as well: whoever follows is told of saves in their order.
+        if context.upward == nil { coordinator.announce(saved, from: context) } else { context.announceInParent(saved) }
+        for object in saved.objects { object.didSave() }
+        // A handler may save again.
+        context.saving.end()
+        context.post(.didSave) { sets in
+            sets.add(.insertedObjects, saved.inserted)
+            sets.add(.updatedObjects, saved.updated)
+            sets.add(.deletedObjects, saved.deleted)
+            sets.add(ChangeMessage(saved, coordinator))
+            sets.add(context.queryGenerationToken)
+        }
+        context.post(.didSaveIDs) { sets in
+            sets.add(.insertedObjectIDs, idsOf: saved.inserted)
+            if saved.reread.isEmpty {
+                sets.add(.updatedObjectIDs, idsOf: saved.updated)
+            } else {
+                // With the rows that the store has changed of its own accord, of which there may be no objects here.
+                sets.add(.updatedObjectIDs, idsOf: ChangeMessage(saved, coordinator).updated)
+            }
+            sets.add(.deletedObjectIDs, idsOf: saved.deleted)
+            sets.add(context.queryGenerationToken)
+        }
+        context.announceToChildren(saved)
+        context.processPendingChanges()
+        context.sweepIfGrown()
+    }
+
+    private func incompleteSave(_ error: any Error) -> CocoaError {
+        CocoaError(
+            .persistentStoreIncompleteSave,
+            userInfo: [
+                NSLocalizedDescriptionKey:
+                    "Some stores were saved, and then one was not: \(error.localizedDescription) What was not saved is still unsaved.",
+                NSUnderlyingErrorKey: error,
+            ]
+        )
+    }
+}

@@ -1,0 +1,36 @@
+import StrataRows
+
+/// How far a context's save has come.
+///
+/// Invariants:
+/// - Survivors are known only while conflicts are resolved, which is while the context saves.
+///
+/// Confined to the context's queue.
+struct SaveState {
+    /// Whether a save is under way: until its changes are announced.
+    private(set) var isSaving = false
+    /// How many saves were tried, by which a fetch that is under way knows that there is more to read.
+    private(set) var count = 0
+    /// Gathers what is saved, for a save that lets other contexts merge it.
+    var collector: SaveCollector?
+    /// While conflicts are resolved: what new objects were merged into that others may lead to without an inverse.
+    var survivors: [ObjectReference: NSManagedObject] = [:]
+
+    init() {}
+
+    /// Begins a save.
+    mutating func begin() {
+        isSaving = true
+        count += 1
+    }
+
+    /// Ends a save, whether it has succeeded or not: another one may begin.
+    mutating func end() { isSaving = false }
+
+    /// Stops a debug build if a save has left something behind.
+    func checkInvariants() {
+        #if DEBUG
+        assert(isSaving || survivors.isEmpty, "CoreData: a conflict has outlived its save.")
+        #endif
+    }
+}
