@@ -116,9 +116,9 @@ struct ToldChanges {
     private var locked: Set<NSManagedObject> = []
 
     init(_ changes: StoreChanges, of context: NSManagedObjectContext, on store: some CustomStore) {
-        let slot = Int32(store.names.entry?.index ?? -1)
+        let index = Int32(store.names.entry?.index ?? -1)
         for object in context.changeTracker.objects where object.flags.isDisjoint(with: .gone) {
-            guard context.storeIndexForInsertion(of: object) == slot else { continue }
+            guard context.storeIndexForInsertion(of: object) == index else { continue }
             switch object.flags.intersection(.changed) {
             case .inserted: inserted.insert(object)
             case .updated where object.hasPersistentChangedValues: updated.insert(object)
@@ -127,7 +127,7 @@ struct ToldChanges {
             }
         }
         for lock in changes.locked {
-            guard let object = context.registered(key: lock.key, layout: lock.layout, storeIndex: slot) else { continue }
+            guard let object = context.registered(key: lock.key, layout: lock.layout, storeIndex: index) else { continue }
             locked.insert(object)
         }
     }
@@ -154,8 +154,8 @@ extension CustomStore {
             guard reference.entity == object.layout.number else {
                 throw refused("gave \(id) for a new object of \(name), which is of another entity.")
             }
-            let slot = Int32(names.entry?.index ?? -1)
-            let holder = object.context?.registered(key: reference.key, layout: object.layout, storeIndex: slot)
+            let index = Int32(names.entry?.index ?? -1)
+            let holder = object.context?.registered(key: reference.key, layout: object.layout, storeIndex: index)
             guard given.insert(ObjectIdentifier(id)).inserted, holder == nil || holder === object,
                 isNew(reference.key, object.layout)
             else {
