@@ -69,8 +69,8 @@ struct ObjectTableTests {
     func `an element of a known key replaces the one there, or leaves it as it is asked`() {
         let table = ObjectTable<Item>()
         let (first, second, third) = (Item(7), Item(7), Item(7))
-        #expect(table.insertUnlessKnown(.passUnretained(first)) == nil)
-        #expect(table.insertUnlessKnown(.passUnretained(second))?.takeUnretainedValue() === first)
+        #expect(table.insertUnlessKnown(.passUnretained(first), for: 7) == nil)
+        #expect(table.insertUnlessKnown(.passUnretained(second), for: 7)?.takeUnretainedValue() === first)
         #expect(table[7] === first)
         table.insert(third, for: third.tableKey)
         #expect(table[7] === third)
