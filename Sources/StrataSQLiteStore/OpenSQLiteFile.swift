@@ -152,7 +152,8 @@ final class OpenSQLiteFile: Sendable {
         try FileManager.default.attributesOfItem(atPath: path)[.size] as? Int ?? 0
     }
 
-    private static func openOrCreate(_ request: SQLiteStoreRequest, _ database: SQLiteDatabase) throws -> OpenSQLiteFile {
+    private static func openOrCreate(_ request: SQLiteStoreRequest, _ database: SQLiteDatabase) throws -> OpenSQLiteFile
+    {
         if let found = try existing(request, database) {
             guard request.recordsHistory, try !hasHistoryTables(for: found.mapping, found.pool) else { return found }
             try database.pool.write { try prepareHistory(found.mapping, $0) }

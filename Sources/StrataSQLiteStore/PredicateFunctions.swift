@@ -11,7 +11,8 @@ enum PredicateFunctions {
         + textFunctions
 
     /// The aggregate functions, for each connection of a store.
-    static let aggregates: [AggregateFunction] = [PredefinedFunction.sum, .average, .median, .stddev].compactMap { function in
+    static let aggregates: [AggregateFunction] = [PredefinedFunction.sum, .average, .median, .stddev].compactMap {
+        function in
         guard let name = Dialect.sqlite.aggregate(function) else { return nil }
         return AggregateFunction(name) {
             switch function {

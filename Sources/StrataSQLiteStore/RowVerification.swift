@@ -262,7 +262,7 @@ struct RowVerification {
         var named: Set<String> = []
         for table in mapping.tables {
             for entity in table.entities {
-                        for slot in entity.layout.ownSlots where entity.columns[slot.index].isTagged {
+                for slot in entity.layout.ownSlots where entity.columns[slot.index].isTagged {
                     guard let column = entity.columns[slot.index].name else { continue }
                     // The head of the value is all that is needed, but for the name of a file.
                     let statement = try connection.statement(

@@ -151,7 +151,11 @@ extension SQLiteEngine {
     ///
     /// The file stays, as an empty database, unless `NSPersistentStoreForceDestroyOption` asks for its removal.
     ///
-    /// - Parameter removesFile: Whether that is asked for.
+    /// - Parameters:
+    ///   - url: The file.
+    ///   - options: What it is opened with.
+    ///   - removesFile: Whether that is asked for.
+    /// - Throws: Errors of the file.
     package static func destroy(at url: URL, options: SQLiteOptions, removesFile: Bool) throws {
         if removesFile {
             removeFiles(of: url)

@@ -254,7 +254,9 @@ package final class SQLiteEngine: RowStore {
 
     package func count(for plan: DictionaryPlan) throws -> Int { try newest.count(for: plan) }
 
-    package func row(forKey key: Int64, in layout: EntityLayout) throws -> Row? { try newest.row(forKey: key, in: layout) }
+    package func row(forKey key: Int64, in layout: EntityLayout) throws -> Row? {
+        try newest.row(forKey: key, in: layout)
+    }
 
     package func rows(forKeys keys: [Int64], in layout: EntityLayout) throws -> [Row] {
         try newest.rows(forKeys: keys, in: layout)
@@ -272,7 +274,8 @@ package final class SQLiteEngine: RowStore {
         try newest.rows(forKeys: keys, in: layout, control)
     }
 
-    package func memberships(of relationship: ToManySlot, ownedBy owners: [ObjectReference], _ control: FetchControl) throws
+    package func memberships(of relationship: ToManySlot, ownedBy owners: [ObjectReference], _ control: FetchControl)
+        throws
         -> Memberships
     { try newest.memberships(of: relationship, ownedBy: owners, control) }
 

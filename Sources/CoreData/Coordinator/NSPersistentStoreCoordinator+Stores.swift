@@ -104,7 +104,8 @@ extension NSPersistentStoreCoordinator {
         var entry: OpenStore?
         do {
             try store.loadMetadata()
-            if let other = openStores.first(where: { $0.store.identifier == store.identifier }), store.identifier != nil {
+            if let other = openStores.first(where: { $0.store.identifier == store.identifier }), store.identifier != nil
+            {
                 throw alreadyOpen("The store \(url.path) is a copy of one that is open in this coordinator.", other)
             }
             let made = makeEntry(store, try store.rows, entityNumbers: Set(entities.map(\.entityNumber)))

@@ -1,5 +1,4 @@
 import Foundation
-
 import StrataRows
 import Synchronization
 

@@ -39,7 +39,9 @@ extension EntityDefinition {
         let singles =
             entity.ownProperties.filter(\.isIndexed).map(\.name).sorted()
             + named.filter { $0.columns.count == 1 }.map { $0.columns[0].name }
-        return singles.filter { entity.attributesByName[$0] != nil }.map { IndexDefinition(name: $0, columns: [($0, true)]) }
+        return singles.filter { entity.attributesByName[$0] != nil }.map {
+            IndexDefinition(name: $0, columns: [($0, true)])
+        }
             + entity.compoundIndexNames.map { names in
                 IndexDefinition(name: names.joined(separator: "_"), columns: names.map { ($0, true) })
             }

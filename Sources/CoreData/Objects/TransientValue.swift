@@ -7,8 +7,10 @@ extension NSAttributeType {
     /// - Throws: ``ValueTypeMismatch`` for a value that a stored attribute of the type would not take.
     func transientValue(_ value: Any) throws -> Any {
         switch self {
-        case .integer16AttributeType: return NSNumber(value: Int16(truncatingIfNeeded: try Row.integer(value, AttributeType(self))))
-        case .integer32AttributeType: return NSNumber(value: Int32(truncatingIfNeeded: try Row.integer(value, AttributeType(self))))
+        case .integer16AttributeType:
+            return NSNumber(value: Int16(truncatingIfNeeded: try Row.integer(value, AttributeType(self))))
+        case .integer32AttributeType:
+            return NSNumber(value: Int32(truncatingIfNeeded: try Row.integer(value, AttributeType(self))))
         case .integer64AttributeType: return NSNumber(value: try Row.integer(value, AttributeType(self)))
         case .booleanAttributeType: return NSNumber(value: try Row.integer(value, AttributeType(self)) != 0)
         case .doubleAttributeType: return NSNumber(value: try required(Row.floating(value)))

@@ -27,7 +27,9 @@ package struct HistoryMask: Sendable, Hashable {
     }
 
     /// What the layer above describes the changed properties by; a composite attribute if any of its leaves has changed.
-    package var descriptions: [AnyObject & Sendable] { places.properties.filter { contains($0.bit) }.map(\.description) }
+    package var descriptions: [AnyObject & Sendable] {
+        places.properties.filter { contains($0.bit) }.map(\.description)
+    }
 
     package static func == (left: HistoryMask, right: HistoryMask) -> Bool {
         left.places === right.places && left.bytes == right.bytes
@@ -53,7 +55,9 @@ package final class HistoryPlaces: Sendable {
 
     /// Gives each stored property its bits.
     ///
-    /// - Parameter isWide: Whether a to-one relationship has a column for its destination's entity.
+    /// - Parameters:
+    ///   - layout: The entity.
+    ///   - isWide: Whether a to-one relationship has a column for its destination's entity.
     package init(_ layout: EntityLayout, isWide: (Slot) -> Bool) {
         var slotBits = [(bit: Int, isWide: Bool)](repeating: (0, false), count: layout.slots.count)
         var toManyBits = [Int](repeating: 0, count: layout.toMany.count)

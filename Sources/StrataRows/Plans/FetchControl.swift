@@ -92,6 +92,7 @@ public struct RowCounter {
     @usableFromInline let control: FetchControl?
     @usableFromInline var pending = 0
 
+    /// A counter for whoever follows; it does nothing if that is nobody.
     @inlinable
     public init(_ control: FetchControl?) { self.control = control }
 

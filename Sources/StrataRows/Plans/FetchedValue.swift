@@ -45,5 +45,7 @@ package struct FetchedValues: Sendable {
     package mutating func append(_ value: FetchedValue) { values.append(value) }
 
     /// Adds the values of a result, or some of them.
-    package mutating func append(contentsOf values: some Sequence<FetchedValue>) { self.values.append(contentsOf: values) }
+    package mutating func append(contentsOf values: some Sequence<FetchedValue>) {
+        self.values.append(contentsOf: values)
+    }
 }

@@ -13,6 +13,7 @@ public struct RowHeader {
     /// A bit for each of the first 32 slots, set where the value is null.
     public var nulls: UInt32
 
+    /// The header of a row.
     @inlinable
     public init(layout: Unmanaged<EntityLayout>, key: Int64, version: Int64, stamp: UInt32, nulls: UInt32) {
         self.layout = layout
@@ -44,6 +45,7 @@ public final class RowBuffer: ManagedBuffer<RowHeader, UInt64> {
 /// Any thread may read a shared row.
 public struct Row: @unchecked Sendable {
     // @unchecked Sendable: a shared row is never written; an unshared one has one owner, confined to its queue.
+    /// The row's memory.
     public let buffer: RowBuffer
 
     /// Makes a row of nulls.
@@ -72,18 +74,22 @@ public struct Row: @unchecked Sendable {
         self.buffer = buffer
     }
 
+    /// Where the row keeps which property.
     @inlinable
     public var layout: EntityLayout {
         @inline(__always) get { withHeader { $0.layout.takeUnretainedValue() } }
     }
+    /// The primary key; negative while the object has never been saved.
     @inlinable
     public var key: Int64 {
         @inline(__always) get { withHeader { $0.key } }
     }
+    /// The optimistic-lock version; 0 while the object has never been saved.
     @inlinable
     public var version: Int64 {
         @inline(__always) get { withHeader { $0.version } }
     }
+    /// When the row was read.
     @inlinable
     public var stamp: UInt32 {
         @inline(__always) get { withHeader { $0.stamp } }
@@ -137,37 +143,46 @@ public struct Row: @unchecked Sendable {
         }
     }
 
+    /// Whether both are one and the same row in memory.
     @inlinable
     public static func === (left: Row, right: Row) -> Bool { left.buffer === right.buffer }
+    /// Whether both are different rows in memory.
     @inlinable
     public static func !== (left: Row, right: Row) -> Bool { left.buffer !== right.buffer }
 
     // MARK: - Reading
 
+    /// Whether the slot at a position has no value.
     @inlinable
     @inline(__always)
     public func isNull(_ slot: Int) -> Bool { unsafe.isNull(slot) }
 
+    /// The integer at a word.
     @inlinable
     @inline(__always)
     public func int(_ word: Int) -> Int64 { Int64(bitPattern: unsafe.words[word]) }
 
+    /// The floating-point number at a word.
     @inlinable
     @inline(__always)
     public func double(_ word: Int) -> Double { Double(bitPattern: unsafe.words[word]) }
 
+    /// The text at a word.
     @inlinable
     @inline(__always)
     public func string(_ word: Int) -> String { unsafe.load(String.self, word) }
 
+    /// The bytes at a word.
     @inlinable
     @inline(__always)
     public func data(_ word: Int) -> Data { unsafe.load(Data.self, word) }
 
+    /// The UUID at a word.
     @inlinable
     @inline(__always)
     public func uuid(_ word: Int) -> UUID { unsafe.load(UUID.self, word) }
 
+    /// The decimal number at a word.
     @inlinable
     @inline(__always)
     public func decimal(_ word: Int) -> Decimal { unsafe.load(Decimal.self, word) }
@@ -179,13 +194,19 @@ public struct Row: @unchecked Sendable {
 
     // MARK: - Writing, by the owner alone
 
+    /// Sets the primary key.
     @inlinable
     public func setKey(_ key: Int64) { withExtendedLifetime(buffer) { unsafe.header.pointee.key = key } }
+    /// Sets the version.
     @inlinable
-    public func setVersion(_ version: Int64) { withExtendedLifetime(buffer) { unsafe.header.pointee.version = version } }
+    public func setVersion(_ version: Int64) {
+        withExtendedLifetime(buffer) { unsafe.header.pointee.version = version }
+    }
+    /// Sets the time of reading.
     @inlinable
     public func setStamp(_ stamp: UInt32) { withExtendedLifetime(buffer) { unsafe.header.pointee.stamp = stamp } }
 
+    /// Removes the value of a slot.
     @inlinable
     @inline(__always)
     public func setNull(_ slot: Slot) {
@@ -195,6 +216,7 @@ public struct Row: @unchecked Sendable {
         row.markNull(slot.index)
     }
 
+    /// Sets an integer.
     @inlinable
     @inline(__always)
     public func setInt(_ value: Int64, _ slot: Slot) {
@@ -203,6 +225,7 @@ public struct Row: @unchecked Sendable {
         row.markPresent(slot.index)
     }
 
+    /// Sets a floating-point number.
     @inlinable
     @inline(__always)
     public func setDouble(_ value: Double, _ slot: Slot) {
@@ -211,22 +234,27 @@ public struct Row: @unchecked Sendable {
         row.markPresent(slot.index)
     }
 
+    /// Sets a text.
     @inlinable
     @inline(__always)
     public func setString(_ value: String, _ slot: Slot) { unsafe.storeCounted(value, slot) }
 
+    /// Sets bytes.
     @inlinable
     @inline(__always)
     public func setData(_ value: Data, _ slot: Slot) { unsafe.storeCounted(value, slot) }
 
+    /// Sets a UUID.
     @inlinable
     @inline(__always)
     public func setUUID(_ value: UUID, _ slot: Slot) { unsafe.storePlain(value, slot) }
 
+    /// Sets a decimal number.
     @inlinable
     @inline(__always)
     public func setDecimal(_ value: Decimal, _ slot: Slot) { unsafe.storePlain(value, slot) }
 
+    /// Sets the destination of a to-one relationship, or removes it.
     @inlinable
     @inline(__always)
     public func setReference(_ value: ObjectReference?, _ slot: Slot) {
@@ -281,11 +309,13 @@ public struct Row: @unchecked Sendable {
 ///
 /// The store is the owner's, since relationships do not cross stores.
 public struct ObjectReference: Hashable, Sendable {
+    /// The primary key; negative while the object has never been saved.
     public var key: Int64
     /// The number of the destination's entity in the frozen model; of the declared destination where the concrete one
     /// is not known.
     public var entity: Int
 
+    /// A reference by key and entity.
     @inlinable
     public init(key: Int64, entity: Int) {
         self.key = key
@@ -293,8 +323,10 @@ public struct ObjectReference: Hashable, Sendable {
     }
 
     // A key is unique in its hierarchy, so the entity takes no part.
+    /// Whether both have one key.
     @inlinable
     public static func == (left: ObjectReference, right: ObjectReference) -> Bool { left.key == right.key }
+    /// Feeds the key to a hasher.
     @inlinable
     public func hash(into hasher: inout Hasher) { hasher.combine(key) }
 }
@@ -303,21 +335,26 @@ public struct ObjectReference: Hashable, Sendable {
 ///
 /// Valid only while somebody holds the row.
 public struct UnsafeRow {
+    /// What lies before the words.
     public let header: UnsafeMutablePointer<RowHeader>
+    /// Null bits for slots above 31, then the values.
     public let words: UnsafeMutablePointer<UInt64>
 
+    /// The memory of a row that somebody holds.
     @inlinable
     @inline(__always)
     public init(_ buffer: RowBuffer) {
         (header, words) = buffer.withUnsafeMutablePointers { ($0, $1) }
     }
 
+    /// The memory of a row that somebody holds.
     @inlinable
     @inline(__always)
     public init(_ held: Unmanaged<RowBuffer>) {
         self = held._withUnsafeGuaranteedRef { UnsafeRow($0) }
     }
 
+    /// Whether the slot at a position has no value.
     @inlinable
     @inline(__always)
     public func isNull(_ slot: Int) -> Bool {
@@ -326,6 +363,7 @@ public struct UnsafeRow {
         return words[bit >> 6] & (1 << UInt64(bit & 63)) != 0
     }
 
+    /// Notes that a slot has no value.
     @inlinable
     @inline(__always)
     public func markNull(_ slot: Int) {
@@ -334,6 +372,7 @@ public struct UnsafeRow {
         words[bit >> 6] |= 1 << UInt64(bit & 63)
     }
 
+    /// Notes that a slot has a value.
     @inlinable
     @inline(__always)
     public func markPresent(_ slot: Int) {
@@ -342,16 +381,19 @@ public struct UnsafeRow {
         words[bit >> 6] &= ~(1 << UInt64(bit & 63))
     }
 
+    /// Where the value at a word lies, as a type.
     @inlinable
     @inline(__always)
     public func pointer<T>(_ type: T.Type, _ word: Int) -> UnsafeMutablePointer<T> {
         UnsafeMutableRawPointer(words + word).assumingMemoryBound(to: type)
     }
 
+    /// The value at a word, as a type.
     @inlinable
     @inline(__always)
     public func load<T>(_ type: T.Type, _ word: Int) -> T { pointer(type, word).pointee }
 
+    /// Sets a value that counts no references.
     @inlinable
     @inline(__always)
     public func storePlain<T>(_ value: T, _ slot: Slot) {
@@ -359,6 +401,7 @@ public struct UnsafeRow {
         markPresent(slot.index)
     }
 
+    /// Sets a value that is a counted reference.
     @inlinable
     @inline(__always)
     public func storeCounted<T>(_ value: T, _ slot: Slot) {

@@ -2,8 +2,11 @@ import StrataPredicates
 
 /// What making a row needs to know of its layout, in a form that can be passed on without counting anything.
 public struct UnsafeRowShape {
+    /// The layout, which is immortal.
     public let layout: Unmanaged<EntityLayout>
+    /// The number of words behind the row's header.
     public let wordCount: Int
+    /// The number of words with null bits beyond those of the header.
     public let nullWords: Int
 
     @usableFromInline
@@ -72,6 +75,7 @@ public final class EntityLayout: Sendable {
     public let wordCount: Int
     /// The slots whose words are counted references, in memory of its own: each row that goes asks for it.
     // Written by the initialiser alone.
+    /// The slots whose words are counted references, in memory of its own: each row that goes asks for it.
     nonisolated(unsafe) public let countedPlaces: UnsafeBufferPointer<CountedPlace>
     /// What validation has to look at, in memory of its own.
     // As above.
@@ -92,7 +96,8 @@ public final class EntityLayout: Sendable {
     // Set once, at the end of the initialiser, before anybody else can see the layout.
     @usableFromInline nonisolated(unsafe) var defaultRow: Row?
 
-    init(_ draft: EntityDraft, parent: EntityLayout?, subtree: ClosedRange<Int>, concreteNumbers: [Int], nullWords: Int) {
+    init(_ draft: EntityDraft, parent: EntityLayout?, subtree: ClosedRange<Int>, concreteNumbers: [Int], nullWords: Int)
+    {
         let definition = draft.definition
         name = definition.name
         number = draft.number

@@ -3,28 +3,34 @@ public struct SlotSet: Sendable, Hashable {
     @usableFromInline var low: UInt64 = 0
     @usableFromInline var high: Set<Int> = []
 
+    /// An empty set.
     @inlinable
     public init() {}
 
+    /// Whether there is no slot.
     @inlinable
     public var isEmpty: Bool { low == 0 && high.isEmpty }
 
+    /// Whether a slot is in the set.
     @inlinable
     @inline(__always)
     public func contains(_ slot: Int) -> Bool {
         slot < 64 ? low & (1 << UInt64(slot)) != 0 : high.contains(slot)
     }
 
+    /// Adds a slot.
     @inlinable
     @inline(__always)
     public mutating func insert(_ slot: Int) {
         if slot < 64 { low |= 1 << UInt64(slot) } else { high.insert(slot) }
     }
 
+    /// Removes a slot.
     public mutating func remove(_ slot: Int) {
         if slot < 64 { low &= ~(1 << UInt64(slot)) } else { high.remove(slot) }
     }
 
+    /// Adds the slots of another set.
     public mutating func formUnion(_ other: SlotSet) {
         low |= other.low
         high.formUnion(other.high)

@@ -6,9 +6,11 @@ public struct Slot: Sendable {
     public let index: Int
     /// Where the value starts among the row's words.
     public let word: Int
+    /// How the value lies in a row.
     public let kind: SlotKind
     /// The attribute's type; `.undefined` for a relationship.
     public let type: AttributeType
+    /// Whether there may be no value.
     public let isOptional: Bool
     /// The number of the destination entity as declared; 0 for an attribute.
     public let destinationNumber: Int
@@ -119,7 +121,9 @@ package struct CompositeSlot: Sendable {
 
 /// A slot whose words are a counted reference, in a form that can be walked without counting anything.
 public struct CountedPlace {
+    /// The slot's position.
     public let slot: Int
+    /// Where the value starts among the row's words.
     public let word: Int
     /// Whether the value is a `String`, else `Data`.
     public let isString: Bool

@@ -70,6 +70,7 @@ public enum ConfinementScope {
         @inlinable
         init(top: UnsafeMutablePointer<Frame>?) { self.top = top }
 
+        /// Whether the thread is in no scope.
         @inlinable
         public var isEmpty: Bool { top == nil }
 
@@ -191,7 +192,9 @@ public enum MainQueue {
 
     /// Whether the current code runs on the main queue, or is waited for by code that does.
     @inlinable
-    public static var isCurrent: Bool { DispatchQueue.getSpecific(key: key) == true || ConfinementScope.contains(token) }
+    public static var isCurrent: Bool {
+        DispatchQueue.getSpecific(key: key) == true || ConfinementScope.contains(token)
+    }
 
     /// Runs `body`, which waits for a block on another queue, so that the block still counts as running on the main queue.
     ///

@@ -9,6 +9,7 @@ public struct OperationTally {
     /// Faults, of objects and of relationships, that had to be read from a store.
     public var faults = 0
 
+    /// A tally of nothing yet, unless it is said otherwise.
     @inlinable
     public init(storeTime: Duration = .zero, rows: Int = 0, faults: Int = 0) {
         self.storeTime = storeTime

@@ -58,7 +58,8 @@ extension RowSource {
         try rows(forKeys: keys, in: layout)
     }
 
-    package func memberships(of relationship: ToManySlot, ownedBy owners: [ObjectReference], _ control: FetchControl) throws
+    package func memberships(of relationship: ToManySlot, ownedBy owners: [ObjectReference], _ control: FetchControl)
+        throws
         -> Memberships
     { try memberships(of: relationship, ownedBy: owners) }
 }
@@ -76,5 +77,7 @@ package final class NoRows: RowSource {
     package func row(forKey key: Int64, in layout: EntityLayout) -> Row? { nil }
     package func rows(forKeys keys: [Int64], in layout: EntityLayout) -> [Row] { [] }
     package func members(of relationship: ToManySlot, ownedBy owner: ObjectReference) -> [ObjectReference] { [] }
-    package func memberships(of relationship: ToManySlot, ownedBy owners: [ObjectReference]) -> Memberships { Memberships() }
+    package func memberships(of relationship: ToManySlot, ownedBy owners: [ObjectReference]) -> Memberships {
+        Memberships()
+    }
 }

@@ -1,8 +1,9 @@
 import StrataKeys
 import StrataPredicates
 
-/// A store engine: rows, keys and change sets in, rows and conflicts out. It knows no contexts, no objects and no model
-/// descriptions.
+/// A store engine: rows, keys and change sets in, rows and conflicts out.
+///
+/// It knows no contexts, no objects and no model descriptions.
 ///
 /// Every member may be called on any thread, and several at once: reads do not wait for one another nor for a save.
 package protocol RowStore: RowSource {
@@ -22,6 +23,7 @@ package protocol RowStore: RowSource {
     ///
     /// - Parameter counts: How many, by the number of the root entity.
     /// - Returns: As many keys, in ranges that need not lie next to each other.
+    /// - Throws: Errors of the store.
     func reserveKeys(_ counts: [Int: Int]) throws -> [Int: [Range<Int64>]]
 
     /// Writes all of `changes` in one transaction, or nothing.
@@ -30,9 +32,11 @@ package protocol RowStore: RowSource {
     /// is written with the version after its base version; a new row with the version after its own, which is 1 unless
     /// the row was there before.
     ///
-    /// - Parameter didCommit: Called once the transaction is durable; it enters keys and versions into the rows
-    ///   (``StoreChanges/settle(_:)``). Saves that an engine commits side by side may call it in another order than they
-    ///   committed in. Runs no user code.
+    /// - Parameters:
+    ///   - changes: What to write.
+    ///   - didCommit: Called once the transaction is durable; it enters keys and versions into the rows
+    ///     (``StoreChanges/settle(_:)``). Saves that an engine commits side by side may call it in another order than they
+    ///     committed in. Runs no user code.
     /// - Returns: What was refused; nothing was written then. Empty when all is saved.
     /// - Throws: ``SaveInDoubt`` if nobody can tell whether the transaction was committed.
     func save(_ changes: StoreChanges, didCommit: (StoreSaveResult) -> Void) throws -> [StoreConflict]
@@ -42,7 +46,9 @@ package protocol RowStore: RowSource {
 
     /// Carries out a batch in one transaction, or nothing of it.
     ///
-    /// - Parameter didCommit: Called with what has changed, once the transaction is durable. Runs no user code.
+    /// - Parameters:
+    ///   - batch: What to carry out.
+    ///   - didCommit: Called with what has changed, once the transaction is durable. Runs no user code.
     /// - Throws: ``BatchClashes``; `CancellationError`.
     func execute(_ batch: Batch, didCommit: (BatchChanges) -> Void) throws
 

@@ -15,8 +15,10 @@ public struct KeyMap<Value: BitwiseCopyable> {
     }
 
     @usableFromInline var entries: [Entry?]
+    /// The number of entries; only the map itself writes it.
     public var count = 0
 
+    /// An empty map, with room for some entries.
     @inlinable
     public init(minimumCapacity: Int = 0) {
         entries = minimumCapacity == 0 ? [] : Array(repeating: nil, count: Self.tableSize(minimumCapacity))
@@ -35,6 +37,7 @@ public struct KeyMap<Value: BitwiseCopyable> {
         Int(truncatingIfNeeded: hashedKey(key)) & (entries.count - 1)
     }
 
+    /// The value of a key; `nil` without one.
     @inlinable
     public subscript(key: Int64) -> Value? {
         guard !entries.isEmpty else { return nil }

@@ -3,13 +3,16 @@
 /// Primary keys begin at 1 and those of unsaved objects at -1, so 0 is none.
 public struct KeySet: Sendable {
     @usableFromInline var slots: [Int64] = []
+    /// The number of keys.
     public var count = 0
 
+    /// An empty set, with room for some keys.
     @inlinable
     public init(count: Int = 0) {
         self.count = count
     }
 
+    /// Whether there is no key.
     @inlinable
     public var isEmpty: Bool { count == 0 }
 
@@ -19,6 +22,7 @@ public struct KeySet: Sendable {
         Int(truncatingIfNeeded: hashedKey(key)) & (slots.count &- 1)
     }
 
+    /// Whether a key is in the set.
     @inlinable
     public func contains(_ key: Int64) -> Bool {
         guard count > 0 else { return false }

@@ -24,6 +24,7 @@ public final class ObjectTable<Element: AnyObject> {
 
     @usableFromInline var entries = UnsafeMutablePointer<Entry>.allocate(capacity: 0)
     @usableFromInline var capacity = 0
+    /// The number of elements; only the table itself writes it.
     public var count = 0
     /// Whether an entry lies at its key modulo the capacity.
     ///
@@ -32,6 +33,7 @@ public final class ObjectTable<Element: AnyObject> {
     @usableFromInline var low = Int64.max
     @usableFromInline var high = Int64.min
 
+    /// An empty table, which has no memory yet.
     @inlinable
     public init() {}
 
@@ -215,6 +217,7 @@ public final class ObjectTable<Element: AnyObject> {
         entries[gap].element = nil
     }
 
+    /// Removes all elements.
     @inlinable
     public func removeAll() {
         releaseAll()

@@ -36,16 +36,20 @@ public struct PersistentMap<Value> {
     }
 
     @usableFromInline var root = Node()
+    /// The number of entries.
     public var count = 0
 
+    /// An empty map.
     @inlinable
     public init() {}
 
+    /// Whether there is no entry.
     @inlinable
     public var isEmpty: Bool { count == 0 }
 
     // MARK: - Reading
 
+    /// The value of a key; `nil` without one.
     @inlinable
     public subscript(key: Int64) -> Value? {
         get {
@@ -97,6 +101,7 @@ public struct PersistentMap<Value> {
 
     // MARK: - Changing
 
+    /// Sets the value of a key.
     @inlinable
     public mutating func set(_ value: Value, for key: Int64) {
         if Self.set(&root, value, key, 0) { count += 1 }

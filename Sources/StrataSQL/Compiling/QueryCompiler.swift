@@ -53,7 +53,9 @@ package struct QueryCompiler {
     ///   - mapping: Where the store keeps its rows.
     /// - Returns: The texts and the values.
     /// - Throws: `persistentStoreUnsupportedRequestType` (134091) for what SQL cannot say.
-    package static func compile(_ plan: FetchPlan, _ entity: EntityMapping, _ mapping: SQLMapping) throws -> CompiledQuery {
+    package static func compile(_ plan: FetchPlan, _ entity: EntityMapping, _ mapping: SQLMapping) throws
+        -> CompiledQuery
+    {
         var query = CompiledQuery()
         let isWindowed = plan.limit > 0 || plan.offset > 0
         guard plan.predicate != nil || plan.sort != nil else {

@@ -37,7 +37,9 @@ package struct QueryScope {
     /// The table that a key column of another leads to.
     ///
     /// The join brings at most one row, and nulls where there is none, so that it can serve any number of conditions.
-    package mutating func join(_ table: SQLName, from alias: String, _ column: SQLName, newAlias: () -> String) -> String {
+    package mutating func join(_ table: SQLName, from alias: String, _ column: SQLName, newAlias: () -> String)
+        -> String
+    {
         let step = Step(alias: alias, column: column)
         if let known = aliases[step] { return known }
         let alias = newAlias()

@@ -70,7 +70,9 @@ struct DictionaryDifferentialTests {
                 let inMemory = try memory.store.rows.values(for: plan.asked(ofStore: memory.store.number))
                 let rows = try file.store.rows.rows(for: plan.rows.asked(ofStore: file.store.number))
                 let reader = StoreRowReader(file.store.rows, rows, storeNumber: file.store.number)
-                let byRows = try DictionaryEvaluation(plan.asked(ofStore: file.store.number), reader).results(from: rows)
+                let byRows = try DictionaryEvaluation(plan.asked(ofStore: file.store.number), reader).results(
+                    from: rows
+                )
 
                 let isOrdered = plan.grouping != nil || plan.rows.sort != nil || plan.limit > 0 || plan.offset > 0
                 let answers = [memory.told(inMemory), file.told(byRows)]

@@ -125,7 +125,9 @@ struct HistoryMaskTests {
         let places = HistoryPlaces(person.layout) { person.columns[$0.index].entity != nil }
         for bytes: [UInt8] in [[], [0x20], [0x20, 0xFF, 0xFF]] {
             let mask = bytes.withUnsafeBytes { HistoryMask(places, $0) }
-            #expect(mask.descriptions.compactMap { ($0 as? NSPropertyDescription)?.name } == (bytes.isEmpty ? [] : ["born"]))
+            #expect(
+                mask.descriptions.compactMap { ($0 as? NSPropertyDescription)?.name } == (bytes.isEmpty ? [] : ["born"])
+            )
         }
     }
 }

@@ -154,7 +154,12 @@ struct SQLiteFilesTests {
     }
 
     private func replace(at destination: URL, with source: URL) throws {
-        try SQLiteEngine.replace(at: destination, SQLiteOptions(url: destination), with: source, SQLiteOptions(url: source))
+        try SQLiteEngine.replace(
+            at: destination,
+            SQLiteOptions(url: destination),
+            with: source,
+            SQLiteOptions(url: source)
+        )
     }
 
     @Test func `a destroyed store is empty for those who have it open, and is made anew`() throws {
@@ -184,7 +189,9 @@ struct SQLiteFilesTests {
         let folder = try StoreFolder()
         try Data(repeating: 65, count: 5000).write(to: folder.file())
 
-        #expect(throws: CocoaError.self) { try SQLiteEngine.destroy(at: folder.file(), options: SQLiteOptions(url: folder.file()), removesFile: false) }
+        #expect(throws: CocoaError.self) {
+            try SQLiteEngine.destroy(at: folder.file(), options: SQLiteOptions(url: folder.file()), removesFile: false)
+        }
         #expect(FileManager.default.fileExists(atPath: folder.file().path))
         try SQLiteEngine.destroy(at: folder.file(), options: SQLiteOptions(url: folder.file()), removesFile: true)
         #expect(!FileManager.default.fileExists(atPath: folder.file().path))

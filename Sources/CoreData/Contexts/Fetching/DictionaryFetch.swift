@@ -38,7 +38,8 @@ struct DictionaryFetch {
 
     func count() throws -> Int {
         if stores.count == 1 {
-            return try prepared?.count(stores[0], plan) ?? stores[0].reader.count(for: plan.asked(ofStore: stores[0].number))
+            return try prepared?.count(stores[0], plan)
+                ?? stores[0].reader.count(for: plan.asked(ofStore: stores[0].number))
         }
         guard plan.grouping == nil else { return try values().count }
         let plan = plan.rows

@@ -68,8 +68,7 @@ extension NSAtomicStore: CustomStore, InMemoryRows {
         try row(layout, key: key, version: version) { node.value(forKey: $0.name) }
     }
 
-    private func requireDestinations(_ changes: StoreChanges, _ rows: [Int: [Int64: Row]], _ model: Schema) throws
-    {
+    private func requireDestinations(_ changes: StoreChanges, _ rows: [Int: [Int64: Row]], _ model: Schema) throws {
         func require(_ reference: ObjectReference, _ name: String, _ layout: EntityLayout) throws {
             let root = model.entities[reference.entity - 1].rootNumber
             guard rows[root]?[reference.key] == nil else { return }

@@ -127,7 +127,9 @@ struct ToldChanges {
             }
         }
         for lock in changes.locked {
-            guard let object = context.registered(key: lock.key, layout: lock.layout, storeIndex: index) else { continue }
+            guard let object = context.registered(key: lock.key, layout: lock.layout, storeIndex: index) else {
+                continue
+            }
             locked.insert(object)
         }
     }
