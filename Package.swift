@@ -113,6 +113,7 @@ let package = Package(
 
         .target(name: "TestSupport", dependencies: ["CoreData"], path: "Tests/TestSupport"),
         .testTarget(name: "StrataSQLiteTests", dependencies: ["StrataSQLite", "StrataLocks"]),
+        .testTarget(name: "StrataRowsTests", dependencies: ["StrataRows", "StrataPredicates"]),
         .testTarget(name: "StrataPredicatesTests", dependencies: ["StrataPredicates", "StrataLocks"]),
         // With CoreData, and not with the macros themselves: that would build all targets a second time, for the host.
         .testTarget(name: "StrataMacrosTests", dependencies: ["StrataMacroExpansion", "CoreData"]),

@@ -54,3 +54,8 @@ public let NSModelEntityNameErrorKey = "NSModelEntityNameErrorKey"
 
 /// The name of the property that is wrong, in an error about a model.
 public let NSModelPropertyNameErrorKey = "NSModelPropertyNameErrorKey"
+
+/// The identifier, a `UUID`, of a save of which nobody can tell whether it was committed, in an error with code 134030.
+///
+/// Only stores on other machines end saves so. The context keeps the changes as unsaved ones.
+public let NSPersistentStoreSaveInDoubtKey = "NSPersistentStoreSaveInDoubtKey"

@@ -127,14 +127,20 @@ open class NSPersistentStoreCoordinator: NSObject, @unchecked Sendable {
     /// - Throws: The store's error.
     func save(_ plan: SavePlan) throws -> [SavePlan.Conflict] {
         for (store, changes) in plan.stores {
-            let conflicts = try store.save(changes, of: plan.context) { result in
-                #if FaultPoints
-                FaultPoint.saveCommitted.pass()
-                #endif
-                plan.didCommit(result, to: store, changes)
-                #if FaultPoints
-                FaultPoint.savePublished.pass()
-                #endif
+            let conflicts: [StoreConflict]
+            do {
+                conflicts = try store.save(changes, of: plan.context) { result in
+                    #if FaultPoints
+                    FaultPoint.saveCommitted.pass()
+                    #endif
+                    plan.didCommit(result, to: store, changes)
+                    #if FaultPoints
+                    FaultPoint.savePublished.pass()
+                    #endif
+                }
+            } catch let doubt as SaveInDoubt {
+                store.cache.forget(changes)
+                throw doubt.error(of: store)
             }
             guard conflicts.isEmpty else { return conflicts.map { SavePlan.Conflict(kind: $0, store: store) } }
         }
@@ -290,5 +296,33 @@ open class NSPersistentStoreCoordinator: NSObject, @unchecked Sendable {
             let key = store.key(fromURIText: parts[2].dropFirst(), of: entity.layout)
         else { return nil }
         return store.ids.id(key: key, layout: entity.layout, store: store)
+    }
+}
+
+extension RowCache {
+    /// Forgets the rows that a save in doubt may have changed.
+    fileprivate func forget(_ changes: StoreChanges) {
+        let rows = changes.updated.map { ($0.row.layout.rootNumber, $0.row.key) }
+        let gone = changes.deleted.map { ($0.layout.rootNumber, $0.key) }
+        for (root, rows) in Dictionary(grouping: rows + gone, by: \.0) { invalidate(rows.map(\.1), root: root) }
+    }
+}
+
+extension SaveInDoubt {
+    /// The error that the saving context's caller sees.
+    fileprivate func error(of store: OpenStore) -> CocoaError {
+        CocoaError(
+            .persistentStoreSave,
+            userInfo: [
+                NSLocalizedDescriptionKey:
+                    """
+                Nobody can tell whether the save was committed to the store \(store.rows.place): the answer did not come. \
+                The changes are kept as unsaved ones. Read the objects anew before you save them again.
+                """,
+                NSPersistentStoreSaveInDoubtKey: identifier,
+                NSAffectedStoresErrorKey: [store.store],
+                NSUnderlyingErrorKey: reason,
+            ]
+        )
     }
 }

@@ -3,8 +3,10 @@ import Synchronization
 /// The newest known committed row of each object of one store, shared by every context on the coordinator.
 ///
 /// A fault fires against this cache first and goes to the store only on a miss. Rows arrive from fetches and from saves,
-/// and those race: a slow fetch may bring a row that a save has already replaced or deleted. So rows are ordered by
-/// version, never by time of arrival, and a removal is remembered as long as a read that began before it is under way.
+/// and those race: a slow fetch may bring a row that a save has already replaced or deleted, and an engine that commits saves
+/// side by side may tell of them in another order than it committed them in. So rows are ordered by version, never by time of
+/// arrival, and a removal is remembered, with the version that it removed, as long as a read or save that began before it is
+/// under way.
 ///
 /// Rows that nobody outside the cache holds are let go of as the cache grows, so that an import of millions of rows
 /// does not keep them; but not rows younger than a read under way, which could bring an older version of them.
@@ -14,26 +16,33 @@ package final class RowCache: Sendable {
     fileprivate struct State: ~Copyable {
         /// By the number of the root entity.
         var tables: [Int: ObjectTable<RowBuffer>] = [:]
-        /// Removed keys with the moment of removal, until no older read is left.
-        var removals: [Removal: UInt64] = [:]
+        /// Removed keys, until no read or save is left that began before the removal.
+        var removals: [RemovedKey: Removal] = [:]
         /// The roots of hierarchies of which all rows were forgotten, as `removals`.
         var forgottenRoots: [Int: UInt64] = [:]
         /// When all rows were forgotten, whatever their hierarchy; 0 for never.
         var forgottenAll: UInt64 = 0
         /// The number of saves so far: the clock that reads and removals are ordered by.
         var commit: UInt64 = 0
-        /// Reads under way, counted by the commit they began at, with the time when the first of them began.
+        /// Reads and saves under way, counted by the commit they began at, with the time when the first of them began.
         var readsSince: [UInt64: (count: Int, stamp: UInt32)] = [:]
         var count = 0
         var sweepAt = 16_384
     }
 
-    fileprivate struct Removal: Hashable {
+    fileprivate struct RemovedKey: Hashable {
         let root: Int
         let key: Int64
     }
 
-    /// A read under way; rows that it brings are judged by when it began.
+    fileprivate struct Removal {
+        /// When it was told.
+        let commit: UInt64
+        /// The last version of the row; the highest number there is if that is not known.
+        let version: Int64
+    }
+
+    /// A read or save under way; rows that it brings are judged by when it began.
     package struct Read {
         fileprivate let commit: UInt64
     }
@@ -54,7 +63,7 @@ package final class RowCache: Sendable {
     /// While it stands still no row has gone.
     package var removals: UInt64 { removalCount.load(ordering: .acquiring) }
 
-    /// Begins a read of the store.
+    /// Begins a read of the store, or a save into it.
     ///
     /// Each must be ended.
     package func beginRead() -> Read {
@@ -80,7 +89,7 @@ package final class RowCache: Sendable {
                 state.forgottenRoots.removeAll()
                 return
             }
-            state.removals = state.removals.filter { $0.value > oldest }
+            state.removals = state.removals.filter { $0.value.commit > oldest }
             state.forgottenRoots = state.forgottenRoots.filter { $0.value > oldest }
         }
     }
@@ -120,7 +129,7 @@ package final class RowCache: Sendable {
                     let row = rows[index]
                     let key = UnsafeRow(row).header.pointee.key
                     if isForgotten || !removals.isEmpty {
-                        let removed = removals[Removal(root: root, key: key)] ?? 0
+                        let removed = removals[RemovedKey(root: root, key: key)]?.commit ?? 0
                         if isForgotten || removed > read.commit, table[key] == nil { continue }
                     }
                     guard let known = table.insertUnlessKnown(row, for: key) else { continue }
@@ -167,10 +176,16 @@ package final class RowCache: Sendable {
 
     /// Enters what a save has committed, as one step.
     ///
-    /// Called by the save that holds the store's writer, so that commits enter in their order.
-    package func publish(written: [Row], removed: [(root: Int, key: Int64)]) {
+    /// Right in any order: what a later commit has replaced or removed, and has told before, stays so.
+    ///
+    /// - Parameters:
+    ///   - written: New and changed rows.
+    ///   - removed: Deleted rows, with the version that was removed.
+    ///   - save: The save, begun before it was handed to the store; it is still under way.
+    package func publish(written: [Row], removed: [(root: Int, key: Int64, version: Int64)], by save: Read) {
         state.withLock { state in
             state.commit += 1
+            let mayBeOvertaken = state.commit > save.commit + 1
             // Rows mostly come in runs of one hierarchy.
             var latest: (root: Int, table: ObjectTable<RowBuffer>)?
             for row in written {
@@ -179,14 +194,18 @@ package final class RowCache: Sendable {
                 latest = (root, table)
                 let before = table.count
                 if let known = table[row.key], Row(shared: known).version > row.version { continue }
+                if mayBeOvertaken, state.wasOvertaken(row, root, save) { continue }
                 table.insert(row.buffer, for: row.key)
                 state.count += table.count - before
             }
-            let readsAreUnderWay = !state.readsSince.isEmpty
             if !removed.isEmpty { removalCount.wrappingAdd(1, ordering: .releasing) }
-            for (root, key) in removed {
+            // Nobody but the save itself is under way most of the time.
+            let othersAreUnderWay = state.readsSince.count > 1 || (state.readsSince.values.first?.count ?? 0) > 1
+            for (root, key, version) in removed {
+                // The row may have come back, with a higher version.
+                if let known = state.tables[root]?[key], known.header.version > version { continue }
                 if state.tables[root]?.remove(key) != nil { state.count -= 1 }
-                if readsAreUnderWay { state.removals[Removal(root: root, key: key)] = state.commit }
+                if othersAreUnderWay { state.remember(key, root, version) }
             }
             state.sweepIfGrown()
             commitCount.store(state.commit, ordering: .releasing)
@@ -204,7 +223,8 @@ package final class RowCache: Sendable {
             for key in keys {
                 isEmpty = false
                 if state.tables[root]?.remove(key) != nil { state.count -= 1 }
-                if readsAreUnderWay { state.removals[Removal(root: root, key: key)] = state.commit }
+                // Which version that was only the store can tell.
+                if readsAreUnderWay { state.remember(key, root, .max) }
             }
             if !isEmpty { removalCount.wrappingAdd(1, ordering: .releasing) }
             commitCount.store(state.commit, ordering: .releasing)
@@ -253,8 +273,23 @@ extension RowCache.State {
 
     /// Whether a row was removed since a read began.
     fileprivate func removed(_ key: Int64, _ root: Int, since read: RowCache.Read) -> Bool {
-        guard let removed = removals[RowCache.Removal(root: root, key: key)] else { return false }
-        return removed > read.commit
+        guard let removed = removals[RowCache.RemovedKey(root: root, key: key)] else { return false }
+        return removed.commit > read.commit
+    }
+
+    /// Whether a later commit, which was told before, has removed a row that a save has written, or may have changed it.
+    fileprivate func wasOvertaken(_ row: Row, _ root: Int, _ save: RowCache.Read) -> Bool {
+        if forgot(root, since: save) { return true }
+        guard let removed = removals[RowCache.RemovedKey(root: root, key: row.key)], removed.commit > save.commit else {
+            return false
+        }
+        return row.version <= removed.version
+    }
+
+    /// Remembers a removal; of two of one key the one with the higher version.
+    fileprivate mutating func remember(_ key: Int64, _ root: Int, _ version: Int64) {
+        let name = RowCache.RemovedKey(root: root, key: key)
+        removals[name] = RowCache.Removal(commit: commit, version: max(version, removals[name]?.version ?? .min))
     }
 
     /// Drops rows that only the cache holds, each time it has doubled: O(1) a row in the long run.

@@ -5,13 +5,10 @@ package struct StoreSaveResult {
     /// Rows whose stored values differ from what was handed over (derived attributes, decimals that the store rounds,
     /// rows that triggers touched), as they are now.
     package var reread: [Row] = []
-    /// The number of the save's transaction in the history; `nil` if none is written.
-    package var historyNumber: Int64?
 
-    package init(insertedKeys: [Int64] = [], reread: [Row] = [], historyNumber: Int64? = nil) {
+    package init(insertedKeys: [Int64] = [], reread: [Row] = []) {
         self.insertedKeys = insertedKeys
         self.reread = reread
-        self.historyNumber = historyNumber
     }
 }
 

@@ -47,7 +47,7 @@ extension SaveTransaction {
         try recordInserts(history)
         try recordUpdates(history)
         try touched.record(in: history)
-        result.historyNumber = try history.finish()
+        try history.finish()
     }
 
     private func collectTouched(_ history: HistoryWriter) throws {

@@ -61,7 +61,9 @@ struct BatchCacheTests {
         #expect(cache.row(1, root: root) == nil && cache.count == 0)
         #expect(!cache.renew(&old, root: root, read: read))
         // A removal from before is not forgotten with the rows.
-        cache.publish(written: [], removed: [(root, 1)])
+        let save = cache.beginRead()
+        cache.publish(written: [], removed: [(root, 1, 1)], by: save)
+        cache.endRead(save)
         cache.removeAll()
         cache.offer(&old, root: root, read: read)
         #expect(cache.row(1, root: root) == nil)

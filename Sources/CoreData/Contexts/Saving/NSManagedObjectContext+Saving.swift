@@ -147,22 +147,21 @@ struct ContextSave {
         for attempt in 1... {
             try context.obtainPermanentIDsForStoresOfOnesOwn(coordinator)
             let plan = try SavePlan(context, coordinator)
-            // Rows that conflicts bring to light are newer than what the cache may hold.
-            let reads = plan.stores.map { ($0.store, $0.store.cache.beginRead()) }
-            defer { for (store, read) in reads { store.cache.endRead(read) } }
-            let conflicts: [SavePlan.Conflict]
-            do {
-                conflicts = try ConfinementScope.enter(context) { try coordinator.save(plan) }
-            } catch {
+            let isDone = try plan.whileUnderWay {
+                let conflicts: [SavePlan.Conflict]
+                do {
+                    conflicts = try ConfinementScope.enter(context) { try coordinator.save(plan) }
+                } catch {
+                    takeOver(plan, before)
+                    throw error
+                }
                 takeOver(plan, before)
-                throw error
+                guard !conflicts.isEmpty else { return true }
+                for conflict in conflicts { plan.enterRow(conflict) }
+                try context.seeingNewest { try context.resolve(conflicts, before, attempt) }
+                return false
             }
-            takeOver(plan, before)
-            guard !conflicts.isEmpty else { return takeOverRest() }
-            for conflict in conflicts {
-                if let read = reads.first(where: { $0.0 === conflict.store })?.1 { conflict.enterRow(read) }
-            }
-            try context.seeingNewest { try context.resolve(conflicts, before, attempt) }
+            if isDone { return takeOverRest() }
         }
     }
 

@@ -52,6 +52,26 @@ final class SavePlan {
     /// Objects of `detectConflicts(for:)` whose versions are checked because they are written.
     private var checked: Set<ObjectIdentifier> = []
 
+    /// The save as the row caches know it, from before it is handed to the stores.
+    private var underWay: [(store: OpenStore, save: RowCache.Read)] = []
+
+    /// Runs `body`, which hands the plan to the stores, while the row caches know of it.
+    ///
+    /// What conflicts bring to light is newer than what the caches may hold; so is what others commit meanwhile.
+    func whileUnderWay<R>(_ body: () throws -> R) rethrows -> R {
+        underWay = stores.map { ($0.store, $0.store.cache.beginRead()) }
+        defer {
+            for (store, save) in underWay { store.cache.endRead(save) }
+            underWay = []
+        }
+        return try body()
+    }
+
+    /// Enters the row that a conflict has brought to light into the row cache.
+    func enterRow(_ conflict: Conflict) {
+        if let save = underWay.first(where: { $0.store === conflict.store })?.save { conflict.enterRow(save) }
+    }
+
     // MARK: - Results
 
     /// The permanent keys of rows that had temporary ones.
@@ -299,7 +319,7 @@ final class SavePlan {
 
     /// Enters what one store has committed: keys and versions into the rows, rows into the cache, permanent IDs.
     ///
-    /// Called with the store's writer held, so that caches see commits in their order.
+    /// Right in any order of the commits.
     func didCommit(_ result: StoreSaveResult, to store: OpenStore, _ changes: StoreChanges) {
         committed.insert(store.index)
         let temporaryKeys = changes.inserted.map(\.key)
@@ -312,10 +332,13 @@ final class SavePlan {
         var written = changes.inserted
         written.append(contentsOf: changes.updated.map(\.row))
         written.append(contentsOf: result.reread)
-        store.cache.publish(
-            written: written,
-            removed: changes.deleted.map { ($0.layout.rootNumber, $0.key) }
-        )
+        if let save = underWay.first(where: { $0.store === store })?.save {
+            store.cache.publish(
+                written: written,
+                removed: changes.deleted.map { ($0.layout.rootNumber, $0.key, $0.baseVersion) },
+                by: save
+            )
+        }
         if permanentKeys.count == 0 { permanentKeys = keys } else { keys.forEach { permanentKeys.set($1, for: $0) } }
         if !result.reread.isEmpty { reread.append((store, result.reread)) }
     }

@@ -1,0 +1,121 @@
+import StrataRows
+import Testing
+
+@Suite("The row cache, told in any order")
+struct RowCacheTests {
+    private let cache = RowCache()
+    private let layout = Schemas.items.entities[0]
+    private var root: Int { layout.rootNumber }
+
+    private func row(_ key: Int64, _ version: Int64) -> Row { Row(layout: layout, key: key, version: version) }
+
+    /// What the cache holds of row 1.
+    private var version: Int64? { cache.row(1, root: root)?.version }
+
+    /// A save that changes or removes row 1, or nothing of it.
+    private func publish(_ save: RowCache.Read, writes version: Int64? = nil, removes removed: Int64? = nil) {
+        cache.publish(written: version.map { [row(1, $0)] } ?? [], removed: removed.map { [(root, 1, $0)] } ?? [], by: save)
+        cache.endRead(save)
+    }
+
+    //     A: update 2 → 3, commits       tells
+    //     B:                delete 3, commits, tells
+    @Test func `a row that was deleted does not come back with the news of the update before`() {
+        let (a, b) = (cache.beginRead(), cache.beginRead())
+
+        publish(b, removes: 3)
+        publish(a, writes: 3)
+
+        #expect(version == nil)
+    }
+
+    @Test func `of two updates the higher version wins, whichever is told first`() {
+        let (a, b) = (cache.beginRead(), cache.beginRead())
+
+        publish(b, writes: 4)
+        publish(a, writes: 3)
+
+        #expect(version == 4)
+    }
+
+    //     A: delete 3, commits                     tells
+    //     B:               undo: row as 4, commits, tells
+    @Test func `a row that came back stays, though its removal is told afterwards`() {
+        let (a, b) = (cache.beginRead(), cache.beginRead())
+
+        publish(b, writes: 4)
+        publish(a, removes: 3)
+
+        #expect(version == 4)
+    }
+
+    @Test func `a row that came back is kept by a save that began before its removal was told`() {
+        let (a, b) = (cache.beginRead(), cache.beginRead())
+
+        publish(b, removes: 3)
+        publish(a, writes: 4)
+
+        #expect(version == 4)
+    }
+
+    @Test func `a row that somebody else may have changed is not kept as a save before has written it`() {
+        let save = cache.beginRead()
+
+        cache.invalidate([1], root: root)
+        publish(save, writes: 3)
+
+        #expect(version == nil)
+    }
+
+    @Test func `a whole hierarchy that was forgotten is not remembered by a save before`() {
+        let save = cache.beginRead()
+
+        cache.invalidateAll(root: root)
+        publish(save, writes: 3)
+
+        #expect(version == nil)
+    }
+
+    @Test func `a save that began after a removal enters what it has written`() {
+        let old = cache.beginRead()
+        publish(cache.beginRead(), removes: 3)
+
+        publish(cache.beginRead(), writes: 1)
+
+        #expect(version == 1)
+        cache.endRead(old)
+    }
+
+    @Test func `an old read does not undo a save, also when the cache has grown far beyond it since`() {
+        let read = cache.beginRead()
+        publish(cache.beginRead(), writes: 2)
+        let others = (2...40_000).map { row(Int64($0), 1) }
+        let save = cache.beginRead()
+        cache.publish(written: others, removed: [], by: save)
+        cache.endRead(save)
+
+        var late = [row(1, 1)]
+        cache.offer(&late, root: root, read: read)
+        cache.endRead(read)
+
+        #expect(late[0].version == 2)
+        #expect(version == 2)
+    }
+
+    @Test func `a removal is remembered for a read that began before it, though an older one has ended`() {
+        let oldest = cache.beginRead()
+        publish(cache.beginRead(), writes: 1)
+        let second = cache.beginRead()
+        publish(cache.beginRead(), writes: 2)
+        let third = cache.beginRead()
+        publish(cache.beginRead(), removes: 2)
+        cache.endRead(oldest)
+
+        var late = [row(1, 1)]
+        cache.offer(&late, root: root, read: second)
+
+        #expect(version == nil)
+        cache.endRead(second)
+        cache.endRead(third)
+    }
+}
