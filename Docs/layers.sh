@@ -128,7 +128,7 @@ case "$1" in
         # The package manager lets a target import what happens to be built before it.
         isWrong=0
         while read -r name path; do
-            grep -rhoE --include='*.swift' '^[@a-zA-Z_() ]*import ([a-z]+ )?C?Strata[A-Za-z]+|^[@a-zA-Z_() ]*import CoreData' "$path" |
+            grep -rhoE --include='*.swift' '^[@a-zA-Z_() ]*import ([a-z]+ )?(C?Strata[A-Za-z]+|CoreData)' "$path" |
                 awk '{ print $NF }' | LC_ALL=C sort -u > "$scratch/imports" || true
             while read -r import; do
                 grep -qE "^[0-9]+ $name( .*)? $import( |$)" "$scratch/targets" || {
