@@ -32,7 +32,7 @@ export STRATA_COMMIT := $(shell git describe --always --dirty 2>/dev/null || ech
 
 .DEFAULT_GOAL := help
 .PHONY: help demo demo-jobs test test-repeat bench stress stress-quick stress-red stress-tsan stress-asan soak tsan lint \
-	format docs system-packages
+	format layers check-layers docs system-packages
 
 help:
 	@echo "make demo     import this machine's Debian package index and answer questions about it"
@@ -45,6 +45,7 @@ help:
 	@echo "make tsan     run the tests under the thread sanitizer"
 	@echo "make lint     check the form of the sources"
 	@echo "make format   put the sources into that form"
+	@echo "make layers   draw the targets of Package.swift in Docs/Architecture.md; make check-layers compares the two"
 	@echo "make docs     make the documentation of the module CoreData, for a web server or a browser"
 
 demo: system-packages
@@ -134,12 +135,19 @@ lint:
 format:
 	$(SWIFT) format --in-place --recursive $(SOURCES)
 
+# The picture of the targets in Docs/Architecture.md, and who may import whom.
+layers:
+	SWIFT='$(SWIFT)' Docs/layers.sh --write
+
+check-layers:
+	@SWIFT='$(SWIFT)' Docs/layers.sh --check
+
 # Symbol graphs from the compiler, made into pages by the toolchain's DocC.
 docs: system-packages
 	rm -rf .build/docs && mkdir -p .build/docs/symbols
 	$(SWIFT) build --target CoreData --scratch-path .build/docs/build \
 		-Xswiftc -emit-symbol-graph -Xswiftc -emit-symbol-graph-dir -Xswiftc .build/docs/symbols
-	rm -f $$(find .build/docs/symbols -name '*.json' ! -name 'CoreData*' ! -name 'StrataPredicates*')
+	rm -f $$(find .build/docs/symbols -name '*.json' ! -name 'CoreData*' ! -name 'StrataPredicates*' ! -name 'StrataKeys*')
 	docc convert $$(find Sources/CoreData -maxdepth 1 -name '*.docc') \
 		--additional-symbol-graph-dir .build/docs/symbols --fallback-display-name CoreData \
 		--fallback-bundle-identifier CoreData --transform-for-static-hosting --output-path .build/docs/CoreData.doccarchive
