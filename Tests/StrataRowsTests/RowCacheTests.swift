@@ -7,14 +7,16 @@ struct RowCacheTests {
     private let layout = Schemas.items.entities[0]
     private var root: Int { layout.rootNumber }
 
-    private func row(_ key: Int64, _ version: Int64) -> Row { Row(layout: layout, key: key, version: version) }
+    /// A row as a store has just read or written it.
+    private func row(_ key: Int64, _ version: Int64) -> Row { Row(layout: layout, key: key, version: version, stamp: CoarseClock.now) }
 
     /// What the cache holds of row 1.
     private var version: Int64? { cache.row(1, root: root)?.version }
 
     /// A save that changes or removes row 1, or nothing of it.
     private func publish(_ save: RowCache.Read, writes version: Int64? = nil, removes removed: Int64? = nil) {
-        cache.publish(written: version.map { [row(1, $0)] } ?? [], removed: removed.map { [(root, 1, $0)] } ?? [], by: save)
+        let removals = removed.map { [(root: root, key: Int64(1), version: $0)] } ?? []
+        cache.publish(written: version.map { [row(1, $0)] } ?? [], removed: removals, by: save)
         cache.endRead(save)
     }
 
