@@ -22,16 +22,18 @@ public final class ObjectTable<Element: AnyObject> {
         }
     }
 
-    @usableFromInline var entries = UnsafeMutablePointer<Entry>.allocate(capacity: 0)
-    @usableFromInline var capacity = 0
+    // Unchecked, as all that follows: what is inlined into other targets would be checked at each access, since the compiler
+    // cannot see all uses there. No access lasts while other code runs.
+    @exclusivity(unchecked) @usableFromInline var entries = UnsafeMutablePointer<Entry>.allocate(capacity: 0)
+    @exclusivity(unchecked) @usableFromInline var capacity = 0
     /// The number of elements; only the table itself writes it.
-    public var count = 0
+    @exclusivity(unchecked) public var count = 0
     /// Whether an entry lies at its key modulo the capacity.
     ///
     /// Then from `low` to `high`, between which all keys are, it is less than the capacity.
-    @usableFromInline var isDirect = true
-    @usableFromInline var low = Int64.max
-    @usableFromInline var high = Int64.min
+    @exclusivity(unchecked) @usableFromInline var isDirect = true
+    @exclusivity(unchecked) @usableFromInline var low = Int64.max
+    @exclusivity(unchecked) @usableFromInline var high = Int64.min
 
     /// An empty table, which has no memory yet.
     @inlinable
