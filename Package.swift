@@ -57,11 +57,12 @@ let package = Package(
             ]
         ),
 
+        // Checks of files against models, beside the framework.
+        .target(name: "StrataStoreChecks", dependencies: ["CoreData", "StrataRows", "StrataSQL", "StrataSQLiteStore"]),
+
         // MARK: - Executables
 
         // Each a library, which the tests import, and a few lines that run it.
-        // Checks of files against models, beside the framework.
-        .target(name: "StrataStoreChecks", dependencies: ["CoreData", "StrataRows", "StrataSQL", "StrataSQLiteStore"]),
         .target(
             name: "StrataInspector",
             dependencies: ["CoreData", "StrataStoreChecks", "StrataSQL", "StrataSQLiteStore"]

@@ -78,6 +78,35 @@ struct RowCacheTests {
         #expect(version == nil)
     }
 
+    //     save: begins                                            commits, tells
+    //     read:               begins, brings 2, ends
+    //     somebody else: forgets all
+    @Test func `what was read between the forgetting of a hierarchy and the news of a save does not stay`() {
+        let save = cache.beginRead()
+        cache.invalidateAll(root: root)
+        let read = cache.beginRead()
+        var rows = [row(1, 2)]
+        cache.offer(&rows, root: root, read: read)
+        cache.endRead(read)
+
+        publish(save, writes: 3)
+
+        #expect(version == nil)
+    }
+
+    @Test func `a read that is under way when the news of such a save comes does not enter what was before`() {
+        let save = cache.beginRead()
+        cache.invalidate([1], root: root)
+        let read = cache.beginRead()
+
+        publish(save, writes: 3)
+        var rows = [row(1, 2)]
+        cache.offer(&rows, root: root, read: read)
+
+        #expect(version == nil)
+        cache.endRead(read)
+    }
+
     @Test func `a save that began after a removal enters what it has written`() {
         let old = cache.beginRead()
         publish(cache.beginRead(), removes: 3)

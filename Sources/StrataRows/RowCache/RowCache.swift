@@ -194,7 +194,12 @@ package final class RowCache: Sendable {
                 latest = (root, table)
                 let before = table.count
                 if let known = table[row.key], Row(shared: known).version > row.version { continue }
-                if mayBeOvertaken, state.wasOvertaken(row, root, save) { continue }
+                if mayBeOvertaken, state.wasOvertaken(row, root, save) {
+                    // Nobody here can tell which row is the newest: neither this one nor what was read meanwhile may stay.
+                    if table.remove(row.key) != nil { state.count -= 1 }
+                    state.remember(row.key, root, .max)
+                    continue
+                }
                 table.insert(row.buffer, for: row.key)
                 state.count += table.count - before
             }
