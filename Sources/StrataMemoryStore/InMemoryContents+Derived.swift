@@ -25,10 +25,10 @@ extension InMemoryContents {
     /// The rows that were handed over are left as they are; where a value differs a copy takes the row's place, settled as
     /// the save will settle them.
     ///
-    /// What is passed:
+    /// - Parameters:
     ///   - permanent: The keys that new rows have got, by their temporary keys.
     ///   - versions: The versions that rows will have which were handed over, by root entity and key.
-    /// Gives: The rows that differ from what they were, or from what was handed over.
+    /// - Returns: The rows that differ from what they were, or from what was handed over.
     package mutating func updateDerived(
         _ permanent: KeyMap<Int64> = KeyMap(),
         versions: [Int: [Int64: Int64]] = [:]

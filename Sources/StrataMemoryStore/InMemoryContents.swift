@@ -278,7 +278,7 @@ package struct InMemoryContents: Sendable {
     /// Takes a deleted row out of the to-one relationships of rows that somebody else has related to it meanwhile: its
     /// deletion has not seen those, and an addition to an unordered relationship is no conflict.
     ///
-    /// Gives: The rows as they are now.
+    /// - Returns: The rows as they are now.
     private mutating func releaseStragglers(
         of deletion: RowDeletion,
         _ changes: StoreChanges,

@@ -56,9 +56,10 @@ package struct UniqueIndexes: Sendable {
 
     /// The groups of rows with equal values that a save has made.
     ///
-    /// What is passed:
+    /// - Parameters:
     ///   - rows: All rows of one hierarchy, the save's applied.
     ///   - saved: The keys of the save's rows of that hierarchy, and the keys they were handed over with.
+    /// - Returns: A conflict for each group.
     package func conflicts(in rows: PersistentMap<Row>, _ saved: [Int64: Int64]) -> [StoreConflict] {
         var conflicts: [StoreConflict] = []
         for (index, constraint) in constraints.enumerated() {

@@ -52,7 +52,7 @@ struct ExternalData: Sendable {
 
     /// The data of a file, mapped rather than read; `nil` if it is missing.
     ///
-    /// Throws: Why a file that is there cannot be read: no permission, too many open files, a broken disk.
+    /// - Throws: Why a file that is there cannot be read: no permission, too many open files, a broken disk.
     func read(_ name: String) throws -> Data? {
         guard let url = folder?.appendingPathComponent(name) else { return nil }
         do {

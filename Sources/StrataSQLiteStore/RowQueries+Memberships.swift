@@ -6,11 +6,15 @@ import StrataSQLite
 extension RowQueries {
     /// The members of a to-many relationship of many owners, and the members' rows, with one statement.
     ///
-    /// What is passed:
+    /// - Parameters:
     ///   - relationship: The relationship.
     ///   - entity: An entity that has it.
     ///   - owners: The owners, each once.
     ///   - members: The declared entity of the members.
+    ///   - connection: What reads.
+    ///   - stamp: When that is, for the rows.
+    /// - Returns: The members by owner, and their rows.
+    /// - Throws: Errors of SQLite, and `fileReadCorruptFile` (259) for a row that contradicts the model.
     func memberships(
         _ relationship: ToManySlot,
         _ entity: EntityMapping,

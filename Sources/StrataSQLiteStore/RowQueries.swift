@@ -44,7 +44,7 @@ final class RowQueries: Sendable {
 
     /// The data behind a tag; `nil` if its file is missing, or there is no tag that we know.
     ///
-    /// Throws: Why a file that is there cannot be read.
+    /// - Throws: Why a file that is there cannot be read.
     func tagged(_ value: Value) throws -> Data? {
         switch ExternalData.content(value.bytes) {
         case .inline(let data): return data

@@ -8,7 +8,9 @@ struct RowCacheTests {
     private var root: Int { layout.rootNumber }
 
     /// A row as a store has just read or written it.
-    private func row(_ key: Int64, _ version: Int64) -> Row { Row(layout: layout, key: key, version: version, stamp: CoarseClock.now) }
+    private func row(_ key: Int64, _ version: Int64) -> Row {
+        Row(layout: layout, key: key, version: version, stamp: CoarseClock.now)
+    }
 
     /// What the cache holds of row 1.
     private var version: Int64? { cache.row(1, root: root)?.version }

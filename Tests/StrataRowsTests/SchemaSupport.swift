@@ -15,7 +15,9 @@ enum Schemas {
     /// `Animal`, and below it `Cat` and `Dog`; each may have one `Person` as its owner, who has any number of pets.
     static let pets: Schema = {
         var animal = EntityDefinition(name: "Animal", companion: description)
-        animal.properties = [attribute("name", .string), relationship("owner", to: 4, inverse: (4, "pets"), isToMany: false)]
+        animal.properties = [
+            attribute("name", .string), relationship("owner", to: 4, inverse: (4, "pets"), isToMany: false),
+        ]
         var cat = EntityDefinition(name: "Cat", companion: description)
         cat.parent = 1
         cat.properties = [attribute("lives", .integer16, defaultValue: 9)]
@@ -27,10 +29,16 @@ enum Schemas {
         return Schema([animal, cat, dog, person], configurations: ["people": [4]])
     }()
 
-    private static func attribute(_ name: String, _ type: AttributeType, defaultValue: Any? = nil) -> PropertyDefinition {
+    private static func attribute(_ name: String, _ type: AttributeType, defaultValue: Any? = nil) -> PropertyDefinition
+    {
         var definition = AttributeDefinition(type: type)
         definition.defaultValue = defaultValue
-        return PropertyDefinition(name: name, isOptional: true, kind: .attribute(definition), description: Description.make())
+        return PropertyDefinition(
+            name: name,
+            isOptional: true,
+            kind: .attribute(definition),
+            description: Description.make()
+        )
     }
 
     private static func relationship(
@@ -43,7 +51,12 @@ enum Schemas {
         definition.destination = destination
         definition.inverse = inverse
         definition.isToMany = isToMany
-        return PropertyDefinition(name: name, isOptional: true, kind: .relationship(definition), description: Description.make())
+        return PropertyDefinition(
+            name: name,
+            isOptional: true,
+            kind: .relationship(definition),
+            description: Description.make()
+        )
     }
 }
 

@@ -29,12 +29,14 @@ extension FetchPlan {
     ///
     /// The second list is the short one: each of its objects is put in its place by bisection.
     ///
-    /// What is passed:
+    /// - Parameters:
     ///   - first: The long list, of what stands for objects.
     ///   - second: Objects in order.
     ///   - reader: Reads the objects.
     ///   - element: What stands for an object of the second list.
     ///   - object: The object at a position of the first list.
+    /// - Returns: What stands for all objects, in order.
+    /// - Throws: Errors of reading what the order looks at.
     func merged<Element>(
         _ first: [Element],
         _ second: [NSManagedObject],

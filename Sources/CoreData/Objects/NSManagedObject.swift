@@ -154,8 +154,8 @@ open class NSManagedObject: NSObject {
 
     /// The object's ID, made if nobody has asked for it before.
     ///
-    /// What is passed:
-    ///   - context: The object's context; `nil` if there is none, or if it goes away and has not come to this object yet.
+    /// - Parameter context: The object's context; `nil` if there is none, or if it goes away and has not come to this object yet.
+    /// - Returns: The ID.
     @discardableResult
     final func knowID(from context: NSManagedObjectContext?) -> NSManagedObjectID {
         SharedIdentity.withLock(of: self) {

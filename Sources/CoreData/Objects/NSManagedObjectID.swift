@@ -147,7 +147,7 @@ final class ObjectIDTable: Sendable {
 
     /// Files an ID that was temporary until now.
     ///
-    /// Gives: The ID that the row goes by: another one, if somebody holds one that the store has made before, which only stores
+    /// - Returns: The ID that the row goes by: another one, if somebody holds one that the store has made before, which only stores
     /// of one's own do. Both name the row then.
     @discardableResult
     func adopt(_ id: NSManagedObjectID, key: Int64, store: OpenStore) -> NSManagedObjectID {

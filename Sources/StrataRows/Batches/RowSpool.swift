@@ -28,9 +28,9 @@ package final class RowSpool: BatchRowSource {
 
     /// Makes all rows of an insertion.
     ///
-    /// What is passed:
+    /// - Parameters:
+    ///   - insertion: What is to be inserted.
     ///   - folder: Where there is room for what does not stay in memory.
-    ///
     /// - Throws: What is wrong with a row, `CancellationError`, or errors of writing the file.
     package init(_ insertion: BatchInsertion, in folder: URL) throws {
         layout = insertion.layout

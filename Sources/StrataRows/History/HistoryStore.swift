@@ -28,7 +28,7 @@ package protocol HistoryStore: RowStore {
 
     /// Removes transactions, with their changes.
     ///
-    /// Gives: How many.
+    /// - Returns: How many.
     func deleteHistory(_ bound: HistoryBound) throws -> Int
 
     // MARK: - Consumers
@@ -48,7 +48,7 @@ package protocol HistoryStore: RowStore {
     /// Removes what all consumers have read, and before that forgets those not seen since a time, in seconds since the
     /// reference date.
     ///
-    /// Gives: How many transactions were removed.
+    /// - Returns: How many transactions were removed.
     func purgeHistory(consumersLiveSince time: Double) throws -> Int
 }
 

@@ -20,7 +20,7 @@ public final class FetchControl: Sendable {
 
     /// Makes the control of one fetch.
     ///
-    /// What is passed:
+    /// - Parameters:
     ///   - estimate: How many rows to expect; `nil` lets the store count them, if there is a `report`.
     ///   - report: Called on the reading thread, now and then.
     package init(estimate: Int? = nil, report: Report? = nil) {

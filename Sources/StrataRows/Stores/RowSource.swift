@@ -31,7 +31,7 @@ package protocol RowSource: AnyObject, Sendable {
     /// Reads one row.
     ///
     /// `layout`: A layout of the key's hierarchy. The row that comes back has the layout of its own entity.
-    /// Gives: `nil` if there is no such row.
+    /// - Returns: `nil` if there is no such row.
     func row(forKey key: Int64, in layout: EntityLayout) throws -> Row?
 
     /// Reads many rows of one hierarchy; those that are missing are left out, and the order is not said.

@@ -47,7 +47,7 @@ package struct QueryCompiler {
 
     /// Compiles the predicate and the order of a plan.
     ///
-    /// What is passed:
+    /// - Parameters:
     ///   - plan: The plan.
     ///   - entity: The mapping of the plan's entity.
     ///   - mapping: Where the store keeps its rows.

@@ -60,12 +60,14 @@ final class BatchTransaction {
 
     /// Runs a statement that changes rows, lists them if somebody wants to know, and tells how many they are.
     ///
-    /// What is passed:
+    /// - Parameters:
     ///   - sql: An UPDATE or DELETE without a RETURNING clause.
     ///   - bindings: Its values.
     ///   - kind: Where the rows are listed.
     ///   - root: The number of the root entity of the table.
     ///   - properties: The names of what changes.
+    /// - Returns: How many rows there were.
+    /// - Throws: Errors of SQLite.
     @discardableResult
     func change(
         _ sql: String,

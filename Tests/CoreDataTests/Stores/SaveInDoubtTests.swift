@@ -10,7 +10,9 @@ import Testing
 @Suite("A save in doubt")
 struct SaveInDoubtTests {
     @Test(arguments: [true, false])
-    func `the changes stay unsaved, the error says so, and what is read then is what is stored`(isCommitted: Bool) throws {
+    func `the changes stay unsaved, the error says so, and what is read then is what is stored`(isCommitted: Bool)
+        throws
+    {
         let coordinator = try DoubtfulStore.coordinator()
         let engine = try #require(coordinator.openStores.first?.rows as? DoubtfulEngine)
         let context = NSManagedObjectContext(.privateQueue)

@@ -4,9 +4,13 @@ import StrataRows
 extension CustomStore {
     /// Makes a row of what a store's node says of an object.
     ///
-    /// What is passed:
+    /// - Parameters:
+    ///   - layout: The object's entity.
+    ///   - key: The object's key.
+    ///   - version: The version of the row.
     ///   - value: A property's value; `nil` and `NSNull` for none. That of a relationship is an ID, an object or a
     ///     node.
+    /// - Returns: The row.
     /// - Throws: `persistentStoreOperation` (134070) for a value that does not fit its property; what `value` throws.
     func row(
         _ layout: EntityLayout,

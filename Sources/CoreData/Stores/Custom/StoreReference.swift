@@ -7,7 +7,7 @@ enum StoreReference: Hashable, Sendable {
 
     /// Reads a reference object.
     ///
-    /// Gives: `nil` for anything but a text or a whole number, which no URI could bring back.
+    /// - Returns: `nil` for anything but a text or a whole number, which no URI could bring back.
     init?(_ object: Any) {
         switch object {
         case let text as String: self = .text(text)

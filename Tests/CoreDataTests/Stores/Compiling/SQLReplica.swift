@@ -16,7 +16,7 @@ final class SQLReplica {
 
     /// Copies the rows of a store.
     ///
-    /// What is passed:
+    /// - Parameters:
     ///   - source: The store whose rows are copied.
     ///   - model: Its model.
     /// - Throws: What SQLite or the store has to say.
