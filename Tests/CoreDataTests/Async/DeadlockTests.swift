@@ -3,7 +3,7 @@ import Testing
 
 @testable import CoreData
 
-@Suite("Deadlocks")
+@Suite("Deadlocks", .timeLimit(.minutes(5)))
 struct DeadlockTests {
     // MARK: - The decision
 

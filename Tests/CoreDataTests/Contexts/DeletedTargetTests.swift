@@ -201,6 +201,11 @@ struct DeletedTargetTests {
             }
         }
         #expect(try stack.count("Venue") == 2 * rounds)
+        #expect(try stack.count("City") == 0)
+        let reader = stack.context()
+        try reader.performAndWait {
+            #expect(try reader.all(Venue.self).allSatisfy { $0.city == nil })
+        }
         try expectNothingDangles(stack)
     }
 }

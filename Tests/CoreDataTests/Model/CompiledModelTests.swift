@@ -94,8 +94,8 @@ struct CompiledModelTests {
         #expect(checksums == ["Old": old.versionChecksum, "New": model.versionChecksum])
     }
 
-    @Test(.enabled(if: AppleStores.areAvailable, "the Apple-made stores are not here"))
-    func `a damaged model in a store is an error and never stops the program`() throws {
+    @Test(.enabled(if: AppleStores.areAvailable, "the Apple-made stores are not here"), arguments: DifferentialSeeds.all)
+    func `a damaged model in a store is an error and never stops the program`(seed: UInt64) throws {
         let pair = try #require(AppleStores.pairs.first { $0.store.contains("authors") })
         let data = try #require(try Self.cache(of: pair))
         let archive = try Inflate.inflate(data, limit: 1 << 20)
@@ -103,10 +103,11 @@ struct CompiledModelTests {
         #expect(throws: CocoaError.self) { try NSManagedObjectModel(cachedModelData: Data()) }
         #expect(throws: CocoaError.self) { try NSManagedObjectModel(cachedModelData: data.dropLast(200)) }
         #expect(throws: CocoaError.self) { try NSManagedObjectModel(cachedModelData: archive) }
-        for _ in 0..<3000 {
+        var random = SeededRandom(seed: seed)
+        for _ in 0..<300 {
             var damaged = archive
-            for _ in 0..<Int.random(in: 1...4) {
-                damaged[Int.random(in: 0..<damaged.count)] = UInt8.random(in: 0...255)
+            for _ in 0..<Int.random(in: 1...4, using: &random) {
+                damaged[Int.random(in: 0..<damaged.count, using: &random)] = UInt8.random(in: 0...255, using: &random)
             }
             let model = NSManagedObjectModel()
             do {
@@ -151,10 +152,13 @@ struct InflateTests {
         #expect(throws: Inflate.Malformed.self) { try Inflate.inflate(packed, limit: 999) }
     }
 
-    @Test func `damaged data throws and never stops the program`() throws {
+    @Test(arguments: DifferentialSeeds.all)
+    func `damaged data throws and never stops the program`(seed: UInt64) throws {
         #expect(throws: Inflate.Malformed.self) { try Inflate.inflate(Data([0x07]), limit: 100) }
-        for _ in 0..<20_000 {
-            let data = Data((0..<Int.random(in: 0...60)).map { _ in UInt8.random(in: 0...255) })
+        var random = SeededRandom(seed: seed)
+        for _ in 0..<2_000 {
+            let count = Int.random(in: 0...60, using: &random)
+            let data = Data((0..<count).map { _ in UInt8.random(in: 0...255, using: &random) })
             _ = try? Inflate.inflate(data, limit: 10_000)
         }
     }

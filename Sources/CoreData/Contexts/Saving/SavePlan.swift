@@ -343,13 +343,3 @@ final class SavePlan {
         if !result.reread.isEmpty { reread.append((store, result.reread)) }
     }
 }
-
-extension NSRelationshipDescription {
-    /// Of the two sides of a many-to-many relationship, the one that tells the store about memberships.
-    var isCanonical: Bool {
-        guard let inverse = inverseRelationship else { return true }
-        let own = (entity.entityNumber, name)
-        let other = (inverse.entity.entityNumber, inverse.name)
-        return own <= other
-    }
-}
