@@ -204,7 +204,8 @@ struct DeletedTargetTests {
         #expect(try stack.count("City") == 0)
         let reader = stack.context()
         try reader.performAndWait {
-            #expect(try reader.all(Venue.self).allSatisfy { $0.city == nil })
+            let venues = try reader.all(Venue.self)
+            #expect(venues.allSatisfy { $0.city == nil })
         }
         try expectNothingDangles(stack)
     }
