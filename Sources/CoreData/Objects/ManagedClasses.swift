@@ -5,8 +5,8 @@ import Synchronization
 /// Finds the class of an entity's objects, and the entity of a class.
 ///
 /// A model names classes by text. Linux has no Objective-C runtime to look a bare name up in, so a class is known by its
-/// module-qualified name, or once the program has used it: in `Venue(context:)`, `NSFetchRequest<Venue>` or
-/// ``register(_:)``. Any thread may call any member.
+/// module-qualified name, or once the program has used it: in `Venue(context:)`, `Venue(entity:insertInto:)`,
+/// `NSFetchRequest<Venue>` or ``register(_:)``. Any thread may call any member.
 enum ManagedClasses {
     private struct State {
         var byBareName: [String: NSManagedObject.Type] = [:]
@@ -73,6 +73,19 @@ final class ObjectClassCache: Sendable {
     }
 
     private let state = Mutex(State())
+    /// The class of which an object of the entity was last made, as a number.
+    private let lastMade = Atomic<UInt>(0)
+
+    /// Makes the class of an object that was made known by its bare name.
+    ///
+    /// Takes a lock only if the object before it was of another class.
+    @inline(__always)
+    func note(_ type: NSManagedObject.Type) {
+        let number = UInt(bitPattern: ObjectIdentifier(type))
+        guard lastMade.load(ordering: .relaxed) != number else { return }
+        ManagedClasses.register(type)
+        lastMade.store(number, ordering: .relaxed)
+    }
 
     /// The class that the entity's objects are made of: the one named by the model, else that of the super-entity, else
     /// `NSManagedObject`.

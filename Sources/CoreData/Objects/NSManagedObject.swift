@@ -74,8 +74,9 @@ open class NSManagedObject: NSObject {
     /// - Parameters:
     ///   - entity: An entity of a model that is in use, and not abstract.
     ///   - context: The context to insert into; the call must be made inside its scope.
-    public required init(entity: borrowing NSEntityDescription, insertInto context: NSManagedObjectContext?) {
-        // Borrowed, as initialisers take nothing by themselves: else all threads that fetch would count the one entity.
+    public required init(entity: NSEntityDescription, insertInto context: NSManagedObjectContext?) {
+        // Neither `borrowing` nor any other modifier, though each object made counts the entity: an override that is
+        // declared without it takes the entity over, and would release what it was only lent.
         unmanagedLayout = entity.layoutInUse(context)
         unmanagedContext = nil
         heldRow = nil
@@ -83,6 +84,7 @@ open class NSManagedObject: NSObject {
         storeIndex = -1
         flags = .detached
         super.init()
+        entity.objectClass.note(Swift.type(of: self))
         context?.insert(self)
     }
 
