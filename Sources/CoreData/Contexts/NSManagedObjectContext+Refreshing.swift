@@ -22,28 +22,43 @@ extension NSManagedObjectContext {
             guard object.flags.contains(.inaccessible) else { return }
             object.flags.remove([.gone, .deleted, .deletePropagated])
         }
-        if flag, object.hasChanges, object.isFault {
-            // Only relationships are changed, and a fault reads the newest values by itself.
-            object.extras?.reloadRelationships()
-        } else if flag, object.hasChanges {
+        if flag, object.hasChanges {
             // A refresh asks for the newest there is; the cache is as new as anything this coordinator has read or
             // saved.
             do {
-                if let row = try newestRow(of: object) {
-                    object.rebase(onto: row)
-                    noteRefreshed(object)
-                }
+                let row = object.isFault ? nil : try newestRow(of: object)
+                return refreshChanged(object, onto: row)
             } catch {
                 // A fault would be read again, but has lost its changes.
                 coordinator?.report(error, "refreshing \(object.objectID)")
                 return
             }
-            object.awake(fromSnapshotEvents: .refresh)
+        }
+        if object.hasChanges { object.discardChanges() }
+        object.turnIntoFault()
+        if object.flags.isDisjoint(with: [.eventInserted, .eventUpdated, .eventDeleted]) {
+            noteEvent(object, .eventRefreshed)
+        }
+    }
+
+    /// Puts a newer row under the changes of an object, as a refresh does.
+    ///
+    /// - Parameters:
+    ///   - object: An object with changes.
+    ///   - row: What is stored now; `nil` if it is not known, and for a fault.
+    final func refreshChanged(_ object: NSManagedObject, onto row: Row?) {
+        // What others have changed must not become part of an undo step.
+        if !undoLog.records.isEmpty { processPendingChanges() }
+        downward.noteState()
+        if object.isFault {
+            // Only relationships are changed, and a fault reads the newest values by itself.
+            object.extras?.reloadRelationships()
         } else {
-            if object.hasChanges {
-                object.discardChanges()
+            if let row {
+                object.rebase(onto: row)
+                noteRefreshed(object)
             }
-            object.turnIntoFault()
+            object.awake(fromSnapshotEvents: .refresh)
         }
         if object.flags.isDisjoint(with: [.eventInserted, .eventUpdated, .eventDeleted]) {
             noteEvent(object, .eventRefreshed)

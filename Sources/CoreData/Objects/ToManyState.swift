@@ -161,11 +161,15 @@ struct ToManyState {
     /// changes here were made upon, it wins, with what was added here at the end.
     mutating func yieldOrder(to stored: [ObjectReference]) {
         turnIntoFault()
-        if let old = storedOrder {
-            let (before, now) = (Set(old), Set(stored))
-            if old.filter(now.contains) != stored.filter(before.contains) { forgetOrder() }
-        }
+        if isOrderOvertaken(by: stored) { forgetOrder() }
         load(stored)
+    }
+
+    /// Whether somebody else has put the members into another order than the one that the changes here were made upon.
+    func isOrderOvertaken(by stored: [ObjectReference]) -> Bool {
+        guard let old = storedOrder else { return false }
+        let (before, now) = (Set(old), Set(stored))
+        return old.filter(now.contains) != stored.filter(before.contains)
     }
 
     /// Members that are back in the stored order are no change.
@@ -288,14 +292,19 @@ struct ToManyState {
     }
 
     /// Drops members whose rows are gone: that is no change of this object's.
-    mutating func forget(where isLost: (ObjectReference) -> Bool) {
+    ///
+    /// - Returns: Whether there was one among those that were loaded or added.
+    @discardableResult
+    mutating func forget(where isLost: (ObjectReference) -> Bool) -> Bool {
+        let isFewer = added.contains(where: isLost) || content?.contains(where: isLost) == true
         if added.contains(where: isLost) { added = added.filter { !isLost($0) } }
         if removed.contains(where: isLost) { removed = removed.filter { !isLost($0) } }
-        guard let old = content, old.contains(where: isLost) else { return }
+        guard let old = content, old.contains(where: isLost) else { return isFewer }
         content = old.filter { !isLost($0) }
         noteSettled()
         positions = nil
         cached = nil
+        return isFewer
     }
 
     /// Puts the members, which stay the same, in another order; a fault's are left as they are.

@@ -161,6 +161,103 @@ struct SaveVariantTests {
     }
 
     @Test(arguments: StoreKind.allCases)
+    func `a retried save overwrites nothing that others have changed as well, be it to the same value`(
+        _ kind: StoreKind
+    ) throws {
+        for theirs in [90, 85] as [Int64] {
+            let stack = try Stack(kind)
+            let id = try stack.storeCity("account", population: 100)
+            let context = stack.context()
+            try context.performAndWait {
+                let account = try context.get(id, City.self)
+                account.population -= 10
+                try stack.change(id, City.self) { account, _ in account.population = theirs }
+                // Nor does it the second time, when the newer value is known.
+                for _ in 0..<2 {
+                    let error = #expect(throws: CocoaError.self) { try context.save(retrying: 3) }
+                    #expect(error?.code == .managedObjectMerge)
+                    let conflicts = error?.userInfo[NSPersistentStoreSaveConflictsErrorKey] as? [NSMergeConflict]
+                    #expect(conflicts?.map(\.sourceObject) == [account])
+                    #expect(account.isUpdated && account.population == 90)
+                }
+                context.refresh(account, mergeChanges: false)
+                account.population -= 10
+                try context.save(retrying: 3)
+            }
+            #expect(try stack.read(id, City.self) { $0.population } == theirs - 10)
+        }
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `nor does it overwrite what is changed between two attempts`(_ kind: StoreKind) throws {
+        let stack = try Stack(kind)
+        let id = try stack.storeCity("account", population: 100)
+        let context = stack.context()
+        try context.performAndWait {
+            let account = try context.get(id, City.self)
+            account.population -= 10
+            var attempts = 0
+            let token = whenPosted(.NSManagedObjectContextWillSave, by: context) {
+                attempts += 1
+                #expect(throws: Never.self) {
+                    try stack.change(id, City.self) { account, _ in
+                        if attempts == 1 { account.name = "theirs" } else { account.population = 50 }
+                    }
+                }
+            }
+            let error = #expect(throws: CocoaError.self) { try context.save(retrying: 3) }
+            #expect(error?.code == .managedObjectMerge && attempts == 2)
+            token.remove()
+            #expect(account.name == "theirs" && account.population == 90)
+            #expect(throws: CocoaError.self) { try context.save(retrying: 3) }
+        }
+        #expect(try stack.read(id, City.self) { $0.population } == 50)
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `a retried save overwrites no order, and no destination, that others have changed as well`(_ kind: StoreKind)
+        throws
+    {
+        let stack = try Stack(kind)
+        let city = try stack.storeCity("theirs")
+        let id = try stack.store(Venue.self) { venue, context in
+            venue.photos = ["a", "b", "c"].map { title in
+                let photo = Photo(context: context)
+                photo.title = title
+                return photo
+            }
+        }
+        func titles() throws -> [String] { try stack.read(id, Venue.self) { $0.photos.compactMap(\.title) } }
+        let context = stack.context()
+        try context.performAndWait {
+            let venue = try context.get(id, Venue.self)
+            venue.photos = [venue.photos[2], venue.photos[0], venue.photos[1]]
+            try stack.change(id, Venue.self) { venue, _ in
+                venue.photos = [venue.photos[1], venue.photos[0], venue.photos[2]]
+                venue.price = 5
+            }
+            #expect(throws: CocoaError.self) { try context.save(retrying: 3) }
+            #expect(try titles() == ["b", "a", "c"])
+            context.refresh(venue, mergeChanges: false)
+
+            // An order that only one side has changed is no conflict, nor are members that both have added.
+            venue.photos = [venue.photos[2], venue.photos[0], venue.photos[1]]
+            try stack.change(id, Venue.self) { venue, _ in venue.price = 6 }
+            try context.save(retrying: 3)
+            #expect(try titles() == ["c", "b", "a"])
+
+            let mine = City(context: context)
+            mine.name = "mine"
+            venue.city = mine
+            try stack.change(id, Venue.self) { venue, other in
+                venue.city = try? other.existingObject(with: city) as? City
+            }
+            #expect(throws: CocoaError.self) { try context.save(retrying: 3) }
+        }
+        #expect(try stack.read(id, Venue.self) { $0.city?.name } == "theirs")
+    }
+
+    @Test(arguments: StoreKind.allCases)
     func `it gives up after as many retries as it was told`(_ kind: StoreKind) throws {
         let stack = try Stack(kind)
         let id = try stack.storeCity("contested")

@@ -76,6 +76,35 @@ struct ChangeTracker {
         return eventObjects
     }
 
+    /// An object of an event that was set aside, and what had happened to it.
+    struct SetAside {
+        let object: NSManagedObject
+        fileprivate let flags: ObjectFlags
+    }
+
+    /// Starts the list of the event's objects anew, for code that has to know what it changes without ending the event.
+    ///
+    /// - Returns: The objects that the event has listed so far, which ``resumeEvent(with:)`` gives back to it.
+    mutating func setEventAside() -> [SetAside] {
+        let kinds: ObjectFlags = [.eventInserted, .eventUpdated, .eventDeleted, .eventRefreshed]
+        return takeEvent().map { object in
+            let flags = object.flags.intersection(kinds)
+            // Else a further change would pass for one that is noted already.
+            object.flags.remove(kinds.union([.eventListed, .writable]))
+            return SetAside(object: object, flags: flags)
+        }
+    }
+
+    /// Gives objects back to the event that ``setEventAside()`` has taken from it.
+    mutating func resumeEvent(with parts: [SetAside]) {
+        for part in parts {
+            part.object.flags.formUnion(part.flags)
+            // What was new at the beginning of the event's second part had no values at that of the event.
+            if part.flags.contains(.eventInserted) { part.object.extras?.eventBase = nil }
+            noteEvent(of: part.object)
+        }
+    }
+
     /// Replaces the deletions whose rules are to be applied by those where that has failed.
     mutating func keepDeletions(_ failed: [NSManagedObject]) { freshDeletions = failed }
 

@@ -40,18 +40,22 @@ extension NSManagedObjectContext {
         await withCheckedContinuation { enqueueMerge(message, isRequested: true, $0) }
     }
 
-    /// Saves all changes; if others have saved the same objects meanwhile, refreshes those, keeps the changes made here
-    /// on top, and tries again.
+    /// Saves all changes; if others have saved other properties of the same objects meanwhile, refreshes those objects,
+    /// keeps the changes made here on top, and tries again.
     ///
     ///     try context.save(retrying: 3)
     ///
     /// For contexts with the error policy, to which each attempt is a save of its own, hooks and notifications
-    /// included. What both sides changed ends as it is in this context. Not tried again: a save that conflicts over a
-    /// deleted object, over an object that is only named to ``detectConflicts(for:)``, or over a uniqueness constraint.
+    /// included. Not tried again, since somebody's change would be lost without a word: a save that conflicts over a
+    /// property that both sides have changed, be it to the same value (two who take 10 from 100 have to arrive at 80), or
+    /// over an order that both sides have changed. Nor a save that conflicts over an object that others have deleted,
+    /// over one that is only named to ``detectConflicts(for:)``, or over a uniqueness constraint. An object that is
+    /// deleted here goes, whatever others have changed of it.
     ///
     /// - Parameter limit: How often to try again, at most.
-    /// - Throws: As ``save()``; after the last attempt its conflict (133020). The context is as before the call then,
-    ///   but for the refreshed objects.
+    /// - Throws: As ``save()``; the conflict (133020) of an attempt that is not tried again, or was the last. The context
+    ///   is as before the call then, but for objects that were refreshed before other attempts: changes that a conflict
+    ///   is thrown over still conflict in the next save.
     public func save(retrying limit: Int) throws {
         var retries = 0
         while true {
@@ -59,9 +63,11 @@ extension NSManagedObjectContext {
                 return try save()
             } catch let error as CocoaError where error.code == .managedObjectMerge && retries < limit {
                 let conflicts = error.userInfo[NSPersistentStoreSaveConflictsErrorKey] as? [NSMergeConflict] ?? []
-                guard !conflicts.isEmpty, conflicts.allSatisfy(\.canBeRefreshed) else { throw error }
+                guard !conflicts.isEmpty, conflicts.allSatisfy({ conflict in seeingNewest { conflict.isHarmless } })
+                else { throw error }
                 advanceGeneration()
-                for conflict in conflicts { refresh(conflict.sourceObject, mergeChanges: true) }
+                // Not the newest row there is: what is still newer was compared with nothing, and conflicts in its turn.
+                for conflict in conflicts { refreshChanged(conflict.sourceObject, onto: conflict.newerRow) }
                 retries += 1
             }
         }
@@ -69,6 +75,24 @@ extension NSManagedObjectContext {
 }
 
 extension NSMergeConflict {
-    /// Whether a refresh ends the conflict without losing a change, or a doubt, of the context's.
-    fileprivate var canBeRefreshed: Bool { newVersionNumber != 0 && sourceObject.hasChanges }
+    /// Whether a refresh ends the conflict without losing a change of either side, or a doubt of the context's.
+    fileprivate var isHarmless: Bool {
+        let object = sourceObject
+        guard newVersionNumber != 0, object.hasChanges, let context = object.context else { return false }
+        if object.isDeleted { return true }
+        // Of a conflict that a policy has made by hand nobody knows what has changed.
+        guard let baseRow, let newerRow else { return false }
+        let changed = object.changedSlotSet()
+        for slot in object.layout.slots where changed.contains(slot.index) {
+            guard context.hasSameValue(baseRow, newerRow, slot) else { return false }
+        }
+        guard object.changesOrders, let extras = object.extras else { return true }
+        for slot in object.layout.toMany where slot.isOrdered && !slot.isTransient {
+            guard let state = extras.toMany[slot.index], state.isReordered else { continue }
+            guard let stored = context.storedMembers(of: slot, ownedBy: object),
+                !state.isOrderOvertaken(by: stored)
+            else { return false }
+        }
+        return true
+    }
 }

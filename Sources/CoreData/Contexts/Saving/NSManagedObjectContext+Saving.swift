@@ -45,7 +45,7 @@ extension NSManagedObjectContext {
 /// Reads from top to bottom as the save goes:
 ///
 ///     save → end the event → will-save → willSave() until quiet → validate → change sets → stores
-///          ↖ conflicts: the merge policy resolves them, and the change sets are made anew ↙
+///          ↖ conflicts: the merge policy resolves them, willSave() and validation of what that has changed ↙
 ///          → new rows, permanent keys → didSave() → did-save
 ///
 /// Nothing in the context changes before the stores have committed, so a failed save leaves it as it was.
@@ -66,14 +66,14 @@ struct ContextSave {
     func run() throws {
         context.post(.NSManagedObjectContextWillSave)
         try sendWillSave()
-        try validate()
+        try validate(context.changeTracker.objects)
         #if FaultPoints
         try FaultPoint.saveValidated.reach()
         #endif
         let before = StateBeforeResolution(context)
         do {
             if let upward = context.upward {
-                try context.push(upward, before, saved)
+                try context.push(upward, before, saved) { try settle($0) }
             } else {
                 try write(to: coordinator, before)
             }
@@ -96,19 +96,7 @@ struct ContextSave {
         var rounds = 0
         while !round.isEmpty {
             rounds += 1
-            guard rounds <= 1000 else {
-                throw CocoaError(
-                    .persistentStoreSave,
-                    userInfo: [
-                        NSLocalizedDescriptionKey:
-                            """
-                        willSave() of \(round.count) objects changes them each time it is called, for the 1000th time. \
-                        Compare before you set a property there.
-                        """,
-                        NSAffectedObjectsErrorKey: round,
-                    ]
-                )
-            }
+            guard rounds <= Self.mostRounds else { throw endlessRounds(round) }
             for object in round where object.flags.isDisjoint(with: [.gone, .detached]) { object.willSave() }
             if !context.propagatesDeletesAtEndOfEvent { try context.propagateDeletes() }
             round = context.changeTracker.eventObjects
@@ -118,9 +106,58 @@ struct ContextSave {
         context.changeTracker.compact()
     }
 
-    private func validate() throws {
+    /// How often `willSave()` may change something.
+    private static let mostRounds = 1000
+
+    private func endlessRounds(_ objects: [NSManagedObject]) -> CocoaError {
+        CocoaError(
+            .persistentStoreSave,
+            userInfo: [
+                NSLocalizedDescriptionKey:
+                    """
+                willSave() of \(objects.count) objects changes them each time it is called, for the 1000th time. \
+                Compare before you set a property there.
+                """,
+                NSAffectedObjectsErrorKey: objects,
+            ]
+        )
+    }
+
+    /// Resolves conflicts, and then does for what has changed with that what the save has done for all changes before:
+    /// values that follow from others, such as a number of members kept in `willSave()`, would be stored wrong, and
+    /// values that no rule allows would be stored.
+    ///
+    /// The event, which the resolution belongs to, goes on: nobody is told of changes that the save may have to put back.
+    /// Nor are the changes of hooks steps of undo, as those that they follow are none.
+    private func settle(_ resolve: () throws -> Void) throws {
+        context.undoManager?.disableUndoRegistration()
+        defer { context.undoManager?.enableUndoRegistration() }
+        var event = context.changeTracker.setEventAside()
+        defer { context.changeTracker.resumeEvent(with: event) }
+        try resolve()
+        var changed: [NSManagedObject] = []
+        var rounds = 0
+        while true {
+            let listed = context.changeTracker.setEventAside()
+            event += listed
+            let round = listed.map(\.object).filter { object in
+                object.hasChanges && object.flags.isDisjoint(with: [.gone, .detached])
+            }
+            guard !round.isEmpty else { break }
+            rounds += 1
+            guard rounds <= Self.mostRounds else { throw endlessRounds(round) }
+            changed += round
+            for object in round where object.flags.isDisjoint(with: [.gone, .detached]) { object.willSave() }
+            try context.propagateDeletes()
+        }
+        context.changeTracker.compact()
+        var seen: Set<ObjectIdentifier> = []
+        try validate(changed.filter { seen.insert(ObjectIdentifier($0)).inserted })
+    }
+
+    private func validate(_ objects: [NSManagedObject]) throws {
         var errors: [any Error] = []
-        for object in context.changeTracker.objects where !object.flags.contains(.gone) {
+        for object in objects where object.flags.isDisjoint(with: [.gone, .detached]) {
             // Only its relationships are changed, and its row may have gone: that is a conflict, not a missing value.
             if object.isFault, object.flags.contains(.updated) { object.fireFault() }
             guard object.flags.isDisjoint(with: [.gone, .inaccessible]) else { continue }
@@ -158,7 +195,7 @@ struct ContextSave {
                 takeOver(plan, before)
                 guard !conflicts.isEmpty else { return true }
                 for conflict in conflicts { plan.enterRow(conflict) }
-                try context.seeingNewest { try context.resolve(conflicts, before, attempt) }
+                try context.seeingNewest { try settle { try context.resolve(conflicts, before, attempt) } }
                 return false
             }
             if isDone { return takeOverRest() }

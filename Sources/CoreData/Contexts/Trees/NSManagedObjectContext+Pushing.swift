@@ -6,9 +6,19 @@ import StrataRows
 extension NSManagedObjectContext {
     /// Moves all changes into the parent, all or none.
     ///
+    /// - Parameters:
+    ///   - upward: The way to the parent.
+    ///   - before: Keeps everything that it takes to put the context back.
+    ///   - saved: Takes what was saved.
+    ///   - settle: Runs a resolution of conflicts, and the hooks of what that has changed.
     /// - Throws: What ``parentConflictPolicy`` throws; errors of a store that a fault of the parent could not be read
-    ///   from.
-    final func push(_ upward: ParentLink, _ before: StateBeforeResolution, _ saved: SavedChanges) throws {
+    ///   from; what `settle` throws.
+    final func push(
+        _ upward: ParentLink,
+        _ before: StateBeforeResolution,
+        _ saved: SavedChanges,
+        settle: (() throws -> Void) throws -> Void
+    ) throws {
         // Each attempt after the first is owed to a sibling that was faster.
         for _ in 0..<100 {
             let conflicts: [NSMergeConflict] = try visitParent(upward) { parent in
@@ -25,7 +35,7 @@ extension NSManagedObjectContext {
                 return []
             }
             guard !conflicts.isEmpty else { return endPush() }
-            try resolve(inTree: conflicts, before)
+            try settle { try resolve(inTree: conflicts, before) }
         }
         throw CocoaError(
             .managedObjectMerge,

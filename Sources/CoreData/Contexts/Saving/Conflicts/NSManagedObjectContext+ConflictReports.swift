@@ -146,7 +146,9 @@ extension NSManagedObjectContext {
                 return lost[RowName(storeIndex: storeIndex, root: root, key: reference.key)]
             }
             for slot in object.layout.toMany {
-                object.extras?.toMany[slot.index]?.forget { conflict($0, slot.destinationNumber) != nil }
+                let isFewer =
+                    object.extras?.toMany[slot.index]?.forget { conflict($0, slot.destinationNumber) != nil } ?? false
+                if isFewer { noteEvent(object, .eventRefreshed) }
             }
             guard !object.isFault else { continue }
             let changed = object.changedSlotSet()

@@ -48,7 +48,9 @@ final class StateBeforeResolution {
     /// Remembers an object before it is changed.
     func keep(_ object: NSManagedObject) {
         let name = ObjectIdentifier(object)
-        if kept[name] == nil { kept[name] = Kept(object) }
+        // What an earlier resolution was the first to change has no changes to be put back.
+        guard kept[name] == nil, !object.hasChanges || wasChanged(object) else { return }
+        kept[name] = Kept(object)
     }
 
     /// Forgets an object that was saved, though the save as a whole may fail.
@@ -64,11 +66,15 @@ final class StateBeforeResolution {
     func restore() {
         guard !kept.isEmpty || isPartlySaved else { return }
         for object in context.changeTracker.objects where kept[ObjectIdentifier(object)] == nil && !wasChanged(object) {
-            // It was changed by the resolution only.
+            // It was changed by the resolution, or by a hook after it, only.
             object.flags.remove(.listed)
+            let wasInserted = object.isInserted && object.key < 0
             object.discardChanges()
+            if wasInserted, object.context === context { context.unregister(object) }
         }
         for state in kept.values { state.putBack() }
+        // Those that leave the list, too: an object that keeps the flag would never be entered again.
+        for object in context.changeTracker.objects { object.flags.remove(.listed) }
         context.changeTracker.keepChanges(changedList.filter { $0.hasChanges && $0.context === context })
         for object in context.changeTracker.objects { object.flags.insert(.listed) }
     }
