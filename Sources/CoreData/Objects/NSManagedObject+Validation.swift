@@ -98,7 +98,8 @@ extension NSManagedObject {
 
     /// Checks the number of members of a to-many relationship.
     private func validate(_ count: Int, of relationship: NSRelationshipDescription) throws {
-        let minimum = relationship.isOptional ? relationship.minCount : max(1, relationship.minCount)
+        // 0 says that there is no minimum, also of a relationship that is not optional.
+        let minimum = relationship.minCount
         let maximum = relationship.maxCount
         // An optional relationship may be empty; if it is not, the minimum holds.
         if count < minimum, !(relationship.isOptional && count == 0) {
@@ -133,6 +134,8 @@ extension NSManagedObject {
         guard let property = entity.propertiesByName[key] else { return }
         if let relationship = property as? NSRelationshipDescription, relationship.isToMany {
             try validate(Self.memberCount(value), of: relationship)
+            // Without members there is no value to look at; whether there have to be some is decided.
+            if value == nil || value is NSNull { return }
         }
         let isEmpty = value == nil || value is NSNull
         if isEmpty {

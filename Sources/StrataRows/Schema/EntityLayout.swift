@@ -124,7 +124,7 @@ public final class EntityLayout: Sendable {
         rules = Self.allocate(slots.compactMap { SlotRule($0, hasRules: draft.rules[$0.index]) })
         limitedToMany = toMany.filter { slot in
             let relationship = slot.relationship
-            return !relationship.isOptional || relationship.minCount > 0 || relationship.maxCount > 1
+            return relationship.minCount > 0 || relationship.maxCount > 1
         }
         hasOrderedToMany = toMany.contains(where: \.isOrdered)
         referenceSlots = slots.filter { $0.kind == .reference }

@@ -125,6 +125,50 @@ struct ValidationTests {
         }
     }
 
+    @Test(arguments: StoreKind.allCases, [(0, false), (1, false), (2, false), (0, true), (1, true), (2, true)])
+    func `a to-many relationship may be empty if it has no minimum, or is optional`(
+        _ kind: StoreKind,
+        _ counts: (minimum: Int, isOptional: Bool)
+    ) throws {
+        let (minimum, isOptional) = counts
+        let model = ObjectModel.make()
+        let pages = try #require(model.entitiesByName["Form"]?.relationshipsByName["pages"])
+        (pages.minCount, pages.isOptional) = (minimum, isOptional)
+        let stack = try Stack(kind, model: model)
+        let mayBeEmpty = minimum == 0 || isOptional
+        let expected: CocoaError.Code? = mayBeEmpty ? nil : .validationRelationshipLacksMinimumCount
+        try stack.inContext { context in
+            func saveFailure() -> CocoaError.Code? {
+                do {
+                    try context.save()
+                    return nil
+                } catch {
+                    return (error as? CocoaError)?.code
+                }
+            }
+            // When it is inserted, and when it has lost its members.
+            let form = form(context)
+            form.pages = []
+            #expect(saveFailure() == expected)
+            form.pages = Set((0..<3).map { _ in page(context) })
+            #expect(saveFailure() == nil)
+            form.pages = []
+            #expect(saveFailure() == expected)
+            for empty in [nil, NSNull(), NSSet(), Set<NSManagedObject>()] as [Any?] {
+                var value = empty
+                do {
+                    try form.validateValue(&value, forKey: "pages")
+                    #expect(mayBeEmpty)
+                } catch {
+                    #expect((error as? CocoaError)?.code == expected)
+                }
+            }
+            // Too few are too few, whether none would do or not.
+            form.pages = [page(context)]
+            #expect(saveFailure() == (minimum == 2 ? .validationRelationshipLacksMinimumCount : nil))
+        }
+    }
+
     // CS-86
     @Test(arguments: StoreKind.allCases)
     func `a class's own rules are asked, and may replace the value`(_ kind: StoreKind) throws {
