@@ -16,12 +16,28 @@ extension NSPersistentHistoryChangeRequest: ExecutableRequest {
             let result = try HistoryFetch(self, from: start).result(from: stores)
             return NSPersistentHistoryResult(result, resultType)
         case .delete(let bound):
+            try requireWholeHistory()
             let count = try delete(before: bound, from: stores)
             return NSPersistentHistoryResult(
                 resultType == .count ? count : true,
                 resultType == .count ? .count : .statusOnly
             )
         }
+    }
+
+    /// Refuses a deletion that is to leave something out.
+    private func requireWholeHistory() throws {
+        guard fetchRequest != nil else { return }
+        throw CocoaError(
+            .persistentStoreUnsupportedRequestType,
+            userInfo: [
+                NSLocalizedDescriptionKey:
+                    """
+                A history is deleted from its beginning, all of it up to a bound: who reads on after a token would not \
+                notice a gap. The request has a fetchRequest, which is for fetching only.
+                """
+            ]
+        )
     }
 
     private func delete(before bound: Bound, from stores: [OpenStore]) throws -> Int {

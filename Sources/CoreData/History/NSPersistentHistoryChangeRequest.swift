@@ -123,6 +123,9 @@ public final class NSPersistentHistoryChangeRequest: NSPersistentStoreRequest {
     /// A request for transactions finds these, and all changes of them; one for changes finds changes: its result is an array
     /// of changes also for ``NSPersistentHistoryResultType/transactionsAndChanges``. Predicate and limit count. Sort
     /// descriptors, an offset and another entity make the request throw 134070: results come in the order of the history.
+    ///
+    /// For fetching only: a request that deletes throws 134091 and deletes nothing if this is set, as a history with gaps
+    /// would be read as if it were whole.
     public var fetchRequest: NSFetchRequest<any NSFetchRequestResult>?
 
     /// Always ``NSPersistentStoreRequestType/persistentHistoryRequestType``.

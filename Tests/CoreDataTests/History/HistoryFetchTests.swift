@@ -85,6 +85,23 @@ struct HistoryFetchTests {
     }
 
     @Test
+    func `a deletion that is to delete only what a fetch request matches is refused, and deletes nothing`() throws {
+        let stack = try Stack.recording()
+        for author in ["kept", "doomed", "kept"] { try stack.saveCity("city", author: author) }
+        let request = NSPersistentHistoryChangeRequest.deleteHistory(before: Date.distantFuture)
+        let fetch = try #require(NSPersistentHistoryTransaction.fetchRequest)
+        fetch.predicate = NSPredicate(format: "author == 'doomed'")
+        request.fetchRequest = fetch
+        let error = #expect(throws: CocoaError.self) { try stack.coordinator.result(request) }
+        #expect(error?.code == .persistentStoreUnsupportedRequestType)
+        #expect(error?.localizedDescription.contains("fetchRequest") == true)
+        #expect(try stack.transactions().count == 3)
+        request.fetchRequest = nil
+        #expect(try stack.coordinator.result(request) as? Bool == true)
+        #expect(try stack.transactions().isEmpty)
+    }
+
+    @Test
     func `deleting before a transaction or a date, and counting what went`() throws {
         let stack = try Stack.recording()
         for _ in 0..<5 { try stack.saveCity("city", author: "author") }
