@@ -12,7 +12,7 @@ open class NSPersistentStoreDescription: NSObject, NSCopying {
     ///
     /// Default nil: all entities.
     open var configuration: String?
-    /// Where the store lies; `/dev/null` for a private SQLite database in memory.
+    /// Where the store lies; `/dev/null`, the default, for a private SQLite database in memory.
     open var url: URL?
     /// What was set with ``setOption(_:forKey:)``, with the pragmas under ``NSSQLitePragmasOption``.
     open private(set) var options: [String: NSObject] = [:]
@@ -54,8 +54,8 @@ open class NSPersistentStoreDescription: NSObject, NSCopying {
         super.init()
     }
 
-    /// A description of a SQLite store without a URL yet.
-    public override init() {}
+    /// A description of a SQLite store at `/dev/null`: of a private database in memory, as long as it has no other URL.
+    public override init() { url = URL(fileURLWithPath: "/dev/null") }
 
     /// Sets an option of the store; nil removes it.
     ///

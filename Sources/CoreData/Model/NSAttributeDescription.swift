@@ -31,7 +31,9 @@ open class NSAttributeDescription: NSPropertyDescription, @unchecked Sendable {
 
     /// The value a new object starts with.
     ///
-    /// Default `nil`, for none.
+    /// Default `nil`, for none. The value of a transformable attribute goes through its value transformer when the model
+    /// is put to use, so the transformer has to be registered by then: without it, or if it refuses the value, there is no
+    /// default value.
     open var defaultValue: Any? { willSet { assertMutable() } }
 
     /// The name of the ``ValueTransformer`` of a transformable attribute.

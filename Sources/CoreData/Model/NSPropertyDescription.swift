@@ -68,8 +68,8 @@ open class NSPropertyDescription: NSObject, NSCopying, ModelElement, @unchecked 
 
     /// Facts of your own.
     ///
-    /// Not part of the version hash.
-    open var userInfo: [AnyHashable: Any]? { willSet { assertMutable() } }
+    /// Empty by default. Not part of the version hash.
+    open var userInfo: [AnyHashable: Any]? = [:] { willSet { assertMutable() } }
 
     /// Text mixed into ``versionHash``, to force a new version when nothing else changed.
     open var versionHashModifier: String? { willSet { assertMutable() } }

@@ -75,7 +75,10 @@ extension PropertyDefinition.Kind {
 extension AttributeDefinition {
     fileprivate init(_ attribute: NSAttributeDescription) {
         self.init(type: AttributeType(attribute.attributeType))
-        defaultValue = attribute.defaultValue
+        // Rows hold the archives of transformable values.
+        defaultValue =
+            attribute.type == .transformable
+            ? attribute.defaultValue.flatMap { attribute.archived($0) } : attribute.defaultValue
         allowsExternalStorage = attribute.allowsExternalBinaryDataStorage
         keepsValueInHistory = attribute.preservesValueInHistoryOnDeletion
         hasRules = !attribute.validationPredicates.isEmpty

@@ -74,9 +74,9 @@ enum VersionHash {
             for property in sorted(entity.properties.filter(\.isPersistent)) {
                 message.append(hash(of: property))
             }
-            // Own choice where there are several: one after the other, in the model's order.
-            for constraint in entity.uniquenessConstraintNames {
-                message.append(contentsOf: constraint.joined(separator: ".").utf8)
+            // In the order of their texts, whatever the model's order.
+            for constraint in entity.uniquenessConstraintNames.map({ $0.joined(separator: ".") }).sorted(by: precedes) {
+                message.append(contentsOf: constraint.utf8)
             }
             message.append(contentsOf: (entity.versionHashModifier ?? "").utf8)
             let hash = SHA2.sha256(message)

@@ -31,6 +31,24 @@ struct ContainerTests {
     }
 
     @Test(arguments: StoreKind.allCases)
+    func `a description without a URL of its own is of a store that lies nowhere, and loads`(kind: StoreKind) throws {
+        let description = NSPersistentStoreDescription()
+        #expect(description.url == URL(fileURLWithPath: "/dev/null") && description.type == NSSQLiteStoreType)
+        #expect((description.copy() as? NSPersistentStoreDescription)?.url == description.url)
+        let container = NSPersistentContainer(name: "Guide", managedObjectModel: GuideModel.make())
+        description.type = kind == .sqlite ? NSSQLiteStoreType : NSInMemoryStoreType
+        container.persistentStoreDescriptions = [description]
+        container.loadPersistentStores { _, error in #expect(error == nil) }
+        #expect(container.persistentStoreCoordinator.persistentStores.map(\.url) == [description.url])
+        let context = container.newBackgroundContext()
+        try context.performAndWait {
+            City(context: context).name = "Porto"
+            try context.save()
+            #expect(try context.all(City.self).count == 1)
+        }
+    }
+
+    @Test(arguments: StoreKind.allCases)
     func `stores are loaded before the call returns, and contexts share them`(kind: StoreKind) async throws {
         let scratch = try ScratchFolder()
         let container = Self.container(kind, in: scratch)

@@ -94,7 +94,10 @@ struct CompiledModelTests {
         #expect(checksums == ["Old": old.versionChecksum, "New": model.versionChecksum])
     }
 
-    @Test(.enabled(if: AppleStores.areAvailable, "the Apple-made stores are not here"), arguments: DifferentialSeeds.all)
+    @Test(
+        .enabled(if: AppleStores.areAvailable, "the Apple-made stores are not here"),
+        arguments: DifferentialSeeds.all
+    )
     func `a damaged model in a store is an error and never stops the program`(seed: UInt64) throws {
         let pair = try #require(AppleStores.pairs.first { $0.store.contains("authors") })
         let data = try #require(try Self.cache(of: pair))

@@ -342,4 +342,24 @@ struct ModelReadingTests {
         #expect(copy.entityVersionHashesByName == model.entityVersionHashesByName)
         try copy.tryFreeze()
     }
+
+    @Test func `facts of one's own are empty where a model says none`() throws {
+        let model = try NSManagedObjectModel.parsing(
+            """
+            <entity name="A">
+                <attribute name="plain" attributeType="String"/>
+                <attribute name="told" attributeType="String">
+                    <userInfo><entry key="k" value="v"/></userInfo>
+                </attribute>
+            </entity>
+            """
+        )
+        let entity = try #require(model.entitiesByName["A"])
+        #expect(entity.userInfo?.isEmpty == true && entity.attributesByName["plain"]?.userInfo?.isEmpty == true)
+        #expect(entity.attributesByName["told"]?.userInfo as? [String: String] == ["k": "v"])
+        #expect(NSEntityDescription().userInfo?.isEmpty == true)
+        #expect(NSRelationshipDescription().userInfo?.isEmpty == true)
+        let copy = entity.copy() as? NSEntityDescription
+        #expect(copy?.userInfo?.isEmpty == true)
+    }
 }

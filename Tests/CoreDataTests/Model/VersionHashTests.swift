@@ -21,6 +21,40 @@ struct VersionHashTests {
         #expect(hex(SHA2.sha512(Data(repeating: 0x61, count: 200))).hasPrefix("4b11459c33f52a22ee8236782714c150"))
     }
 
+    @Test
+    func `several uniqueness constraints count in the order of their texts, as in a store that Apple's framework made`()
+        throws
+    {
+        // LoopKit's entity CachedCarbObject, and its hash in the metadata of a store.
+        let lines = """
+            <entity name="CachedCarbObject">
+                <attribute name="absorptionTime" optional="YES" attributeType="Double"/>
+                <attribute name="createdByCurrentApp" attributeType="Boolean"/>
+                <attribute name="externalID" optional="YES" attributeType="String"/>
+                <attribute name="foodType" optional="YES" attributeType="String"/>
+                <attribute name="grams" attributeType="Double"/>
+                <attribute name="startDate" attributeType="Date"/>
+                <attribute name="syncIdentifier" optional="YES" attributeType="String"/>
+                <attribute name="syncVersion" attributeType="Integer 32"/>
+                <attribute name="uploadState" attributeType="Integer 32"/>
+                <attribute name="uuid" optional="YES" attributeType="UUID"/>
+                <uniquenessConstraints>
+                    <uniquenessConstraint><constraint value="uuid"/></uniquenessConstraint>
+                    <uniquenessConstraint><constraint value="syncIdentifier"/></uniquenessConstraint>
+                </uniquenessConstraints>
+            </entity>
+            """
+        let model = try NSManagedObjectModel.parsing(lines)
+        let entity = try #require(model.entitiesByName["CachedCarbObject"])
+        let expected = "ae31955ac7c9c33da2967cf5d2ba1408f666f2587f2dd5c2e6c403b8f31c2410"
+        func hash() -> String { entity.versionHash.map { String(format: "%02x", $0) }.joined() }
+        #expect(hash() == expected)
+        entity.uniquenessConstraints.reverse()
+        #expect(hash() == expected)
+        entity.uniquenessConstraints.removeLast()
+        #expect(hash() != expected)
+    }
+
     @Test(.enabled(if: AppleStores.areAvailable, "the Apple-made stores are not here"), arguments: AppleStores.pairs)
     func `every hash equals the one in a store that Apple's framework made`(_ pair: AppleStores.Pair) throws {
         let model = try AppleStores.model(pair)

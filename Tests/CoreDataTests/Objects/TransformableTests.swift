@@ -42,6 +42,28 @@ struct TransformableTests {
         }
     }
 
+    @Test(arguments: StoreKind.allCases)
+    func `default values go through their transformer, or are archived without one`(_ kind: StoreKind) throws {
+        let model = ObjectModel.make()
+        let attributes = try #require(model.entitiesByName["Sample"]?.attributesByName)
+        attributes["colour"]?.defaultValue = Colour(7, 8)
+        attributes["palette"]?.defaultValue = ["red", 3] as NSArray
+        for name in ["colour", "palette"] { attributes[name]?.isOptional = false }
+        let stack = try Stack(kind, model: model)
+        let ids = try stack.inContext { context in
+            let (sample, special) = (Sample(context: context), SpecialSample(context: context))
+            #expect(sample.colour == Colour(7, 8) && sample.palette?[0] as? String == "red")
+            special.colour = Colour(1, 2)
+            try context.save()
+            return [sample.objectID, special.objectID]
+        }
+        try stack.inContext { context throws in
+            #expect(try context.object(Sample.self, ids[0]).colour == Colour(7, 8))
+            #expect(try context.object(Sample.self, ids[1]).colour == Colour(1, 2))
+            for id in ids { #expect(try context.object(Sample.self, id).palette == ["red", 3] as NSArray) }
+        }
+    }
+
     // CS-78
     @Test(arguments: StoreKind.allCases)
     func `changing the inside of a mutable value is not noticed (CS-78)`(_ kind: StoreKind) throws {

@@ -50,10 +50,9 @@ struct CompiledPropertyReader {
         property.userInfo = userInfo(of: object)
     }
 
-    /// The user info in an object, or `nil` when there is none or it cannot be read.
-    func userInfo(of object: KeyedArchive.Object) -> [AnyHashable: Any]? {
-        let info = value(of: object, "NSUserInfo") as? [AnyHashable: Any]
-        return info.flatMap { $0.isEmpty ? nil : $0 }
+    /// The user info in an object; empty when there is none or it cannot be read.
+    func userInfo(of object: KeyedArchive.Object) -> [AnyHashable: Any] {
+        value(of: object, "NSUserInfo") as? [AnyHashable: Any] ?? [:]
     }
 
     private func value(of object: KeyedArchive.Object, _ field: String) -> Any? {

@@ -44,10 +44,9 @@ struct PropertyReader {
         property.userInfo = Self.userInfo(of: element)
     }
 
-    /// The entries of the element's `<userInfo>`, or `nil` when there is none.
-    static func userInfo(of element: ModelXMLElement) -> [AnyHashable: Any]? {
+    /// The entries of the element's `<userInfo>`; none when there is no such element.
+    static func userInfo(of element: ModelXMLElement) -> [AnyHashable: Any] {
         let entries = element.children("userInfo").flatMap { $0.children("entry") }
-        guard !entries.isEmpty else { return nil }
         var userInfo: [AnyHashable: Any] = [:]
         for entry in entries {
             if let key = entry["key"] { userInfo[key] = entry["value"] ?? "" }
