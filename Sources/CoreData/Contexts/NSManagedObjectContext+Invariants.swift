@@ -19,7 +19,6 @@ extension NSManagedObjectContext {
     final func checkInvariants() {
         #if DEBUG
         changeTracker.checkInvariants()
-        identityMap.checkInvariants()
         rowsInAdvance.checkInvariants()
         pinnedVersion.checkInvariants()
         tree.checkInvariants()
