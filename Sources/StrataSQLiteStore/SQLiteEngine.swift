@@ -76,15 +76,16 @@ package final class SQLiteEngine: RowStore {
     package init(_ request: SQLiteStoreRequest) throws {
         let opened = try SQLiteBoundary.run(.opening, request.url) { try OpenSQLiteFile.open(request) }
         file = Mutex(opened)
+        location = Mutex(request.url)
         metadataState = Mutex(Metadata(current: opened.metadata))
         readOnly = Atomic(request.options.isReadOnly)
         protectHistory(of: opened)
     }
 
-    /// Where the file is; `nil` once the store is closed.
-    package var url: URL? { file.withLock { $0?.url } }
+    /// Where the file is, or was when the store was closed.
+    private let location: Mutex<URL>
 
-    package var place: String { url?.path ?? "" }
+    package var place: String { location.withLock { $0.path } }
 
     /// Whether saves are refused.
     package var isReadOnly: Bool {
@@ -180,6 +181,7 @@ package final class SQLiteEngine: RowStore {
             return (false, nil)
         }
         file.withLock { $0 = new }
+        location.withLock { $0 = url }
         var failure: (any Error)?
         do { try watchAgain() } catch { failure = error }
         try? old.pool.close()

@@ -240,11 +240,6 @@ package struct QueryCompiler {
         return identity.key
     }
 
-    /// Whether an identity is of this store.
-    package func isOfStore(_ identity: PredicateIdentity) -> Bool {
-        identity.store == storeNumber
-    }
-
     // MARK: - Entities
 
     /// The value as a column of this store holds it.

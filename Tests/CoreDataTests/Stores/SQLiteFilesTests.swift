@@ -198,6 +198,17 @@ struct SQLiteFilesTests {
         try SQLiteEngine.destroy(at: folder.file(), options: SQLiteOptions(url: folder.file()), removesFile: false)
     }
 
+    @Test func `what is asked of a removed store fails with an error that names its file`() throws {
+        let harness = try StoreHarness(StoreModels.pets())
+        let plan = try harness.plan("Animal")
+        try harness.coordinator.remove(harness.store)
+
+        let error = #expect(throws: CocoaError.self) { try harness.rows.rows(for: plan) }
+
+        #expect(error?.code == .persistentStoreOperation)
+        #expect(error?.localizedDescription.contains(harness.url.path) == true)
+    }
+
     @Test func `a store follows its file, but no other`() throws {
         let folder = try StoreFolder()
         let harness = try StoreHarness(StoreModels.pets(), in: folder)

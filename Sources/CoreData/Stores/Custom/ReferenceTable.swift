@@ -74,8 +74,3 @@ final class ReferenceTable: Sendable {
         }
     }
 }
-
-extension EntityLayout {
-    /// The layouts of all entities of the model; that of the entity with number n is at index n - 1.
-    var modelLayouts: [EntityLayout] { entity.frozen.model.frozen.layouts }
-}
