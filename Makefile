@@ -54,18 +54,17 @@ demo: system-packages
 demo-jobs: system-packages
 	$(SWIFT) run -c $(DEMO_CONFIGURATION) JobQueue demo --folder $(JOBS_FOLDER) $(JOBS_ARGS)
 
-# What scripts several processes, or has to end by a clock, runs one by one, and first: among thousands of tests at once a
-# step would wait for minutes.
-SERIAL_SUITES = StrataSQLiteTests\.|CoreDataTests\.(ProcessLocking|LogBound|RemoteChange|CommitWatcher|JobQueue|Follower|$\
-	AsynchronousFetch|AwaitedFetch|BackgroundPrefetch|BackgroundReading|ChildFetch|Deadlock|RowBatches|Perform|Neighbour\w*|$\
-	TreeConcurrency|TreeWaiting|PinnedProcess|BatchStreaming|StoreStatement|HistoryConsumer|Importer)Tests
+# The targets whose suites script several processes, or have to end by a clock. They run one by one, and first: among
+# thousands of tests at once a step would wait for minutes.
+STEPPED_TARGETS = ^(StrataSQLiteTests|CoreDataSteppedTests|DebianIndexTests|JobQueueTests)\.
 # Runs tests, and says again at the end what failed.
 TESTED = | tee .build/test.log || { echo; echo "Failed:"; grep -E '^✘ Test .* recorded an issue|^✘ Test .* failed|[Ff]atal error' .build/test.log; exit 1; }
 
 test: system-packages
 	@mkdir -p .build
-	$(SWIFT) test --no-parallel --filter '$(SERIAL_SUITES)' $(TESTED)
-	$(SWIFT) test --skip '$(SERIAL_SUITES)' $(TEST_ARGS) $(TESTED)
+	$(SWIFT) build --product StrataPackageTests
+	$(SWIFT) test --skip-build --no-parallel --filter '$(STEPPED_TARGETS)' $(TESTED)
+	$(SWIFT) test --skip-build --skip '$(STEPPED_TARGETS)' $(TEST_ARGS) $(TESTED)
 
 # Stops at the first run that fails, with its output and its seed: that repeats the random numbers, not the threads' timing.
 test-repeat: system-packages
@@ -126,8 +125,8 @@ TSAN = --sanitize=thread --scratch-path .build/tsan -Xswiftc -DSTRATA_TSAN
 # A build of its own: every module has to be compiled for the sanitizer, with mutexes that it knows (see StrataLocks).
 # Random tests that stay on one thread run one of their ten seeds here: they take long under it, and it has nothing to see.
 tsan: system-packages
-	$(SWIFT) test $(TSAN) --no-parallel --filter '$(SERIAL_SUITES)'
-	STRATA_SEEDS=1-1 $(SWIFT) test $(TSAN) --skip '$(SERIAL_SUITES)' $(TEST_ARGS)
+	$(SWIFT) test $(TSAN) --no-parallel --filter '$(STEPPED_TARGETS)'
+	STRATA_SEEDS=1-1 $(SWIFT) test $(TSAN) --skip '$(STEPPED_TARGETS)' $(TEST_ARGS)
 
 lint:
 	$(SWIFT) format lint --strict --recursive $(SOURCES)

@@ -65,7 +65,7 @@ let package = Package(
         // Each a library, which the tests import, and a few lines that run it.
         .target(
             name: "StrataInspector",
-            dependencies: ["CoreData", "StrataStoreChecks", "StrataSQL", "StrataSQLiteStore"]
+            dependencies: ["CoreData", "StrataStoreChecks", "StrataSQLiteStore"]
         ),
         .executableTarget(name: "strata", dependencies: ["CoreData", "StrataInspector"]),
         .target(
@@ -112,19 +112,41 @@ let package = Package(
 
         // MARK: - Tests
 
-        .target(name: "TestSupport", dependencies: ["CoreData"], path: "Tests/TestSupport"),
-        .testTarget(name: "StrataSQLiteTests", dependencies: ["StrataSQLite", "StrataLocks"]),
+        .target(
+            name: "TestSupport",
+            dependencies: [
+                "CoreData", "StrataRows", "StrataSQL", "StrataSQLiteStore", "StrataMemoryStore", "StrataSQLite",
+                "StrataStoreChecks", "StrataPredicates", "StrataLocks",
+            ],
+            path: "Tests/TestSupport"
+        ),
+
+        // These run in parallel.
         .testTarget(name: "StrataRowsTests", dependencies: ["StrataRows", "StrataPredicates"]),
         .testTarget(name: "StrataPredicatesTests", dependencies: ["StrataPredicates", "StrataLocks"]),
         // With CoreData, and not with the macros themselves: that would build all targets a second time, for the host.
         .testTarget(name: "StrataMacrosTests", dependencies: ["StrataMacroExpansion", "CoreData"]),
         .testTarget(
-            name: "CoreDataTests",
-            dependencies: [
-                "CoreData", "StrataRows", "StrataSQL", "StrataSQLiteStore", "StrataMemoryStore", "StrataStoreChecks",
-                "StrataSQLite", "StrataLocks", "TestSupport", "StrataInspector", "DebianIndex", "JobQueue",
-            ]
+            name: "StrataSQLTests",
+            dependencies: ["StrataSQL", "CoreData", "StrataStoreChecks", "TestSupport"]
         ),
+        .testTarget(
+            name: "StrataSQLiteStoreTests",
+            dependencies: ["StrataSQLiteStore", "StrataMemoryStore", "CoreData", "StrataStoreChecks", "TestSupport"]
+        ),
+        .testTarget(name: "StrataStoreChecksTests", dependencies: ["StrataStoreChecks", "CoreData", "TestSupport"]),
+        .testTarget(name: "StrataInspectorTests", dependencies: ["StrataInspector", "CoreData", "TestSupport"]),
+        .testTarget(
+            name: "CoreDataTests",
+            dependencies: ["CoreData", "StrataRows", "StrataSQLiteStore", "StrataStoreChecks", "TestSupport"]
+        ),
+
+        // These run one by one, and before the others: they script several processes, or have to end by a clock, and among
+        // thousands of tests at once a step would wait for minutes.
+        .testTarget(name: "StrataSQLiteTests", dependencies: ["StrataSQLite", "StrataLocks"]),
+        .testTarget(name: "CoreDataSteppedTests", dependencies: ["CoreData", "StrataStoreChecks", "TestSupport"]),
+        .testTarget(name: "DebianIndexTests", dependencies: ["DebianIndex", "StrataInspector", "TestSupport"]),
+        .testTarget(name: "JobQueueTests", dependencies: ["JobQueue", "TestSupport"]),
     ],
     swiftLanguageModes: [.v6]
 )

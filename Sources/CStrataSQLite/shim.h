@@ -46,6 +46,22 @@ static inline void strata_sqlite3_result_blob_copy(sqlite3_context *c, const voi
     sqlite3_result_blob64(c, p, n, SQLITE_TRANSIENT);
 }
 
+// The word in which SQLite counts the commits to a database in WAL mode, for all processes: it is in the index of the log, which the
+// connection has mapped once it has read. Null if there is none. Stays where it is until the connection is closed.
+static inline const unsigned *strata_sqlite3_commit_counter(sqlite3 *db) {
+    sqlite3_file *file = 0;
+    void volatile *index = 0;
+    if (sqlite3_file_control(db, "main", SQLITE_FCNTL_FILE_POINTER, &file) != SQLITE_OK || !file || !file->pMethods) return 0;
+    if (file->pMethods->iVersion < 2 || !file->pMethods->xShmMap) return 0;
+    // The first region, which is there already: 32 KiB. Of one that may only be read SQLite says so, and maps it all the same.
+    int code = file->pMethods->xShmMap(file, 0, 32768, 0, &index);
+    if ((code != SQLITE_OK && code != SQLITE_READONLY) || !index) return 0;
+    const unsigned *words = (const unsigned *)index;
+    // The version of the format.
+    return words[0] == 3007000 ? words + 2 : 0;
+}
+static inline unsigned strata_load(const unsigned *word) { return __atomic_load_n(word, __ATOMIC_ACQUIRE); }
+
 // A number that threads on different processors rarely share: the processor, or else something of the thread's own.
 static inline unsigned strata_current_processor(void) {
 #ifdef __linux__

@@ -25,8 +25,9 @@ struct Arguments: Equatable {
     /// After `--`, everything is an operand. What is meant for the framework, `-com.apple.CoreData.SQLDebug 3`, is passed over.
     ///
     /// - Throws: ``UsageError`` for an option that is unknown, given twice, missing, or without its value, and for more or
-    ///   fewer than `operandCount` operands.
-    init(_ arguments: some Sequence<String>, options: [Option], operandCount: Int = 0) throws {
+    ///   fewer than `operands` operands.
+    init(_ arguments: some Sequence<String>, options: [Option], operands operandCount: ClosedRange<Int> = 0...0) throws
+    {
         var rest = Array(arguments)[...]
         while let argument = rest.popFirst() {
             if argument == "--" {
@@ -60,10 +61,11 @@ struct Arguments: Equatable {
         if let missing = options.first(where: { $0.isRequired && values[$0.name] == nil }) {
             throw UsageError("\(missing.name) is missing")
         }
-        guard operands.count == operandCount else {
+        guard operandCount.contains(operands.count) else {
             throw UsageError(
-                operands.count < operandCount
-                    ? "the path of a model is missing" : "“\(operands[operandCount])” is one argument too many"
+                operands.count < operandCount.lowerBound
+                    ? "the path of a model is missing"
+                    : "“\(operands[operandCount.upperBound])” is one argument too many"
             )
         }
     }

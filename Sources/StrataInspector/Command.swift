@@ -5,6 +5,8 @@ protocol Command: SendableMetatype {
     static var options: [Option] { get }
     /// What the help calls the operand; `nil` for a command without one.
     static var operand: String? { get }
+    /// How many operands there may be.
+    static var operandCount: ClosedRange<Int> { get }
 
     /// Does it, handing lines for standard output to `print`.
     static func run(_ arguments: Arguments, print: (String) -> Void) throws -> ExitCode
@@ -12,6 +14,7 @@ protocol Command: SendableMetatype {
 
 extension Command {
     static var operand: String? { nil }
+    static var operandCount: ClosedRange<Int> { operand == nil ? 0...0 : 1...1 }
 
     /// The command's line in the list of all, as in `strata fetch --store FILE …`.
     static var usage: String {
@@ -36,7 +39,7 @@ extension Command {
 package enum ExitCode: Int32 {
     /// Done; for `verify`, nothing is wrong.
     case success = 0
-    /// What `verify` says when something is wrong.
+    /// What `verify` says when something is wrong, and `check-migration` when a version cannot be reached.
     case problemsFound = 1
     /// The command line makes no sense.
     case usage = 2

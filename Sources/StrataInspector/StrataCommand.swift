@@ -4,6 +4,7 @@ import CoreData
 package enum StrataCommand {
     static let commands: [any Command.Type] = [
         InspectCommand.self, FetchCommand.self, ModelCommand.self, SchemaCommand.self, VerifyCommand.self,
+        MigrateCommand.self, CheckMigrationCommand.self,
     ]
 
     /// Runs the command that `arguments` name.
@@ -24,7 +25,7 @@ package enum StrataCommand {
             let parsed = try Arguments(
                 arguments.dropFirst(),
                 options: command.options,
-                operandCount: command.operand == nil ? 0 : 1
+                operands: command.operandCount
             )
             return try command.run(parsed, print: print)
         } catch let error as UsageError {
@@ -39,12 +40,12 @@ package enum StrataCommand {
     static var help: String {
         let lines = commands.map { "  \($0.usage)\n      \($0.summary)" }
         return """
-            Looks into Core Data's SQLite stores and models. It never modifies what it looks at.
+            Looks into Core Data's SQLite stores and models. Only migrate modifies what it looks at.
 
             \(lines.joined(separator: "\n"))
 
             Exit codes: \(ExitCode.success.rawValue) done, \
-            \(ExitCode.problemsFound.rawValue) verify found problems, \
+            \(ExitCode.problemsFound.rawValue) verify found problems, or check-migration no way, \
             \(ExitCode.usage.rawValue) a command line that makes no sense, \
             \(ExitCode.failure.rawValue) anything that cannot be read.
             """

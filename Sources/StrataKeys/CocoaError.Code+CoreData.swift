@@ -6,216 +6,274 @@ extension CocoaError.Code {
     /// A value is not valid.
     ///
     /// Code 1550.
-    public static var managedObjectValidation: CocoaError.Code { CocoaError.Code(rawValue: 1550) }
+    public static var managedObjectValidation: CocoaError.Code {
+        CocoaError.Code(rawValue: NSManagedObjectValidationError)
+    }
 
     /// Several values are not valid; see `NSDetailedErrorsKey`.
     ///
     /// Code 1560.
-    public static var validationMultipleErrors: CocoaError.Code { CocoaError.Code(rawValue: 1560) }
+    public static var validationMultipleErrors: CocoaError.Code {
+        CocoaError.Code(rawValue: NSValidationMultipleErrorsError)
+    }
 
     /// A required value is missing.
     ///
     /// Code 1570.
-    public static var validationMissingMandatoryProperty: CocoaError.Code { CocoaError.Code(rawValue: 1570) }
+    public static var validationMissingMandatoryProperty: CocoaError.Code {
+        CocoaError.Code(rawValue: NSValidationMissingMandatoryPropertyError)
+    }
 
     /// A relationship has fewer objects than required.
     ///
     /// Code 1580.
-    public static var validationRelationshipLacksMinimumCount: CocoaError.Code { CocoaError.Code(rawValue: 1580) }
+    public static var validationRelationshipLacksMinimumCount: CocoaError.Code {
+        CocoaError.Code(rawValue: NSValidationRelationshipLacksMinimumCountError)
+    }
 
     /// A relationship has more objects than allowed.
     ///
     /// Code 1590.
-    public static var validationRelationshipExceedsMaximumCount: CocoaError.Code { CocoaError.Code(rawValue: 1590) }
+    public static var validationRelationshipExceedsMaximumCount: CocoaError.Code {
+        CocoaError.Code(rawValue: NSValidationRelationshipExceedsMaximumCountError)
+    }
 
     /// The object cannot be deleted while a relationship with the deny rule is not empty.
     ///
     /// Code 1600.
-    public static var validationRelationshipDeniedDelete: CocoaError.Code { CocoaError.Code(rawValue: 1600) }
+    public static var validationRelationshipDeniedDelete: CocoaError.Code {
+        CocoaError.Code(rawValue: NSValidationRelationshipDeniedDeleteError)
+    }
 
     /// A number is larger than the largest allowed.
     ///
     /// Code 1610.
-    public static var validationNumberTooLarge: CocoaError.Code { CocoaError.Code(rawValue: 1610) }
+    public static var validationNumberTooLarge: CocoaError.Code {
+        CocoaError.Code(rawValue: NSValidationNumberTooLargeError)
+    }
 
     /// A number is smaller than the smallest allowed.
     ///
     /// Code 1620.
-    public static var validationNumberTooSmall: CocoaError.Code { CocoaError.Code(rawValue: 1620) }
+    public static var validationNumberTooSmall: CocoaError.Code {
+        CocoaError.Code(rawValue: NSValidationNumberTooSmallError)
+    }
 
     /// A date is later than the latest allowed.
     ///
     /// Code 1630.
-    public static var validationDateTooLate: CocoaError.Code { CocoaError.Code(rawValue: 1630) }
+    public static var validationDateTooLate: CocoaError.Code { CocoaError.Code(rawValue: NSValidationDateTooLateError) }
 
     /// A date is earlier than the earliest allowed.
     ///
     /// Code 1640.
-    public static var validationDateTooSoon: CocoaError.Code { CocoaError.Code(rawValue: 1640) }
+    public static var validationDateTooSoon: CocoaError.Code { CocoaError.Code(rawValue: NSValidationDateTooSoonError) }
 
     /// A value is not a date.
     ///
     /// Code 1650.
-    public static var validationInvalidDate: CocoaError.Code { CocoaError.Code(rawValue: 1650) }
+    public static var validationInvalidDate: CocoaError.Code { CocoaError.Code(rawValue: NSValidationInvalidDateError) }
 
     /// A text is longer than allowed.
     ///
     /// Code 1660.
-    public static var validationStringTooLong: CocoaError.Code { CocoaError.Code(rawValue: 1660) }
+    public static var validationStringTooLong: CocoaError.Code {
+        CocoaError.Code(rawValue: NSValidationStringTooLongError)
+    }
 
     /// A text is shorter than required.
     ///
     /// Code 1670.
-    public static var validationStringTooShort: CocoaError.Code { CocoaError.Code(rawValue: 1670) }
+    public static var validationStringTooShort: CocoaError.Code {
+        CocoaError.Code(rawValue: NSValidationStringTooShortError)
+    }
 
     /// A text does not match the required pattern.
     ///
     /// Code 1680.
-    public static var validationStringPatternMatching: CocoaError.Code { CocoaError.Code(rawValue: 1680) }
+    public static var validationStringPatternMatching: CocoaError.Code {
+        CocoaError.Code(rawValue: NSValidationStringPatternMatchingError)
+    }
 
     // MARK: - Objects and contexts
 
     /// A context could not be locked.
     ///
     /// Code 132000.
-    public static var managedObjectContextLocking: CocoaError.Code { CocoaError.Code(rawValue: 132000) }
+    public static var managedObjectContextLocking: CocoaError.Code {
+        CocoaError.Code(rawValue: NSManagedObjectContextLockingError)
+    }
 
     /// A coordinator could not be locked.
     ///
     /// Code 132010.
-    public static var persistentStoreCoordinatorLocking: CocoaError.Code { CocoaError.Code(rawValue: 132010) }
+    public static var persistentStoreCoordinatorLocking: CocoaError.Code {
+        CocoaError.Code(rawValue: NSPersistentStoreCoordinatorLockingError)
+    }
 
     /// A fault, or a relationship, leads to an object that the store does not have.
     ///
     /// Code 133000.
-    public static var managedObjectReferentialIntegrity: CocoaError.Code { CocoaError.Code(rawValue: 133000) }
+    public static var managedObjectReferentialIntegrity: CocoaError.Code {
+        CocoaError.Code(rawValue: NSManagedObjectReferentialIntegrityError)
+    }
 
     /// A relationship would lead to an object of another store.
     ///
     /// Code 133010.
-    public static var managedObjectExternalRelationship: CocoaError.Code { CocoaError.Code(rawValue: 133010) }
+    public static var managedObjectExternalRelationship: CocoaError.Code {
+        CocoaError.Code(rawValue: NSManagedObjectExternalRelationshipError)
+    }
 
     /// The store has a newer version of an object and the merge policy did not resolve the conflict.
     ///
     /// Code 133020.
-    public static var managedObjectMerge: CocoaError.Code { CocoaError.Code(rawValue: 133020) }
+    public static var managedObjectMerge: CocoaError.Code { CocoaError.Code(rawValue: NSManagedObjectMergeError) }
 
     /// A uniqueness constraint was violated and the merge policy did not resolve it.
     ///
     /// Code 133021.
-    public static var managedObjectConstraintMerge: CocoaError.Code { CocoaError.Code(rawValue: 133021) }
+    public static var managedObjectConstraintMerge: CocoaError.Code {
+        CocoaError.Code(rawValue: NSManagedObjectConstraintMergeError)
+    }
 
     // MARK: - Stores
 
     /// There is no store type of that name.
     ///
     /// Code 134000.
-    public static var persistentStoreInvalidType: CocoaError.Code { CocoaError.Code(rawValue: 134000) }
+    public static var persistentStoreInvalidType: CocoaError.Code {
+        CocoaError.Code(rawValue: NSPersistentStoreInvalidTypeError)
+    }
 
     /// The file holds a store of another type.
     ///
     /// Code 134010.
-    public static var persistentStoreTypeMismatch: CocoaError.Code { CocoaError.Code(rawValue: 134010) }
+    public static var persistentStoreTypeMismatch: CocoaError.Code {
+        CocoaError.Code(rawValue: NSPersistentStoreTypeMismatchError)
+    }
 
     /// A store refused what was saved because its schema differs.
     ///
     /// Code 134020.
-    public static var persistentStoreIncompatibleSchema: CocoaError.Code { CocoaError.Code(rawValue: 134020) }
+    public static var persistentStoreIncompatibleSchema: CocoaError.Code {
+        CocoaError.Code(rawValue: NSPersistentStoreIncompatibleSchemaError)
+    }
 
     /// A store could not be saved.
     ///
     /// Code 134030.
-    public static var persistentStoreSave: CocoaError.Code { CocoaError.Code(rawValue: 134030) }
+    public static var persistentStoreSave: CocoaError.Code { CocoaError.Code(rawValue: NSPersistentStoreSaveError) }
 
     /// Of several stores some were saved and some were not.
     ///
     /// Code 134040.
-    public static var persistentStoreIncompleteSave: CocoaError.Code { CocoaError.Code(rawValue: 134040) }
+    public static var persistentStoreIncompleteSave: CocoaError.Code {
+        CocoaError.Code(rawValue: NSPersistentStoreIncompleteSaveError)
+    }
 
     /// Saving met conflicts that were not resolved.
     ///
     /// Code 134050.
-    public static var persistentStoreSaveConflicts: CocoaError.Code { CocoaError.Code(rawValue: 134050) }
+    public static var persistentStoreSaveConflicts: CocoaError.Code {
+        CocoaError.Code(rawValue: NSPersistentStoreSaveConflictsError)
+    }
 
     /// A Core Data error without a code of its own.
     ///
     /// Code 134060.
-    public static var coreData: CocoaError.Code { CocoaError.Code(rawValue: 134060) }
+    public static var coreData: CocoaError.Code { CocoaError.Code(rawValue: NSCoreDataError) }
 
     /// A store could not do what was asked.
     ///
     /// Code 134070.
-    public static var persistentStoreOperation: CocoaError.Code { CocoaError.Code(rawValue: 134070) }
+    public static var persistentStoreOperation: CocoaError.Code {
+        CocoaError.Code(rawValue: NSPersistentStoreOperationError)
+    }
 
     /// A store could not be opened.
     ///
     /// Code 134080.
-    public static var persistentStoreOpen: CocoaError.Code { CocoaError.Code(rawValue: 134080) }
+    public static var persistentStoreOpen: CocoaError.Code { CocoaError.Code(rawValue: NSPersistentStoreOpenError) }
 
     /// A store could not be reached in time.
     ///
     /// Code 134090.
-    public static var persistentStoreTimeout: CocoaError.Code { CocoaError.Code(rawValue: 134090) }
+    public static var persistentStoreTimeout: CocoaError.Code {
+        CocoaError.Code(rawValue: NSPersistentStoreTimeoutError)
+    }
 
     /// The store does not know this kind of request.
     ///
     /// Code 134091.
-    public static var persistentStoreUnsupportedRequestType: CocoaError.Code { CocoaError.Code(rawValue: 134091) }
+    public static var persistentStoreUnsupportedRequestType: CocoaError.Code {
+        CocoaError.Code(rawValue: NSPersistentStoreUnsupportedRequestTypeError)
+    }
 
     /// The model is not the one that the store was written with.
     ///
     /// Code 134100.
-    public static var persistentStoreIncompatibleVersionHash: CocoaError.Code { CocoaError.Code(rawValue: 134100) }
+    public static var persistentStoreIncompatibleVersionHash: CocoaError.Code {
+        CocoaError.Code(rawValue: NSPersistentStoreIncompatibleVersionHashError)
+    }
 
     /// SQLite reported an error; its code is in the user info under `NSSQLiteErrorDomain`.
     ///
     /// Code 134180.
-    public static var sqlite: CocoaError.Code { CocoaError.Code(rawValue: 134180) }
+    public static var sqlite: CocoaError.Code { CocoaError.Code(rawValue: NSSQLiteError) }
 
     // MARK: - Migration and history
 
     /// A migration failed.
     ///
     /// Code 134110.
-    public static var migration: CocoaError.Code { CocoaError.Code(rawValue: 134110) }
+    public static var migration: CocoaError.Code { CocoaError.Code(rawValue: NSMigrationError) }
 
     /// A migration was cancelled.
     ///
     /// Code 134120.
-    public static var migrationCancelled: CocoaError.Code { CocoaError.Code(rawValue: 134120) }
+    public static var migrationCancelled: CocoaError.Code { CocoaError.Code(rawValue: NSMigrationCancelledError) }
 
     /// The model that a store was written with was not found.
     ///
     /// Code 134130.
-    public static var migrationMissingSourceModel: CocoaError.Code { CocoaError.Code(rawValue: 134130) }
+    public static var migrationMissingSourceModel: CocoaError.Code {
+        CocoaError.Code(rawValue: NSMigrationMissingSourceModelError)
+    }
 
     /// There is no mapping model between the versions of a migration.
     ///
     /// Code 134140.
-    public static var migrationMissingMappingModel: CocoaError.Code { CocoaError.Code(rawValue: 134140) }
+    public static var migrationMissingMappingModel: CocoaError.Code {
+        CocoaError.Code(rawValue: NSMigrationMissingMappingModelError)
+    }
 
     /// A migration could not use the store it reads from.
     ///
     /// Code 134150.
-    public static var migrationManagerSourceStore: CocoaError.Code { CocoaError.Code(rawValue: 134150) }
+    public static var migrationManagerSourceStore: CocoaError.Code {
+        CocoaError.Code(rawValue: NSMigrationManagerSourceStoreError)
+    }
 
     /// A migration could not use the store it writes to.
     ///
     /// Code 134160.
-    public static var migrationManagerDestinationStore: CocoaError.Code { CocoaError.Code(rawValue: 134160) }
+    public static var migrationManagerDestinationStore: CocoaError.Code {
+        CocoaError.Code(rawValue: NSMigrationManagerDestinationStoreError)
+    }
 
     /// An entity migration policy failed.
     ///
     /// Code 134170.
-    public static var entityMigrationPolicy: CocoaError.Code { CocoaError.Code(rawValue: 134170) }
+    public static var entityMigrationPolicy: CocoaError.Code { CocoaError.Code(rawValue: NSEntityMigrationPolicyError) }
 
     /// A mapping between two models could not be inferred.
     ///
     /// Code 134190.
-    public static var inferredMappingModel: CocoaError.Code { CocoaError.Code(rawValue: 134190) }
+    public static var inferredMappingModel: CocoaError.Code { CocoaError.Code(rawValue: NSInferredMappingModelError) }
 
     /// External records could not be imported.
     ///
     /// Code 134200.
-    public static var externalRecordImport: CocoaError.Code { CocoaError.Code(rawValue: 134200) }
+    public static var externalRecordImport: CocoaError.Code { CocoaError.Code(rawValue: NSExternalRecordImportError) }
 }

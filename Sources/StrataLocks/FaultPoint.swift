@@ -35,6 +35,15 @@ package enum FaultPoint: String, CaseIterable, Sendable {
     /// The log is copied into the file.
     case checkpointEnded = "checkpoint.ended"
 
+    /// A migration has the store's writer, and has written nothing.
+    case migrationBegan = "migration.began"
+    /// A migration has moved the rows, and neither indexes nor metadata.
+    case migrationMoved = "migration.moved"
+    /// A migration has written everything, and not committed.
+    case migrationWritten = "migration.written"
+    /// A migration is committed, and the store is not open yet.
+    case migrationCommitted = "migration.committed"
+
     /// What is called at each point, on the thread that reaches it: it may throw where the point can fail, end the process,
     /// or wait.
     package typealias Handler = @Sendable (FaultPoint) throws -> Void
@@ -47,9 +56,11 @@ package enum FaultPoint: String, CaseIterable, Sendable {
     /// Whether an error that is thrown there fails the operation; elsewhere it is ignored, as nothing can fail any more.
     package var canFail: Bool {
         switch self {
-        case .saveValidated, .saveBegan, .saveWritten, .batchBegan, .batchRow, .batchWritten: true
+        case .saveValidated, .saveBegan, .saveWritten, .batchBegan, .batchRow, .batchWritten, .migrationBegan,
+            .migrationMoved, .migrationWritten:
+            true
         case .saveCommitted, .savePublished, .saveAnnouncing, .batchCommitted, .batchAnnouncing, .faultRead,
-            .checkpointBegan, .checkpointEnded:
+            .checkpointBegan, .checkpointEnded, .migrationCommitted:
             false
         }
     }

@@ -249,7 +249,10 @@ package struct InMemoryContents: Sendable {
     /// Their keys, versions and references are still those of the context: ``StoreChanges/settle(_:)`` sets them once
     /// the save is accepted.
     ///
-    /// `derives`: Whether derived attributes are computed; otherwise they are taken as they are.
+    /// - Parameters:
+    ///   - changes: The changes.
+    ///   - derives: Whether derived attributes are computed; otherwise they are taken as they are.
+    /// - Returns: The result of the save.
     package mutating func apply(_ changes: StoreChanges, derives: Bool = true) -> StoreSaveResult {
         var result = StoreSaveResult()
         var permanent = KeyMap<Int64>()

@@ -14,7 +14,7 @@ final class BusyWait {
     var timeout: Double
     /// Ends the wait early.
     var cancellation: Cancellation?
-    /// A connection that is to stop what it does, rather than go on without the lock, when a wait was in vain.
+    /// The connection to interrupt if the wait fails, so that it does not go on without the lock.
     var interrupted: OpaquePointer?
     /// Of a connection that writes: asks other processes to let this one go first.
     var sign: WaitSign?
@@ -37,7 +37,8 @@ final class BusyWait {
 
     /// Pauses, and tells whether to try again.
     ///
-    /// `attempt` counts from 0.
+    /// - Parameter attempt: How often the lock was asked for in vain before this, from 0.
+    /// - Returns: Whether there is time left.
     func shouldRetry(attempt: Int32) -> Bool {
         if attempt == 0 {
             start = Self.now()

@@ -111,7 +111,7 @@ package final class CommitWatcher: @unchecked Sendable {
         }
     }
 
-    /// Looks at the version, tells of a new one, and sees to the next quick look.
+    /// Reads the version, reports a new one, and schedules the next quick look.
     private func look() {
         if isMemory {
             hasNews = true

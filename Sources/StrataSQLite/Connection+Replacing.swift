@@ -5,21 +5,39 @@ extension Connection {
     ///
     /// Others that have this database open see the new content with their next transaction; with a failure it is as before.
     ///
+    /// - Parameters:
+    ///   - source: The other database.
+    ///   - condition: Asked under the write lock of this database, before anything is written; without it nothing is.
+    /// - Returns: Whether it was replaced.
     /// - Throws: `busy` if a lock was not free until the deadline; `readOnly`, `full` and errors of either file.
-    package func copyAll(from source: Connection) throws(SQLiteError) {
+    @discardableResult
+    package func copyAll(from source: Connection, if condition: () -> Bool = { true }) throws(SQLiteError) -> Bool {
         guard let backup = sqlite3_backup_init(handle, "main", source.handle, "main") else {
             throw failure(sqlite3_errcode(handle), .step, sql: nil)
         }
-        var code = SQLITE_OK
         let deadline = BusyWait.now() &+ UInt64(max(busyWait.timeout, 0) * 1e9)
-        repeat {
+        // A step of no pages takes the lock, and keeps it.
+        var code = step(backup, 0, deadline)
+        if code == SQLITE_OK || code == SQLITE_DONE {
+            guard condition() else {
+                sqlite3_backup_finish(backup)
+                return false
+            }
             // All pages in one step, so that nobody can write in between.
-            code = sqlite3_backup_step(backup, -1)
-            guard code == SQLITE_BUSY || code == SQLITE_LOCKED, BusyWait.now() < deadline else { break }
-            sqlite3_sleep(5)
-        } while true
+            code = step(backup, -1, deadline)
+        }
         let finished = sqlite3_backup_finish(backup)
         if code != SQLITE_DONE { throw failure(finished == SQLITE_OK ? code : finished, .step, sql: nil) }
+        return true
+    }
+
+    /// One step of a backup, tried again until the deadline while somebody has a lock.
+    private func step(_ backup: OpaquePointer, _ pages: Int32, _ deadline: UInt64) -> Int32 {
+        while true {
+            let code = sqlite3_backup_step(backup, pages)
+            guard code == SQLITE_BUSY || code == SQLITE_LOCKED, BusyWait.now() < deadline else { return code }
+            sqlite3_sleep(5)
+        }
     }
 
     /// Makes the database an empty one, under its locks, even if it is damaged.

@@ -39,10 +39,13 @@ package final class Connection: @unchecked Sendable {
     let busyWait: BusyWait
     /// Pages in the write-ahead log after the last commit of this connection.
     let log = LogSize()
-    /// When to see to the log next.
+    /// When to maintain the log next.
     var upkeep = LogUpkeep()
     /// Which trace handler of the pool is installed.
     var traceGeneration = 0
+
+    /// Whether the schema may be another one than when somebody last asked.
+    private var hasSchemaNews = true
 
     private var statements: StatementCache
     private var tracer: Tracer?
@@ -174,7 +177,16 @@ package final class Connection: @unchecked Sendable {
         guard code == SQLITE_OK else { throw failure(code, .step, sql: script) }
     }
 
+    /// Whether the schema may have changed since this was last asked: always true at first.
+    ///
+    /// Known once a statement has been given back that SQLite had to prepare anew.
+    package func takeSchemaNews() -> Bool {
+        defer { hasSchemaNews = false }
+        return hasSchemaNews
+    }
+
     func takeBack(_ entry: PreparedStatement) {
+        if sqlite3_stmt_status(entry.handle, SQLITE_STMTSTATUS_REPREPARE, 1) > 0 { hasSchemaNews = true }
         sqlite3_reset(entry.handle)
         sqlite3_clear_bindings(entry.handle)
         entry.scratchUsed = 0
@@ -301,6 +313,8 @@ package final class Connection: @unchecked Sendable {
 /// The size of the write-ahead log, as SQLite reports it after each commit.
 final class LogSize {
     private(set) var pages: Int32 = 0
+    /// How many commits of this connection have changed the database.
+    private(set) var commits: UInt32 = 0
 
     /// Takes the place of SQLite's automatic checkpoints.
     ///
@@ -309,10 +323,15 @@ final class LogSize {
         sqlite3_wal_hook(
             handle,
             { context, _, _, pages in
-                if let context { Unmanaged<LogSize>.fromOpaque(context).takeUnretainedValue().pages = pages }
+                if let context { Unmanaged<LogSize>.fromOpaque(context).takeUnretainedValue().noteCommit(pages) }
                 return SQLITE_OK
             },
             Unmanaged.passUnretained(self).toOpaque()
         )
+    }
+
+    private func noteCommit(_ pages: Int32) {
+        self.pages = pages
+        commits &+= 1
     }
 }

@@ -11,7 +11,7 @@ import StrataLocks
 extension ConnectionPool {
     /// How far a checkpoint goes.
     package enum CheckpointMode: Sendable {
-        /// Copies what no reader is in the way of; waits for no reader.
+        /// Copies as much of the log as readers allow, without waiting for them.
         case passive
         /// Waits for readers, so that the next write starts the log over.
         case restart
@@ -67,7 +67,7 @@ extension ConnectionPool {
     /// How long a commit waits for the write lock of another process, in seconds.
     private static let copyPatience = 0.02
 
-    /// Copies what no reader is in the way of, while nobody can write.
+    /// Copies as much of the log as readers allow, while nobody can write.
     private func copyLog(_ connection: Connection, timeout: Double) throws(SQLiteError) -> Bool {
         let guardian = try logGuardian()
         guardian.busyWait.timeout = timeout

@@ -6,14 +6,17 @@ import StrataLocks
 package struct WriteLease: ~Copyable {
     package let connection: Connection
     private let pool: ConnectionPool
+    /// How many commits of the connection there were before.
+    private let commits: UInt32
 
     init(connection: Connection, pool: ConnectionPool) {
         self.connection = connection
         self.pool = pool
+        commits = connection.log.commits
     }
 
     deinit {
-        pool.endWriting(connection)
+        pool.endWriting(connection, commits)
     }
 
     /// Makes the changes durable and visible to others.
@@ -65,6 +68,7 @@ extension ConnectionPool {
             error.wait?.seconds += waited
             throw error
         }
+        others.beginWrite()
         return lease
     }
 
@@ -141,10 +145,11 @@ extension ConnectionPool {
         checkpointIfDue(connection)
     }
 
-    fileprivate func endWriting(_ connection: Connection) {
+    fileprivate func endWriting(_ connection: Connection, _ commits: UInt32) {
         checkReturned(connection)
         connection.setCancellation(nil)
         endTransaction(connection)
+        others.endWrite(connection.log.commits &- commits)
         // A database in memory exists in its connection alone.
         if (connection.isBroken || connection.isInTransaction) && !isMemory {
             connection.leaveLogOnClose()

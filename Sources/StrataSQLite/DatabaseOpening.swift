@@ -10,8 +10,8 @@ import Foundation
 ///   copied to a temporary folder and read there; the copy goes away with the pool. Nobody can be writing meanwhile: a
 ///   writer would have made the `-shm` file. The same serves a database with a rollback journal left by a crash.
 ///
-/// In a folder that may be written, reading makes an empty `-wal` and a `-shm` file where there are none; the
-/// database file itself is never touched.
+/// In a folder that may be written, reading makes an empty `-wal` and a `-shm` file where there are none. The pool removes them at
+/// its end, unless somebody else uses them by then. The database file itself is never touched.
 struct DatabaseOpening: Sendable {
     /// What the connections open: the path that was asked for, or that of a private copy.
     private(set) var path: String
@@ -20,6 +20,8 @@ struct DatabaseOpening: Sendable {
     private(set) var temporaryFolder: String?
     /// Whether readers see a snapshot beside a writer.
     private(set) var isWriteAheadLogged = false
+    /// Whether reading has made the files of a log, of which there were none.
+    private var hasMadeLog = false
 
     private let options: PoolOptions
     private let pragmas: [(name: String, value: String)]
@@ -109,7 +111,10 @@ struct DatabaseOpening: Sendable {
     /// Opens the first reader of a database that is not to be written, settling how that can be done.
     mutating func openFirstReader() throws(SQLiteError) -> Connection {
         do {
-            return try openValidatedReader()
+            let hadLog = ["-wal", "-shm"].contains { Self.size(of: path + $0) != nil }
+            let connection = try openValidatedReader()
+            hasMadeLog = isWriteAheadLogged && !hadLog
+            return connection
         } catch {
             // Without a file at all the first answer is the best one.
             guard [.cannotOpen, .readOnly].contains(error.code), Self.size(of: path) != nil else { throw error }
@@ -155,6 +160,17 @@ struct DatabaseOpening: Sendable {
             throw SQLiteError(code: .cannotOpen, message: "\(path): \(message)", operation: .open)
         }
         path = folder.path + "/copy"
+    }
+
+    /// Removes the files of a log that reading has made, once the readers are closed.
+    ///
+    /// They stay if somebody else uses the database, or has written to it meanwhile.
+    func removeOwnLog() {
+        guard hasMadeLog, Self.size(of: path + "-wal") == 0 else { return }
+        // SQLite itself removes them with the last connection that may write, under its locks.
+        guard let connection = try? open(access: .readWrite, cacheKiB: 16) else { return }
+        try? connection.validate()
+        connection.close()
     }
 
     func removeTemporaryFolder() {

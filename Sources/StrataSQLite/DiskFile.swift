@@ -29,7 +29,7 @@ package enum DiskFile {
         }
     }
 
-    /// Sees to it that what was written to a file is there after a loss of power.
+    /// Syncs a file, so that what was written survives a loss of power.
     ///
     /// - Throws: `cannotOpen` if it is not there, `inputOutput` if the disk fails.
     package static func synchronize(_ path: String) throws(SQLiteError) {

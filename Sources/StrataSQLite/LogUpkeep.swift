@@ -1,4 +1,4 @@
-/// When a writer sees to the write-ahead log, and how patiently.
+/// When a writer maintains the write-ahead log, and how long it waits for readers.
 ///
 /// A copy into the file waits for no reader. A log that has outgrown its limit has to start over as well, for which its readers
 /// must leave it; as long as the writer waits for them, everybody's writes wait too. Patience doubles with each attempt in
@@ -26,9 +26,13 @@ struct LogUpkeep {
 
     mutating func noteCopy(_ pages: Int32) { copiedPages = pages }
 
-    /// How long to wait for readers now; `nil` if the log need not start over, or nobody would leave.
+    /// How long to wait for readers, so that the log can start over.
     ///
-    /// `timeout`: How long writers of the file may be kept waiting at all.
+    /// - Parameters:
+    ///   - pages: The length of the log.
+    ///   - limit: The length from which on the log should start over.
+    ///   - timeout: How long writers of the file may be kept waiting at all.
+    /// - Returns: Seconds; `nil` if the log need not start over, or a wait would be in vain.
     mutating func restartPatience(_ pages: Int32, limit: Int32, timeout: Double) -> Double? {
         guard pages >= max(limit, nextRestart) else { return nil }
         let longest = min(Self.longestPatience, timeout / 4)

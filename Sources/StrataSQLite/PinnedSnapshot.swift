@@ -6,7 +6,7 @@ import Synchronization
 /// A read transaction held open on a connection of its own, outside the number of readers, so that a pin blocks nobody. While
 /// it is held the write-ahead log cannot start over and grows with every write.
 ///
-/// An error of the disk, or a want of memory, while it is read ends the transaction, and with it the version: SQLite sees to that.
+/// If a read fails because of the disk or for lack of memory, SQLite ends the transaction, and with it the version.
 /// From then on every read throws ``ResultCode/abortRollback``, since the connection would answer from the newest version.
 ///
 /// Any thread may call any member; reads take turns in the order of asking.

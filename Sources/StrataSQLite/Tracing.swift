@@ -143,7 +143,7 @@ final class Tracer {
 
 /// Tells what kinds of values are bound to a statement, without ever giving them away.
 ///
-/// SQLite tells nobody what is bound but by writing it into the text: the two texts are read side by side.
+/// SQLite shows bound values only in the expanded text. So this reads that text and the original side by side.
 enum BoundTypes {
     static func of(_ statement: OpaquePointer, _ sql: String) -> [String] {
         guard sqlite3_bind_parameter_count(statement) > 0, let expanded = sqlite3_expanded_sql(statement) else {

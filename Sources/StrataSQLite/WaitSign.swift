@@ -3,10 +3,10 @@ import StrataLocks
 
 /// A sign beside a database by which processes let one another go first.
 ///
-/// SQLite's write lock goes to whoever asks at the right moment: a process that writes without a break would nearly always be the
-/// one, and another, which looks now and then, would wait for very long. So whoever has waited for some milliseconds puts a sign up,
-/// and who sees the sign of another before a write lets it go first. The sign is a file, there only as long as somebody waits so,
-/// and locked by its owner: that of a process that has died counts for nothing and is taken down by the next to see it.
+/// SQLite gives its write lock to whoever asks at the right moment. A process that writes without a break would get it nearly
+/// always, and another, which asks now and then, would wait for very long. So a process that has waited for some milliseconds puts
+/// up a sign. Whoever sees the sign of another before a write lets it go first. The sign is a file, which exists only during such
+/// a wait, and which its owner locks. The sign of a process that has died does not count, and the next to see it removes it.
 ///
 /// Nobody defers to a sign for longer than ``longestDeference``, since its owner may be stopped. Where no file can be made, there
 /// is no sign, and the lock goes by chance.

@@ -3,7 +3,7 @@ import StrataSQL
 import StrataSQLite
 import Synchronization
 
-/// External files of which nobody knows whether a row names them, since a commit failed.
+/// External files of commits that failed: nobody knows whether a row names them.
 ///
 /// Any thread may call any member.
 final class DoubtfulFiles: Sendable {
@@ -16,9 +16,9 @@ final class DoubtfulFiles: Sendable {
         names.withLock { $0.subtract(settled) }
     }
 
-    /// Those that no row names in the transaction that is open: once it is committed, for good.
+    /// The files that no row names in the open transaction.
     ///
-    /// Looks at each value of the store that is tagged, if there are any such files at all.
+    /// Once it is committed, no row ever will. If there are files in doubt at all, this reads each tagged value of the store.
     ///
     /// - Throws: Errors of SQLite.
     func settled(_ mapping: SQLMapping, _ connection: Connection) throws -> [String] {

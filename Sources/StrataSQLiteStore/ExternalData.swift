@@ -107,7 +107,7 @@ struct ExternalData: Sendable {
         try DiskFile.synchronize(folder: support.deletingLastPathComponent().path)
     }
 
-    /// Sees to it that files are there after a loss of power.
+    /// Syncs files, so that they survive a loss of power.
     ///
     /// - Throws: `SQLiteError` if the disk fails.
     func synchronize(_ names: [String]) throws(SQLiteError) {

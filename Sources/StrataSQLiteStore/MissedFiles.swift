@@ -4,10 +4,12 @@ import StrataRows
 import StrataSQL
 import Synchronization
 
-/// The external files that threads have looked for in vain.
+/// The external files that reads did not find, by thread.
 enum MissedFiles {
     private static let key = "CoreData.MissedFiles"
-    /// Counts those of all threads, so that nearly always one look tells that there are none.
+    /// The number of missed files in all threads.
+    ///
+    /// Nearly always it has not changed, so that nothing else need be looked at.
     private static let count = Atomic<Int>(0)
 
     /// Notes a file for the read that the current thread makes.
@@ -23,7 +25,7 @@ enum MissedFiles {
         var numbers: [String: Int] = [:]
     }
 
-    /// Runs a read, and tells which files it has looked for in vain.
+    /// Runs a read, and returns the files that it did not find.
     @inline(__always)
     static func noting<R>(_ read: () throws -> R) rethrows -> (result: R, missed: Set<String>) {
         let before = count.load(ordering: .relaxed)
@@ -32,16 +34,16 @@ enum MissedFiles {
         return (result, taken(since: before))
     }
 
-    /// What the current thread has noted since the count was `before`; what reads that failed have left is older.
+    /// The files that the current thread has noted since the count was `before`; older notes are left over from reads that failed.
     private static func taken(since before: Int) -> Set<String> {
         let noted = Thread.current.threadDictionary[key] as? Noted
         Thread.current.threadDictionary[key] = nil
         return Set((noted?.numbers ?? [:]).filter { $0.value > before }.keys)
     }
 
-    /// The error of a read from a version that is held on to, of which files are missing.
+    /// The error of a read from a pinned version whose external files are missing.
     ///
-    /// This process keeps the files of versions that somebody holds; others know nothing of these.
+    /// A process keeps the files of the versions that it holds, but other processes do not know about these.
     static func error(_ missed: Set<String>, _ url: URL) -> CocoaError {
         CocoaError(
             .persistentStoreOperation,
@@ -50,6 +52,6 @@ enum MissedFiles {
                     "The store \(url.path) cannot be read as of an older version: its external data file \(missed.min() ?? "") is gone, as another process has replaced or deleted it since. Pin the context anew, or begin the loop again, to read the newest version.",
                 NSFilePathErrorKey: url.path,
             ]
-        )
+        ).marked(.environment)
     }
 }

@@ -6,17 +6,21 @@ import StrataSQLite
 import Synchronization
 
 /// What a SQLite store has while it is open.
-final class OpenSQLiteFile: Sendable {
+package final class OpenSQLiteFile: Sendable {
     let request: SQLiteStoreRequest
     let database: SQLiteDatabase
     let mapping: SQLMapping
     let queries: RowQueries
     let writing: WriteShapes
     let external: ExternalData
-    /// The history that is written, or was once; `nil` without one.
+    /// The history, also if nothing is added to it any more; `nil` if there never was one.
     let history: HistoryMapping?
-    /// The last version of the schema that was seen to be without a history; -1 for none.
+    /// The last version of the file's schema that was found to have no history; -1 for none.
     let schemaWithoutHistory = Atomic<Int64>(-1)
+    /// Whether the file has a place for a copy of its model, and none there.
+    private let lacksModelCache = Atomic(false)
+    /// Notices that others have migrated the file.
+    let modelGuard: ModelGuard
     /// The external files that only older versions name.
     let retired: RetiredFiles
     /// The external files of commits that failed.
@@ -27,14 +31,14 @@ final class OpenSQLiteFile: Sendable {
     let metadata: StoreMetadata
 
     var url: URL { request.url }
-    var pool: ConnectionPool { database.pool }
+    package var pool: ConnectionPool { database.pool }
 
     /// The folder of the file; that for temporary files if it is in memory.
     var folder: URL {
         external.folder == nil ? FileManager.default.temporaryDirectory : url.deletingLastPathComponent()
     }
 
-    private init(
+    init(
         _ request: SQLiteStoreRequest,
         _ database: SQLiteDatabase,
         _ mapping: SQLMapping,
@@ -46,6 +50,7 @@ final class OpenSQLiteFile: Sendable {
         self.mapping = mapping
         self.metadata = metadata
         self.history = history
+        modelGuard = ModelGuard(request.url, metadata)
         var path: String?
         if case .file(let file) = request.options.place { path = file }
         external = ExternalData(storePath: path)
@@ -53,6 +58,15 @@ final class OpenSQLiteFile: Sendable {
         synchronous = request.options.synchronous
         queries = RowQueries(mapping, external, path == nil ? nil : request.url)
         writing = WriteShapes(mapping)
+    }
+
+    /// Keeps a copy of the model in a file that has none, in the transaction that is open.
+    func writeMissingModelCache(_ connection: Connection) throws {
+        // If the transaction fails, the copy comes when the file is opened the next time.
+        guard lacksModelCache.load(ordering: .relaxed), lacksModelCache.exchange(false, ordering: .relaxed),
+            let model = request.modelCache()
+        else { return }
+        try SQLiteEngine.writeModelCache(model, connection)
     }
 
     /// Holds on to a version of the file.
@@ -72,20 +86,20 @@ final class OpenSQLiteFile: Sendable {
                     NSLocalizedDescriptionKey:
                         "The store \(url.path) cannot keep another version: \(error.message). \(advice)"
                 ]
-            )
+            ).marked(.environment)
         }
     }
 
-    /// Sees to it that what is committed now is there after a loss of power.
+    /// Makes all commits up to now survive a loss of power.
     ///
     /// - Throws: Errors of the disk.
     func makeCommitsDurable() throws(SQLiteError) {
         guard synchronous != .off, case .file(let path) = pool.location else { return }
         if pool.isWriteAheadLogged {
-            // With FULL the commit itself has synced the log. No lock is on that file which closing it could end.
+            // With FULL the commit itself has synced the log. Closing it here cannot drop a lock: SQLite has none on that file.
             if synchronous == .normal { try DiskFile.synchronize(path + "-wal") }
         } else {
-            // The commit has ended the journal, in a way that may be lost.
+            // The commit has ended the journal by a change of the folder or file that a loss of power may undo.
             if access(path + "-journal", F_OK) == 0 { try DiskFile.synchronize(path + "-journal") }
             try DiskFile.synchronize(folder: (path as NSString).deletingLastPathComponent)
         }
@@ -95,7 +109,7 @@ final class OpenSQLiteFile: Sendable {
 
     /// Opens a store, or makes it if there is none.
     ///
-    /// A file that is there is looked at through a connection that cannot write, so that one that will not do is not touched.
+    /// An existing file is first read through a connection that cannot write. So a file that is refused is not changed.
     ///
     /// - Throws: What ``NSPersistentStoreCoordinator/addPersistentStore(type:configuration:at:options:)`` says.
     static func open(_ request: SQLiteStoreRequest) throws -> OpenSQLiteFile {
@@ -166,6 +180,9 @@ final class OpenSQLiteFile: Sendable {
             for statement in SQLiteSchema(mapping).statements { try connection.execute(statement) }
             try fillPrimaryKeys(mapping, connection)
             try StoreMetadata(newFor: request).write(connection)
+            if case .file = request.options.place, let model = request.modelCache() {
+                try SQLiteEngine.writeModelCache(model, connection)
+            }
             if request.recordsHistory { try prepareHistory(mapping, connection) }
         }
         guard let made = try existing(request, database) else {
@@ -186,7 +203,7 @@ final class OpenSQLiteFile: Sendable {
         try HistoryBaseline(mapping, connection).write(connection)
     }
 
-    private static func fillPrimaryKeys(_ mapping: SQLMapping, _ connection: Connection) throws {
+    static func fillPrimaryKeys(_ mapping: SQLMapping, _ connection: Connection) throws {
         let statement = try connection.statement(
             "INSERT INTO Z_PRIMARYKEY (Z_ENT, Z_NAME, Z_SUPER, Z_MAX) VALUES (?, ?, ?, 0)"
         )
@@ -232,6 +249,10 @@ final class OpenSQLiteFile: Sendable {
                     tombstoneCount: HistorySchema.tombstoneCount(in: catalog)
                 ) : nil
             let file = OpenSQLiteFile(request, database, mapping, metadata, history)
+            if !request.options.isReadOnly, catalog.hasTable("Z_MODELCACHE"), case .file = request.options.place {
+                let isThere = try connection.firstInt64("SELECT 1 FROM Z_MODELCACHE LIMIT 1") != nil
+                file.lacksModelCache.store(!isThere, ordering: .relaxed)
+            }
             // Spares the first write a look at all tables.
             if history == nil { _ = try file.hasNewHistory(connection, catalog) }
             return file

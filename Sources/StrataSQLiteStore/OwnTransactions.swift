@@ -3,16 +3,16 @@ import StrataSQL
 
 /// The numbers of the history's transactions that one store object has written itself.
 ///
-/// Kept as ranges, since nearly all follow one another. Of very many only the newest are kept: whoever asks for older ones
-/// takes them for somebody else's, and looks at rows that have not changed.
+/// Kept as ranges, since nearly all follow one another. Only the newest are kept if there are very many. Older ones then count as
+/// somebody else's, which costs a look at rows that have not changed.
 struct OwnTransactions {
     private var ranges: [ClosedRange<Int64>] = []
     private static let mostRanges = 4096
 
     /// Notes a number.
     ///
-    /// One that is not higher than all before shows that the file has become an older copy of itself: what was noted counts for
-    /// nothing then, as others may be given those numbers.
+    /// A number that is not higher than all before shows that the file was replaced by an older copy of itself. The notes are
+    /// dropped then, since other transactions may get those numbers.
     mutating func note(_ number: Int64) {
         if let last = ranges.last, last.upperBound >= number { ranges = [] }
         if let last = ranges.last, last.upperBound == number - 1 {

@@ -6,9 +6,9 @@ import StrataSQLite
 /// The orders of texts beyond that of their bytes, as collations of SQLite.
 ///
 /// No index names one, so that other programs can use the files.
-enum PredicateCollations {
+package enum PredicateCollations {
     /// All of them, for each connection of a store.
-    static let all: [Collation] =
+    package static let all: [Collation] =
         [.case, .diacritics, [.case, .diacritics], .canonical].compactMap(folded)
         + [.localized, .localizedCaseInsensitive, .localizedStandard].compactMap(localized)
 

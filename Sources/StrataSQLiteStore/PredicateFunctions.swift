@@ -4,14 +4,15 @@ import StrataSQL
 import StrataSQLite
 
 /// The functions of predicates that SQLite lacks, or has with another meaning: each calls what evaluates it in memory.
-enum PredicateFunctions {
+package enum PredicateFunctions {
     /// All functions of single values, for each connection of a store.
-    static let all: [ScalarFunction] =
+    package static let all: [ScalarFunction] =
         StringMatcher.Test.allCases.map(stringTest) + computed.map(function) + [castFunction, lengthFunction]
         + textFunctions
 
     /// The aggregate functions, for each connection of a store.
-    static let aggregates: [AggregateFunction] = [PredefinedFunction.sum, .average, .median, .stddev].compactMap {
+    package static let aggregates: [AggregateFunction] = [PredefinedFunction.sum, .average, .median, .stddev].compactMap
+    {
         function in
         guard let name = Dialect.sqlite.aggregate(function) else { return nil }
         return AggregateFunction(name) {
@@ -62,7 +63,7 @@ enum PredicateFunctions {
     /// SQLite's own counts code points, up to the first that is zero.
     private static let lengthFunction = ScalarFunction(Dialect.sqlite.function(.length), argumentCount: 1) { call in
         guard !call[0].isNull else { return call.returnNull() }
-        // One for each byte that does not continue a character, and another one for what takes four bytes.
+        // Each first byte of a character counts one, and one more if the character has four bytes.
         call.return(call[0].utf8.reduce(into: Int64(0)) { $0 += $1 & 0xC0 == 0x80 ? 0 : ($1 >= 0xF0 ? 2 : 1) })
     }
 
@@ -114,7 +115,7 @@ enum PredicateFunctions {
 
     // MARK: - Aggregates
 
-    /// A sum that goes over to floating-point numbers where 64 bits do not do; SQLite's own is an error then.
+    /// A sum that becomes a floating-point number when 64 bits are not enough, where SQLite's own sum fails.
     private final class SumAccumulator: AggregateFunction.Accumulator {
         private var sum = PredicateValue.int(0)
 

@@ -3,7 +3,7 @@ import StrataSQL
 import StrataSQLite
 
 extension QueryCompiler {
-    /// The error for a statement that SQLite will not take because there is too much of it; `nil` for any other.
+    /// The error for a statement that exceeds a limit of SQLite; `nil` for any other error.
     static func limitError(_ error: SQLiteError) -> CocoaError? {
         let limits = ["parser stack overflow", "too large", "too many", "at most", "too big", "depth"]
         guard error.operation == .prepare, limits.contains(where: error.message.contains) else { return nil }

@@ -3,20 +3,20 @@ import StrataRows
 import StrataSQL
 import Synchronization
 
-/// External files that no row names any more, but that rows of older versions do, which somebody still reads.
+/// External files that no current row names, but rows of older versions that somebody still reads.
 ///
-/// A file is removed once every version has gone that was held when its row let go of it. Covers this process, whichever
-/// coordinators have the store open: what another process removes is gone. Any thread may call any member.
+/// A file is removed once every version is gone that was held when its row let go of it. This covers all coordinators of the
+/// process. Other processes remove files at once. Any thread may call any member.
 final class RetiredFiles: Sendable {
     private struct State {
         var lastHold: UInt64 = 0
-        /// The numbers of the holds there are.
+        /// The numbers of the holds that exist.
         var holds: Set<UInt64> = []
         /// Names, with the number of the last hold that may need them; in the order of these numbers.
         var waiting: [(name: String, lastHold: UInt64)] = []
     }
 
-    /// Keeps the files that are there until it goes.
+    /// Keeps the files that exist now until the hold is released.
     final class Hold: Sendable {
         private let files: RetiredFiles
         private let number: UInt64
@@ -82,7 +82,7 @@ final class RetiredFiles: Sendable {
         for name in names { external.remove(name) }
     }
 
-    /// Removes nothing of what was retired so far: the folder is another store's from now on, which may have files of these names.
+    /// Forgets the retired files without removing them: the folder belongs to another store from now on, which may use the same names.
     func forget() { state.withLock { $0.waiting = [] } }
 
     private func end(_ number: UInt64) {

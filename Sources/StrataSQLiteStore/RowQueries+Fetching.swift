@@ -137,7 +137,13 @@ extension RowQueries {
 
     /// Completes `SELECT …` by what the plan says.
     ///
-    /// `whole` is the statement for all rows of the hierarchy, ready made.
+    /// - Parameters:
+    ///   - plan: The plan.
+    ///   - entity: The mapping of its entity.
+    ///   - select: `SELECT` with its columns.
+    ///   - whole: The prepared statement for all rows of the hierarchy, if there is one.
+    /// - Returns: The statement with its values.
+    /// - Throws: `persistentStoreUnsupportedRequestType` (134091) for what SQL cannot say.
     private func statement(
         _ plan: FetchPlan,
         _ entity: EntityMapping,

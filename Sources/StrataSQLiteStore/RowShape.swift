@@ -51,9 +51,13 @@ final class RowShape: Sendable {
     static let entityPosition = 1
     static let versionPosition = 2
 
-    /// Makes the shape of an entity, with its sub-entities if it `isDeep`.
+    /// Makes the shape of an entity.
     ///
-    /// `wanted`: The slots to read, for rows that shall not be whole; the others are null.
+    /// - Parameters:
+    ///   - mapping: The mapping of the entity.
+    ///   - store: The mapping of the store.
+    ///   - isDeep: Whether the shape covers sub-entities too.
+    ///   - wanted: The slots to read; the others are null in the rows. `nil` for all slots.
     init(_ mapping: EntityMapping, in store: SQLMapping, isDeep: Bool, wanted: SlotSet? = nil) {
         self.mapping = mapping
         var names = ["t0.Z_PK", "t0.Z_ENT", "t0.Z_OPT"]

@@ -72,7 +72,7 @@ struct RowVerification {
         }
     }
 
-    /// Values that SQLite has taken for a column but that are none of the attribute's.
+    /// Values that SQLite accepts in a column, but that the attribute cannot have.
     private func checkTypes(_ entity: EntityMapping, _ report: inout VerificationReport) throws {
         for slot in entity.layout.ownSlots {
             guard let column = entity.columns[slot.index].name else { continue }

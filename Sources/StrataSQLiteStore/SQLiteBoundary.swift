@@ -15,12 +15,19 @@ enum SQLiteBoundary {
         case reading = "be read"
         case saving = "be saved"
         case replacing = "be replaced"
+        case migrating = "be migrated"
         case destroying = "be destroyed"
     }
 
-    /// Runs `body` and puts its errors into the framework's terms; errors that are so already pass.
+    /// Runs `body` and turns errors of SQLite into errors of the framework; other errors pass as they are.
     ///
-    /// `context`: The name of the context on whose behalf that is.
+    /// - Parameters:
+    ///   - doing: What `body` does.
+    ///   - url: The file, for the error.
+    ///   - context: The name of the context that asked for it, for the error.
+    ///   - body: What may throw errors of SQLite.
+    /// - Returns: What `body` returns.
+    /// - Throws: `CocoaError`s, and whatever else `body` throws.
     static func run<R>(
         _ doing: Doing,
         _ url: URL?,
@@ -47,7 +54,7 @@ enum SQLiteBoundary {
             NSUnderlyingErrorKey: error,
         ]
         userInfo[NSFilePathErrorKey] = url?.path
-        return CocoaError(code, userInfo: userInfo)
+        return CocoaError(code, userInfo: userInfo).marked(code == .persistentStoreTimeout ? .deadline : .environment)
     }
 
     private static func meaning(

@@ -46,7 +46,7 @@ final class SQLiteDatabase: Sendable {
 
 /// The rows that the triggers of derived attributes have changed during a save.
 ///
-/// Filled on the thread that saves; the mutex only keeps the compiler's peace.
+/// Filled on the thread that saves. The mutex is there only because the compiler cannot know that.
 final class TriggerReports: Sendable {
     struct Entry: Hashable {
         let entity: Int64
@@ -66,7 +66,7 @@ final class TriggerReports: Sendable {
         }
     }
 
-    /// The entries so far, which are forgotten by asking.
+    /// Returns the entries so far, and forgets them.
     func take() -> Set<Entry> {
         entries.withLock { entries in
             defer { entries = [] }

@@ -29,7 +29,7 @@ extension SQLiteEngine {
         }
     }
 
-    private static func metadata(_ connection: Connection, _ url: URL) throws -> StoreMetadata {
+    static func metadata(_ connection: Connection, _ url: URL) throws -> StoreMetadata {
         guard let metadata = try StoreMetadata(connection, SQLCatalog(connection), url) else {
             throw CocoaError(
                 .persistentStoreTypeMismatch,
@@ -61,7 +61,7 @@ extension SQLiteEngine {
     }
 
     /// Opens a database for one piece of work, and closes it.
-    private static func withFile<R>(
+    static func withFile<R>(
         _ url: URL,
         _ options: SQLiteOptions? = nil,
         access: Connection.Access,

@@ -21,6 +21,8 @@ package struct SQLiteStoreRequest: Sendable {
     package var newUUID: String
     /// The labels of the model's version, for the metadata of a store that has to be made.
     package let versionIdentifiers: [String]
+    /// The copy of the model that the store shall keep; `nil` for none.
+    package var modelCache: @Sendable () -> Data? = { nil }
     /// Refuses a store that was made with another version of the model, by its metadata.
     package let requireVersion: @Sendable (_ metadata: [String: Any]) throws -> Void
 
@@ -93,7 +95,7 @@ package final class SQLiteEngine: RowStore {
         set { readOnly.store(newValue, ordering: .releasing) }
     }
 
-    /// Starts, or starts anew, to tell that the file was written to, by whomever.
+    /// Starts, or starts anew, to report commits to the file by any connection of any process.
     ///
     /// - Parameter told: Called on a thread of the watcher's own.
     /// - Throws: Errors of reading the file.
@@ -135,15 +137,15 @@ package final class SQLiteEngine: RowStore {
     /// The open file.
     ///
     /// - Throws: `persistentStoreOperation` (134070) once the store was removed.
-    func openFile() throws -> OpenSQLiteFile {
+    package func openFile() throws -> OpenSQLiteFile {
         if let file = file.withLock({ $0 }) { return file }
         throw closedError
     }
 
     package func retire(_ body: () throws -> Void) throws {
         let file = try openFile()
-        // What is read-only here nobody writes through this store; and in a database in memory, which has a single
-        // connection, whoever writes would keep the body from reading.
+        // Nobody writes through this engine if it is read-only. A database in memory has a single connection, so a
+        // writer would keep the body from reading.
         guard !isReadOnly, case .file = file.pool.location else {
             try body()
             return isRetired.store(true, ordering: .releasing)
@@ -208,7 +210,10 @@ package final class SQLiteEngine: RowStore {
         let file = try openFile()
         try SQLiteBoundary.run(.saving, file.url) {
             do {
-                try file.pool.write { _ = try self.writeMetadata($0) }
+                try file.pool.write { connection in
+                    try file.modelGuard.requireSame(connection)
+                    _ = try self.writeMetadata(connection)
+                }
             } catch {
                 noteUnwrittenMetadata()
                 throw error
@@ -220,6 +225,7 @@ package final class SQLiteEngine: RowStore {
     ///
     /// - Returns: Whether it did; then it has to be noted if the transaction fails.
     private func writeMetadata(_ connection: Connection) throws -> Bool {
+        try openFile().writeMissingModelCache(connection)
         let new = metadataState.withLock { state -> StoreMetadata? in
             guard state.isNew else { return nil }
             state.isNew = false
@@ -235,9 +241,16 @@ package final class SQLiteEngine: RowStore {
         return true
     }
 
+    /// Notes that nothing is left to be tidied up.
+    func forgetDeferredWork() {
+        metadataState.withLock { $0.current.values[NSPersistentStoreDeferredLightweightMigrationOptionKey] = nil }
+    }
+
     private func noteUnwrittenMetadata() { metadataState.withLock { $0.isNew = true } }
 
     // MARK: - Reading
+
+    package var commitsOfOthers: UInt64 { file.withLock { $0?.pool.commitsOfOthers } ?? 0 }
 
     /// Reads the file as it is when asked.
     private var newest: SQLiteReading {
@@ -315,7 +328,10 @@ package final class SQLiteEngine: RowStore {
     package func reserveKeys(_ counts: [Int: Int]) throws -> [Int: [Range<Int64>]] {
         let file = try openFile()
         return try SQLiteBoundary.run(.saving, file.url, for: SQLiteBoundary.waiter) {
-            try file.pool.write { try KeyAllocation(file.mapping).reserve(counts, $0).mapValues { [$0] } }
+            try file.pool.write { connection in
+                try file.modelGuard.requireSame(connection)
+                return try KeyAllocation(file.mapping).reserve(counts, connection).mapValues { [$0] }
+            }
         }
     }
 
@@ -332,6 +348,7 @@ package final class SQLiteEngine: RowStore {
         return try SQLiteBoundary.run(.saving, file.url, for: changes.contextName) {
             let lease = try file.pool.writer()
             try requireInUse()
+            try file.modelGuard.requireSame(lease.connection)
             try requireNoOtherHistory(of: file, lease.connection)
             let transaction = SaveTransaction(changes, file, lease.connection)
             var hasWrittenMetadata = false
@@ -345,8 +362,9 @@ package final class SQLiteEngine: RowStore {
                     return conflicts
                 }
                 hasWrittenMetadata = try writeMetadata(lease.connection)
-                let result = transaction.result
+                var result = transaction.result
                 let number = transaction.history?.number
+                result.historyNumber = number
                 #if FaultPoints
                 try FaultPoint.saveWritten.reach()
                 #endif

@@ -25,6 +25,8 @@ package struct SQLiteOptions: Sendable {
     package var analyzes = false
     /// Whether changes are recorded in the history.
     package var tracksHistory = false
+    /// Whether a migration puts off what only tidies up.
+    package var defersCleanUp = false
     /// What a commit promises about a loss of power.
     package enum Synchronous: Sendable {
         /// Nothing: not even a sound file.

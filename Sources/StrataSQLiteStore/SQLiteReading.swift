@@ -178,7 +178,20 @@ struct SQLiteReading {
         _ cancellation: Cancellation? = nil,
         _ body: (Connection) throws -> R
     ) throws -> R {
+        // A version that is held on to stays readable.
         if let snapshot { return try snapshot.read(cancellation: cancellation, body) }
-        return try file.pool.read(isSnapshot: isSnapshot, cancellation: cancellation, body)
+        let guardian = file.modelGuard
+        try guardian.requireKnown()
+        return try file.pool.read(isSnapshot: isSnapshot, cancellation: cancellation) { connection in
+            do {
+                let result = try body(connection)
+                try guardian.check(connection)
+                return result
+            } catch let error as SQLiteError {
+                // A column may be gone.
+                try guardian.check(connection)
+                throw error
+            }
+        }
     }
 }

@@ -34,6 +34,7 @@ final class SQLiteVersion: RowSource, Sendable {
                 pool throws(SQLiteError) in try pool.sharedSnapshot()
             }
         }
+        try SQLiteBoundary.run(.reading, file.url) { try snapshot.read { try file.modelGuard.requireSame($0) } }
         return SQLiteVersion(file, Held(snapshot: snapshot, files: files))
     }
 
@@ -59,7 +60,7 @@ final class SQLiteVersion: RowSource, Sendable {
                     NSLocalizedDescriptionKey:
                         "The store \(file.url.path) was removed from its coordinator, so the query generation cannot be read any more."
                 ]
-            )
+            ).marked(.environment)
         }
     }
 

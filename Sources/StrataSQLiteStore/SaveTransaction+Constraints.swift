@@ -114,7 +114,7 @@ extension SaveTransaction {
                     )
                 }
             }
-            // An index of somebody else, which the model knows nothing of.
+            // A unique index that somebody else has made, and that the model does not have.
             guard isExplained else { throw write.error }
         }
         var handedOver: [Int: [Int64: Int64]] = [:]

@@ -3,7 +3,7 @@ import StrataSQLite
 
 extension Statement {
     /// Binds the values to the first parameters.
-    func bind(_ bindings: [SQLBinding]) throws(SQLiteError) {
+    package func bind(_ bindings: [SQLBinding]) throws(SQLiteError) {
         var index = 1
         for binding in bindings {
             try bind(binding, at: index)

@@ -15,11 +15,11 @@ package struct StoreMetadata: @unchecked Sendable {
     var values: [String: Any]
 
     /// The keys that the framework writes; an application cannot remove them.
-    static let ownKeys: Set<String> = [
+    package static let ownKeys: Set<String> = [
         NSStoreTypeKey, NSStoreUUIDKey, NSStoreModelVersionHashesKey, NSStoreModelVersionIdentifiersKey,
         NSPersistentStoreModelVersionChecksumKey, "NSStoreModelVersionHashesVersion", "NSStoreModelVersionHashesDigest",
         "NSPersistenceFrameworkVersion", "NSPersistenceMaximumFrameworkVersion", "_NSAutoVacuumLevel",
-        historyBaselineKey,
+        historyBaselineKey, NSPersistentStoreDeferredLightweightMigrationOptionKey,
     ]
 
     /// The last keys from before the history, by the name of the root entity: see ``HistoryBaseline``.
@@ -41,17 +41,26 @@ package struct StoreMetadata: @unchecked Sendable {
         uuid = request.newUUID
         let entities = request.schema.entities(inConfiguration: request.configuration)
         let hashes = Dictionary(entities.map { ($0.name, $0.versionHash) }) { _, last in last }
-        values = [
-            NSStoreTypeKey: NSSQLiteStoreType,
-            NSStoreModelVersionHashesKey: hashes,
-            "NSStoreModelVersionHashesVersion": 3,
-            "NSStoreModelVersionHashesDigest": SchemaHashes.digest(of: hashes),
-            NSPersistentStoreModelVersionChecksumKey: SchemaHashes.checksum(of: hashes),
-            NSStoreModelVersionIdentifiersKey: request.versionIdentifiers,
-            "NSPersistenceFrameworkVersion": Self.frameworkVersion,
-            "_NSAutoVacuumLevel": "2",
-        ]
+        values = [NSStoreTypeKey: NSSQLiteStoreType, "_NSAutoVacuumLevel": "2"]
+        setModel(hashes, request.versionIdentifiers)
     }
+
+    /// Notes which model the rows fit.
+    ///
+    /// - Parameters:
+    ///   - hashes: The version hashes of the entities that the store holds, by name.
+    ///   - identifiers: The labels of the model's version.
+    mutating func setModel(_ hashes: [String: Data], _ identifiers: [String]) {
+        values[NSStoreModelVersionHashesKey] = hashes
+        values["NSStoreModelVersionHashesVersion"] = 3
+        values["NSStoreModelVersionHashesDigest"] = SchemaHashes.digest(of: hashes)
+        values[NSPersistentStoreModelVersionChecksumKey] = SchemaHashes.checksum(of: hashes)
+        values[NSStoreModelVersionIdentifiersKey] = identifiers
+        values["NSPersistenceFrameworkVersion"] = Self.frameworkVersion
+    }
+
+    /// The version hashes of the model that the rows fit.
+    var versionHashes: [String: Data] { values[NSStoreModelVersionHashesKey] as? [String: Data] ?? [:] }
 
     /// As the coordinator shows it.
     init(dictionary: [String: Any], uuid: String) {
@@ -96,7 +105,7 @@ package struct StoreMetadata: @unchecked Sendable {
                     NSLocalizedDescriptionKey:
                         "The store's metadata cannot be written: all values must be of property-list types."
                 ]
-            )
+            ).marked(.request)
         }
         let statement = try connection.statement(
             "INSERT OR REPLACE INTO Z_METADATA (Z_VERSION, Z_UUID, Z_PLIST) VALUES (1, ?, ?)"

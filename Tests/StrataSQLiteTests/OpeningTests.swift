@@ -186,6 +186,42 @@ struct OpeningTests {
         return (folder.file(name), try folder.size(name + "-wal"))
     }
 
+    @Test func `reading leaves no log behind where there was none`() throws {
+        try ConnectionPool.withNumbers(at: folder.file(), [1, 2]).close()
+        #expect(try folder.names() == ["store.sqlite"])
+        let before = try Data(contentsOf: URL(fileURLWithPath: folder.file()))
+        do {
+            let pool = try ConnectionPool(.file(folder.file()), options: readOnly())
+            #expect(try pool.sum() == 3 && pool.isWriteAheadLogged)
+            #expect(try folder.names().count == 3)
+            try pool.close()
+            #expect(try folder.names() == ["store.sqlite"])
+        }
+        do {
+            // Without being closed, too.
+            let pool = try ConnectionPool(.file(folder.file()), options: readOnly())
+            #expect(try pool.sum() == 3)
+        }
+        #expect(try folder.names() == ["store.sqlite"])
+        #expect(try Data(contentsOf: URL(fileURLWithPath: folder.file())) == before)
+    }
+
+    @Test func `a log that others use, or have written, stays when reading ends`() throws {
+        try ConnectionPool.withNumbers(at: folder.file(), [1, 2]).close()
+        let reader = try ConnectionPool(.file(folder.file()), options: readOnly())
+        let writer = try ConnectionPool(.file(folder.file()))
+        #expect(try reader.sum() == 3)
+        try reader.close()
+        #expect(try folder.names().count == 3)
+        try writer.write { try $0.run("INSERT INTO number VALUES (3)") }
+        #expect(try folder.size("store.sqlite-wal") > 0)
+        let second = try ConnectionPool(.file(folder.file()), options: readOnly())
+        #expect(try second.sum() == 6)
+        try second.close()
+        #expect(try folder.size("store.sqlite-wal") > 0)
+        #expect(try writer.sum() == 6)
+    }
+
     #if os(Linux)
     /// Runs `body` with the rights of nobody where files are concerned, on this thread, so that a folder can be read-only to
     /// tests that run as root.

@@ -1,5 +1,5 @@
 import Foundation
-import StrataSQLiteStore
+import StrataRows
 import Synchronization
 
 /// A model, its coordinator, and contexts on it: what most programs need.
@@ -53,7 +53,7 @@ open class NSPersistentContainer: NSObject, @unchecked Sendable {
     }
 
     /// Makes a container with a model, which is put to use and so becomes immutable.
-    public required init(name: String, managedObjectModel model: NSManagedObjectModel) {
+    public init(name: String, managedObjectModel model: NSManagedObjectModel) {
         self.name = name
         managedObjectModel = model
         persistentStoreCoordinator = NSPersistentStoreCoordinator(managedObjectModel: model)
@@ -128,17 +128,21 @@ open class NSPersistentContainer: NSObject, @unchecked Sendable {
     }
 
     /// Runs `block` on a fresh background context, and returns at once.
-    open func performBackgroundTask(_ block: @escaping @Sendable (NSManagedObjectContext) -> Void) {
+    ///
+    /// - Parameter block: What to run. It is sent to the context: what it captures must be `Sendable`, or must not be
+    ///   used by anybody else afterwards.
+    open func performBackgroundTask(_ block: sending @escaping (NSManagedObjectContext) -> Void) {
         let context = newBackgroundContext()
         context.perform { block(context) }
     }
 
     /// Runs `block` on a fresh background context and suspends until it has run.
     ///
+    /// - Parameter block: What to run. It is sent to the context, as that of the other form.
     /// - Returns: What the block returns.
     /// - Throws: What the block throws.
     public func performBackgroundTask<T>(
-        _ block: @escaping @Sendable (NSManagedObjectContext) throws -> sending T
+        _ block: sending @escaping (NSManagedObjectContext) throws -> sending T
     ) async throws -> sending T {
         let context = newBackgroundContext()
         return try await context.perform(schedule: .enqueued) { try block(context) }

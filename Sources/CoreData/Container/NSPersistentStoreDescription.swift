@@ -39,14 +39,21 @@ open class NSPersistentStoreDescription: NSObject, NSCopying {
     ///
     /// Default false.
     open var shouldAddStoreAsynchronously = false
-    /// Whether a store of an older model is migrated.
+    /// Whether a store that was written with another version of the model is migrated when it is added.
     ///
-    /// Default true; stores are not migrated yet, so such a store throws 134100.
-    open var shouldMigrateStoreAutomatically = true
-    /// Whether the mapping of a migration is inferred.
+    /// Default true. The option is ``NSMigratePersistentStoresAutomaticallyOption``.
+    open var shouldMigrateStoreAutomatically: Bool {
+        get { (options[NSMigratePersistentStoresAutomaticallyOption] as? NSNumber)?.boolValue ?? true }
+        set { setOption(NSNumber(value: newValue), forKey: NSMigratePersistentStoresAutomaticallyOption) }
+    }
+
+    /// Whether a migration works out by itself what becomes what, where no mapping model fits.
     ///
-    /// Default true.
-    open var shouldInferMappingModelAutomatically = true
+    /// Default true. The option is ``NSInferMappingModelAutomaticallyOption``.
+    open var shouldInferMappingModelAutomatically: Bool {
+        get { (options[NSInferMappingModelAutomaticallyOption] as? NSNumber)?.boolValue ?? true }
+        set { setOption(NSNumber(value: newValue), forKey: NSInferMappingModelAutomaticallyOption) }
+    }
 
     /// A description of a SQLite store at a URL.
     public init(url: URL) {
@@ -83,6 +90,8 @@ open class NSPersistentStoreDescription: NSObject, NSCopying {
     /// All options as the coordinator takes them.
     var allOptions: [AnyHashable: Any] {
         var all: [AnyHashable: Any] = [:]
+        all[NSMigratePersistentStoresAutomaticallyOption] = true
+        all[NSInferMappingModelAutomaticallyOption] = true
         for (key, value) in options { all[key] = value }
         return all
     }
@@ -95,8 +104,6 @@ open class NSPersistentStoreDescription: NSObject, NSCopying {
         copy.url = url
         copy.options = options
         copy.shouldAddStoreAsynchronously = shouldAddStoreAsynchronously
-        copy.shouldMigrateStoreAutomatically = shouldMigrateStoreAutomatically
-        copy.shouldInferMappingModelAutomatically = shouldInferMappingModelAutomatically
         return copy
     }
 

@@ -10,6 +10,8 @@ struct ContextSettings {
     var inaccessibleFaultHandler: ((NSManagedObject) -> Void)?
     var stalenessInterval: TimeInterval = -1
     var transactionAuthor: String?
+    /// Whether saves leave out validation, since objects are written before they are complete: in a migration.
+    var savesUnvalidated = false
 
     init() {}
 }

@@ -8,12 +8,18 @@ extension NSManagedObjectContext {
     /// coordinator's ``NSPersistentStoreCoordinator/unreportableErrorHandler``; a later save still finds a conflict.
     ///
     /// - Parameters:
-    ///   - object: An object of this context. Unsaved objects are left alone.
+    ///   - object: An object of this context.
     ///   - flag: With `true` the stored values are read anew and the object's changes are put back on top; a later save
-    ///     does not conflict with what was merged. With `false` the changes are dropped and the object becomes a fault.
+    ///     does not conflict with what was merged. An unsaved object is left alone. With `false` the changes are dropped
+    ///     and the object becomes a fault; of an unsaved object the insertion is dropped, so that it is not saved, and
+    ///     the fault finds no row when it fires.
     public func refresh(_ object: NSManagedObject, mergeChanges flag: Bool) {
         assertCurrent(#function)
-        guard object.context === self, isStored(object) else { return }
+        guard object.context === self else { return }
+        guard isStored(object) else {
+            if !flag, object.isInserted { dropInsertion(of: object) }
+            return
+        }
         // What others have changed must not become part of an undo step.
         if !undoLog.records.isEmpty { processPendingChanges() }
         downward.noteState()
@@ -39,6 +45,18 @@ extension NSManagedObjectContext {
         if object.flags.isDisjoint(with: [.eventInserted, .eventUpdated, .eventDeleted]) {
             noteEvent(object, .eventRefreshed)
         }
+    }
+
+    /// Makes an unsaved object a fault, which no row stands behind.
+    ///
+    /// Relationships that lead to it are dropped by the save, as those to any object that is in no store.
+    private func dropInsertion(of object: NSManagedObject) {
+        if !undoLog.records.isEmpty { processPendingChanges() }
+        downward.noteState()
+        let wasAnnounced = !object.flags.contains(.eventInserted)
+        object.discardChanges()
+        object.turnIntoFault()
+        noteEvent(object, wasAnnounced ? .eventDeleted : .eventRefreshed)
     }
 
     /// Puts a newer row under the changes of an object, as a refresh does.
@@ -124,16 +142,14 @@ extension NSManagedObjectContext {
 
     /// Forgets every object and every change, and the undo stack.
     ///
-    /// Objects held from before may not be used any more.
+    /// Objects-did-change names the IDs of all ``registeredObjects`` under `NSInvalidatedAllObjectsKey`.
+    /// Objects held from before may not be used any more: they are faults that read nil, zero or empty.
     public func reset() {
         assertCurrent(#function)
+        // Before the changes let go of their objects.
         var ids: [NSManagedObjectID] = []
-        var hadObjects = false
-        forEachRegistered { object in
-            hadObjects = true
-            // Only IDs that somebody has asked for can matter to anyone.
-            if let id = object.idIfKnown { ids.append(id) }
-        }
+        forEachHeld { ids.append($0.objectID) }
+        let hadObjects = !identityMap.isEmpty
         changeTracker.forgetAll()
         tellStoresOfAllGoing()
         upward?.forgetAll()
@@ -159,7 +175,8 @@ extension NSManagedObject {
     /// Ends the object's life after a reset: it has no changes and no relationships any more.
     fileprivate func invalidate() {
         leaveContext()
-        flags = [.detached, .gone]
+        flags = [.detached, .gone, .fault]
+        current = nil
         extras = nil
     }
 }

@@ -272,6 +272,29 @@ open class NSManagedObjectContext: NSObject, @unchecked Sendable {
         triggeredByProperty property: NSPropertyDescription?
     ) -> Bool { shouldDeleteInaccessibleFaults }
 
+    /// The type, the name and the parent, or the coordinator's stores; and, inside the context's scope, how many objects there are
+    /// and what is to be saved.
+    ///
+    /// May be read on any thread.
+    open override var description: String {
+        var parts = [describedName]
+        if let parent {
+            parts.append("child of \(parent.describedName)")
+        } else {
+            let stores = persistentStoreCoordinator?.persistentStores.map(\.description)
+            parts.append(stores.map { $0.isEmpty ? "no stores" : $0.joined(separator: ", ") } ?? "no coordinator")
+        }
+        if isInScope {
+            let flags = changeTracker.objects.map(\.flags)
+            let inserted = flags.count { $0.contains(.inserted) && !$0.contains(.deleted) }
+            let updated = flags.count { $0.intersection(.changed) == .updated }
+            let deleted = flags.count { $0.contains(.deleted) && !$0.contains(.inserted) }
+            parts.append("\(inserted) inserted, \(updated) updated, \(deleted) deleted")
+            parts.append("\(identityMap.storedCount + identityMap.temporaryObjects.count) registered")
+        }
+        return "<\(Swift.type(of: self)): \(parts.joined(separator: "; "))>"
+    }
+
     /// What to call the context in messages.
     final var describedName: String {
         let kind = concurrencyType == .mainQueueConcurrencyType ? "main-queue context" : "private-queue context"
@@ -319,13 +342,13 @@ open class NSManagedObjectContext: NSObject, @unchecked Sendable {
         return result
     }
 
-    /// All objects of the context.
+    /// The objects of the context that somebody holds, and those with changes.
     ///
-    /// O(number of objects).
+    /// With ``retainsRegisteredObjects`` all of them. O(number of objects).
     open var registeredObjects: Set<NSManagedObject> {
         assertCurrent(#function)
         var result: Set<NSManagedObject> = []
-        forEachRegistered { result.insert($0) }
+        forEachHeld { result.insert($0) }
         return result
     }
 }

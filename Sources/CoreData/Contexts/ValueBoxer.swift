@@ -28,22 +28,18 @@ struct ValueBoxer {
 
     private func box(_ value: PredicateValue, _ column: DictionaryColumn) -> Any? {
         guard !value.isNull else { return nil }
-        switch column.type {
-        case .integer16: return value.integer { Int16(exactly: $0).map { NSNumber(value: $0) } }
-        case .integer32: return value.integer { Int32(exactly: $0).map { NSNumber(value: $0) } }
-        case .integer64: return value.integer { NSNumber(value: $0) }
-        case .boolean: return value.number.map { NSNumber(value: $0 != 0) }
-        case .float: return value.number.map { NSNumber(value: Float($0)) }
-        case .double: return value.number.map { NSNumber(value: $0) }
+        let type = column.type
+        switch type.slotKind {
+        case .int where type == .boolean: return value.number.map { NSNumber(value: $0 != 0) }
+        case .int: return value.integer { type.hasRoom(for: $0) ? type.object($0) : nil }
+        case .double: return value.number.map { type.object($0) }
         case .decimal: return value.decimal.map { NSDecimalNumber(decimal: $0) }
-        case .date: return value.number.map { Date(timeIntervalSinceReferenceDate: $0) }
-        case .string: return value.stringValue ?? value.anyValue.map { "\($0)" }
-        case .uri: return value.stringValue.flatMap { URL(string: $0) }
-        case .transformable:
+        case .string: return (value.stringValue ?? value.anyValue.map { "\($0)" }).flatMap { type.object($0) }
+        case .data where type == .transformable:
             guard case .data(let archive) = value else { return nil }
             guard let attribute = column.attribute else { return archive }
             return attribute.unarchived(archive)
-        default: return value.anyValue
+        case .data, .uuid, .reference: return value.anyValue
         }
     }
 }

@@ -21,6 +21,16 @@ public let NSPersistentStoreConnectionPoolMaxSizeKey = "NSPersistentStoreConnect
 ///
 /// Data may be lost.
 public let NSIgnorePersistentStoreVersioningOption = "NSIgnorePersistentStoreVersioningOption"
+/// Option: a Boolean; a store that was written with another version of the model is migrated when it is added.
+///
+/// Default false; the descriptions of a container set it. Without it adding such a store throws 134100. With it alone only mapping models of the
+/// program's bundles are used; see ``NSInferMappingModelAutomaticallyOption``. A store that may not be written is not migrated: 134100.
+public let NSMigratePersistentStoresAutomaticallyOption = "NSMigratePersistentStoresAutomaticallyOption"
+/// Option: a Boolean; where no mapping model fits, a migration works out by itself what becomes what.
+///
+/// Default false; the descriptions of a container set it. Without effect unless ``NSMigratePersistentStoresAutomaticallyOption`` is true too. The
+/// old version of the model need not be there: the store keeps a copy.
+public let NSInferMappingModelAutomaticallyOption = "NSInferMappingModelAutomaticallyOption"
 /// Option: a Boolean, or a dictionary as Apple's framework takes it; what is saved into a SQLite store is recorded.
 ///
 /// See ``NSPersistentHistoryChangeRequest``. A store that has been opened with it once is read-only without it, so that its
@@ -32,6 +42,15 @@ public let NSPersistentStoreForceDestroyOption = "NSPersistentStoreForceDestroyO
 ///
 /// Without effect on Linux.
 public let NSPersistentStoreFileProtectionKey = "NSPersistentStoreFileProtectionKey"
+
+/// Option of binary stores: a set of classes that may be decoded.
+///
+/// Without effect: the transformers of the attributes decode their values, and they know their classes.
+public let NSBinaryStoreSecureDecodingClasses = "NSBinaryStoreSecureDecodingClasses"
+/// Option of binary stores: a Boolean; classes that were not declared may be decoded.
+///
+/// Without effect: the transformers of the attributes decode their values.
+public let NSBinaryStoreInsecureDecodingCompatibilityOption = "NSBinaryStoreInsecureDecodingCompatibilityOption"
 
 /// User info: the ``NSPersistentHistoryToken`` of what was changed, in remote-change notifications and in those of a history's
 /// transactions.
@@ -46,11 +65,15 @@ public let NSPersistentStoreOSCompatibility = "NSPersistentStoreOSCompatibility"
 public let NSAddedPersistentStoresKey = "added"
 /// User info: the stores that were removed.
 public let NSRemovedPersistentStoresKey = "removed"
-/// User info: the store before and after its migration to another place, which gives it another UUID.
+/// User info: an array of the store before and after its migration to another place, which gives it another UUID, and of an
+/// array with the ``NSManagedObjectID`` of each object in the new store, in the order in which they were copied.
 public let NSUUIDChangedPersistentStoresKey = "changed"
 
 extension NSNotification.Name {
-    /// A coordinator's stores are about to change; the user info has the stores to be added and removed.
+    /// A coordinator's stores are about to change behind the program's back, as they do with an account for iCloud.
+    ///
+    /// Never posted here: nothing but calls of the program adds, removes or migrates stores, and for those Apple's framework
+    /// does not post it either.
     public static let NSPersistentStoreCoordinatorStoresWillChange = NSNotification.Name(
         "NSPersistentStoreCoordinatorStoresWillChange"
     )
@@ -58,7 +81,9 @@ extension NSNotification.Name {
     public static let NSPersistentStoreCoordinatorStoresDidChange = NSNotification.Name(
         "NSPersistentStoreCoordinatorStoresDidChange"
     )
-    /// A store is about to be removed; the object is the coordinator.
+    /// A store is about to leave its coordinator, because it is removed or migrated, or because the coordinator goes away.
+    ///
+    /// The object is the ``NSPersistentStore``. There is no user info.
     public static let NSPersistentStoreCoordinatorWillRemoveStore = NSNotification.Name(
         "NSPersistentStoreCoordinatorWillRemoveStore"
     )

@@ -1,6 +1,5 @@
 import Foundation
 import StrataRows
-import StrataSQLiteStore
 
 extension NSPersistentStoreCoordinator {
     // MARK: - Adding
@@ -8,13 +7,18 @@ extension NSPersistentStoreCoordinator {
     /// Opens a store, or makes it if there is none yet.
     ///
     /// - Parameters:
-    ///   - storeType: ``NSPersistentStore/StoreType/sqlite`` or ``NSPersistentStore/StoreType/inMemory``.
+    ///   - storeType: ``NSPersistentStore/StoreType/sqlite``, ``NSPersistentStore/StoreType/inMemory``,
+    ///     ``NSPersistentStore/StoreType/binary``, or a type that a class is registered for.
     ///   - configuration: A configuration of the model whose entities the store holds; `nil` for all entities.
     ///   - storeURL: The file. `/dev/null` makes a private database in memory.
     ///   - options: By the option keys, such as ``NSReadOnlyPersistentStoreOption``.
     /// - Returns: The store.
     /// - Throws: `persistentStoreIncompatibleVersionHash` (134100) with the entities that differ, if the store was made with
-    ///   another model; `persistentStoreInvalidType` (134000) for an unknown type; `persistentStoreTypeMismatch` (134010);
+    ///   another model and ``NSMigratePersistentStoresAutomaticallyOption`` does not ask for its migration, or it may not be written.
+    ///   Of a migration: `migrationMissingSourceModel` (134130), `migrationMissingMappingModel` (134140), with 134190 as the underlying error
+    ///   where the mapping cannot be inferred, and `migration` (134110) for rows that do not fit and for failures of the disk; the store is as
+    ///   it was then.
+    ///   Further: `persistentStoreInvalidType` (134000) for an unknown type; `persistentStoreTypeMismatch` (134010);
     ///   `persistentStoreOpen` (134080), `fileReadCorruptFile` (259) or `fileReadNoPermission` (257) for a file that cannot
     ///   be opened, which is left untouched; `persistentStoreTimeout` (134090) if others keep it locked.
     @discardableResult
@@ -39,7 +43,8 @@ extension NSPersistentStoreCoordinator {
         options: [AnyHashable: Any]? = nil
     ) throws -> NSPersistentStore {
         // A store of one's own may lie nowhere, as one in memory does.
-        let needsURL = storeType == NSSQLiteStoreType && StoreTypes.storeClass(storeType) == SQLiteStore.self
+        let storeClass = StoreTypes.storeClass(storeType)
+        let needsURL = storeClass == SQLiteStore.self || storeClass == BinaryStore.self
         guard let url = storeURL ?? (needsURL ? nil : URL(fileURLWithPath: "/dev/null")) else {
             throw CocoaError(
                 .persistentStoreOpen,
@@ -71,9 +76,9 @@ extension NSPersistentStoreCoordinator {
     ) throws -> NSPersistentStore {
         let entry = try open(type, configuration, url, options)
         let store: NSPersistentStore = entry.store
-        post(.NSPersistentStoreCoordinatorStoresWillChange, [NSAddedPersistentStoresKey: [store]])
         enter(entry)
         store.didAdd(to: self)
+        reportMissingClasses()
         post(.NSPersistentStoreCoordinatorStoresDidChange, [NSAddedPersistentStoresKey: [store]])
         return store
     }
@@ -95,15 +100,9 @@ extension NSPersistentStoreCoordinator {
         if url.path != "/dev/null", type != NSInMemoryStoreType, let other = openStore(at: url) {
             throw alreadyOpen("The store \(url.path) is open in this coordinator already.", other)
         }
-        let store = storeClass.init(
-            persistentStoreCoordinator: self,
-            configurationName: configuration,
-            at: url,
-            options: options
-        )
+        let store = try loadedStore(storeClass, configuration, url, options, type)
         var entry: OpenStore?
         do {
-            try store.loadMetadata()
             if let other = openStores.first(where: { $0.store.identifier == store.identifier }), store.identifier != nil
             {
                 throw alreadyOpen("The store \(url.path) is a copy of one that is open in this coordinator.", other)
@@ -112,12 +111,61 @@ extension NSPersistentStoreCoordinator {
             entry = made
             try made.custom?.open(as: made)
             try (store as? any EngineStore)?.open()
+            // What a store has found, and not what somebody has set.
+            store.hasNewMetadata = false
             if (made.rows as? any HistoryStore)?.hasHistory == true { HistoryModel.noteUse() }
             return made
         } catch {
             entry?.noteRemoval()
             (try? store.rows)?.close()
             throw error
+        }
+    }
+
+    /// A store with its metadata, migrated if that is needed and wanted.
+    private func loadedStore(
+        _ storeClass: NSPersistentStore.Type,
+        _ configuration: String?,
+        _ url: URL,
+        _ options: [AnyHashable: Any]?,
+        _ type: String
+    ) throws -> NSPersistentStore {
+        var attempts = 0
+        while true {
+            let store = storeClass.init(
+                persistentStoreCoordinator: self,
+                configurationName: configuration,
+                at: url,
+                options: options
+            )
+            do {
+                try store.loadMetadata()
+                return store
+            } catch let error as CocoaError
+                where error.code == .persistentStoreIncompatibleVersionHash && AutomaticMigration.isWanted(options)
+                && attempts < AutomaticMigration.mostAttempts
+            {
+                attempts += 1
+                guard let metadata = error.userInfo["metadata"] as? [String: Any] else { throw error }
+                let migration = AutomaticMigration(
+                    model: managedObjectModel,
+                    configuration: configuration == defaultConfigurationName ? nil : configuration,
+                    type: type,
+                    url: url,
+                    options: options ?? [:]
+                )
+                do {
+                    try migration.run(metadata)
+                } catch {
+                    // What was read of the store does not belong together if somebody else has migrated it meanwhile.
+                    let now = try? storeClass.metadataForPersistentStore(with: url)
+                    let hashes = [metadata, now ?? metadata].map { $0[NSStoreModelVersionHashesKey] as? [String: Data] }
+                    guard hashes[0] != hashes[1] else { throw error }
+                }
+            } catch {
+                (try? store.rows)?.close()
+                throw error
+            }
         }
     }
 
@@ -152,11 +200,15 @@ extension NSPersistentStoreCoordinator {
                 userInfo: [NSLocalizedDescriptionKey: "The store is not one of this coordinator."]
             )
         }
-        NotificationCenter.default.post(name: .NSPersistentStoreCoordinatorWillRemoveStore, object: self)
-        post(.NSPersistentStoreCoordinatorStoresWillChange, [NSRemovedPersistentStoresKey: [store]])
-        store.willRemove(from: self)
+        leave(store)
         close(entry)
         post(.NSPersistentStoreCoordinatorStoresDidChange, [NSRemovedPersistentStoresKey: [store]])
+    }
+
+    /// Tells a store, and those who observe it, that it is about to go.
+    private func leave(_ store: NSPersistentStore) {
+        NotificationCenter.default.post(name: .NSPersistentStoreCoordinatorWillRemoveStore, object: store)
+        store.willRemove(from: self)
     }
 
     private func close(_ entry: OpenStore) {
@@ -196,30 +248,32 @@ extension NSPersistentStoreCoordinator {
         let isNew = !FileManager.default.fileExists(atPath: storeURL.path)
         let configuration = store.configurationName == defaultConfigurationName ? nil : store.configurationName
         let target = try open(storeType.rawValue, configuration, storeURL, options)
-        let change: [AnyHashable: Any] = [
-            NSAddedPersistentStoresKey: [target.store], NSRemovedPersistentStoresKey: [store],
-            NSUUIDChangedPersistentStoresKey: [store, target.store],
-        ]
+        var copied: [ChangeMessage.Change] = []
         do {
             let copier = StoreCopier(model: frozenModel, from: source, to: target)
             try copier.requireEmptyTarget()
-            NotificationCenter.default.post(name: .NSPersistentStoreCoordinatorWillRemoveStore, object: self)
-            post(.NSPersistentStoreCoordinatorStoresWillChange, change)
             // No save is between the copy and the exchange.
             try source.rows.retire {
-                try copier.copy()
+                copied = try copier.copy()
                 try copier.copyMetadata()
                 replace(source, with: target)
             }
         } catch {
             close(target)
-            if isNew, storeType == .sqlite { SQLiteEngine.removeAll(of: storeURL) }
+            if isNew { StoreTypes.wholeStoreClass(storeType.rawValue)?.discardStore(at: storeURL) }
             throw error
         }
-        store.willRemove(from: self)
+        leave(store)
         close(source)
         target.store.didAdd(to: self)
-        post(.NSPersistentStoreCoordinatorStoresDidChange, change)
+        let change: [Any] = [store, target.store, copied.map(\.id)]
+        post(
+            .NSPersistentStoreCoordinatorStoresDidChange,
+            [
+                NSAddedPersistentStoresKey: [target.store], NSRemovedPersistentStoresKey: [store],
+                NSUUIDChangedPersistentStoresKey: change,
+            ]
+        )
         return target.store
     }
 
@@ -245,7 +299,8 @@ extension NSPersistentStoreCoordinator {
     ///   - sourceURL: What is copied.
     ///   - sourceOptions: Options for the source.
     ///   - sourceType: The type of both.
-    /// - Throws: `persistentStoreOperation` (134070) for a destination in use or read-only, and errors of either file.
+    /// - Throws: `persistentStoreOperation` (134070) for a destination in use or read-only, `persistentStoreInvalidType`
+    ///   (134000) for a type of which stores cannot be replaced; and errors of either file.
     public func replacePersistentStore(
         at destinationURL: URL,
         destinationOptions: [AnyHashable: Any]? = nil,
@@ -254,13 +309,10 @@ extension NSPersistentStoreCoordinator {
         type sourceType: NSPersistentStore.StoreType
     ) throws {
         try requireClosed(destinationURL)
-        guard sourceType == .sqlite else { throw unsupported("replaced", sourceType) }
-        try SQLiteEngine.replace(
-            at: destinationURL,
-            SQLiteOptions(url: destinationURL, destinationOptions),
-            with: sourceURL,
-            SQLiteOptions(url: sourceURL, sourceOptions)
-        )
+        guard let storeClass = StoreTypes.wholeStoreClass(sourceType.rawValue) else {
+            throw unsupported("replaced", sourceType)
+        }
+        try storeClass.replaceStore(at: destinationURL, destinationOptions, withStoreAt: sourceURL, sourceOptions)
     }
 
     /// The older spelling of ``replacePersistentStore(at:destinationOptions:withPersistentStoreFrom:sourceOptions:type:)``.
@@ -284,26 +336,26 @@ extension NSPersistentStoreCoordinator {
 
     /// Removes all that a store holds.
     ///
-    /// A SQLite file is emptied under its locks, so that others that have it open see it.
+    /// If the store is open in this coordinator it is removed from it first, as by ``remove(_:)``, and stays removed if the rest
+    /// fails. A SQLite file is emptied under its locks, so that others that have it open see it. A binary file is removed.
     ///
     /// - Parameters:
-    ///   - url: The store, which must not be open in this coordinator.
+    ///   - url: The store.
     ///   - type: Its type.
-    ///   - options: `NSPersistentStoreForceDestroyOption` removes a file even if it is no database.
-    /// - Throws: `persistentStoreOperation` (134070) for a store in use, and errors of the file.
+    ///   - options: `NSPersistentStoreForceDestroyOption` removes a file even if it is no such store.
+    /// - Throws: `persistentStoreOperation` (134070) for a store that is open in this coordinator with another type;
+    ///   `persistentStoreInvalidType` (134000) for a type of which stores cannot be destroyed; and errors of the file.
     public func destroyPersistentStore(
         at url: URL,
         type: NSPersistentStore.StoreType,
         options: [AnyHashable: Any]? = nil
     ) throws {
-        try requireClosed(url)
-        if type == .inMemory { return }
-        guard type == .sqlite else { throw unsupported("destroyed", type) }
-        try SQLiteEngine.destroy(
-            at: url,
-            options: SQLiteOptions(url: url, options),
-            removesFile: StoreOption.flag(options?[NSPersistentStoreForceDestroyOption])
-        )
+        guard let storeClass = StoreTypes.wholeStoreClass(type.rawValue) else { throw unsupported("destroyed", type) }
+        if url.path != "/dev/null", let open = openStore(at: url), open.store.type == type.rawValue {
+            try remove(open.store)
+        }
+        if type != .inMemory { try requireClosed(url) }
+        try storeClass.destroyStore(at: url, options: options)
     }
 
     /// The older spelling of ``destroyPersistentStore(at:type:options:)``.
@@ -352,7 +404,7 @@ extension NSPersistentStoreCoordinator {
     @discardableResult
     public func setURL(_ url: URL, for store: NSPersistentStore) -> Bool {
         guard openStore(of: store) != nil else { return false }
-        if let sqlite = store as? SQLiteStore { return sqlite.move(to: url) }
+        if let store = store as? any EngineStore { return store.move(to: url) }
         store.url = url
         return true
     }
@@ -362,9 +414,14 @@ extension NSPersistentStoreCoordinator {
 
     /// Sets a store's metadata.
     ///
-    /// It is written with the next save of that store.
+    /// It is written with the next save that has changes of that store, or that has none at all.
     public func setMetadata(_ metadata: [String: Any]?, for store: NSPersistentStore) {
         store.metadata = metadata ?? [:]
+    }
+
+    /// Writes the metadata that was set since it was last written.
+    func saveMetadata() throws {
+        for entry in openStores where !entry.store.isReadOnly { try entry.naming { try entry.store.saveMetadata() } }
     }
 
     /// Reads the metadata of a store that is not open.
@@ -399,7 +456,7 @@ extension NSPersistentStoreCoordinator {
         at url: URL,
         options: [AnyHashable: Any]? = nil
     ) throws -> NSManagedObjectModel {
-        if let data = try SQLiteEngine.cachedModel(at: url) { return try NSManagedObjectModel(cachedModelData: data) }
+        if let data = try SQLiteStore.cachedModel(at: url) { return try NSManagedObjectModel(cachedModelData: data) }
         throw CocoaError(
             .migrationMissingSourceModel,
             userInfo: [

@@ -31,7 +31,7 @@ open class NSPersistentStoreCoordinator: NSObject, @unchecked Sendable {
 
     /// The model, which cannot be changed any more.
     public let managedObjectModel: NSManagedObjectModel
-    let frozenModel: FrozenModel
+    package let frozenModel: FrozenModel
 
     /// Makes a coordinator and puts the model to use, which makes it immutable.
     ///
@@ -50,6 +50,7 @@ open class NSPersistentStoreCoordinator: NSObject, @unchecked Sendable {
             return state.open
         }
         for entry in open {
+            NotificationCenter.default.post(name: .NSPersistentStoreCoordinatorWillRemoveStore, object: entry.store)
             entry.store.willRemove(from: nil)
             entry.rows.close()
         }
@@ -63,10 +64,16 @@ open class NSPersistentStoreCoordinator: NSObject, @unchecked Sendable {
         set { state.withLock { $0.name = newValue } }
     }
 
+    /// The name and the stores.
+    open override var description: String {
+        let stores = persistentStores.map(\.description).joined(separator: ", ")
+        return "<\(type(of: self)): \(name.map { "\"\($0)\"; " } ?? "")\(stores.isEmpty ? "no stores" : stores)>"
+    }
+
     /// The stores, in the order in which they were added.
     open var persistentStores: [NSPersistentStore] { openStores.map { $0.store } }
 
-    var openStores: [OpenStore] { state.withLock { $0.open } }
+    package var openStores: [OpenStore] { state.withLock { $0.open } }
     var hasSeveralStores: Bool { state.withLock { $0.open.count > 1 } }
 
     /// The store at an index, also after its removal: see ``OpenStore/isOpen``.
@@ -217,25 +224,36 @@ open class NSPersistentStoreCoordinator: NSObject, @unchecked Sendable {
     // MARK: - Queue
 
     /// Runs `block` on the coordinator's queue and returns at once.
+    ///
+    /// - Parameter block: What to run. It is sent to the coordinator: what it captures must be `Sendable`, or must not be
+    ///   used by anybody else afterwards.
     @available(*, deprecated, message: "Use the asynchronous form")
-    public func perform(_ block: @escaping @Sendable () -> Void) {
-        queue.async { ConfinementScope.enter(self, block) }
+    public func perform(_ block: sending @escaping () -> Void) {
+        // Sent, so that nobody else uses it.
+        let block = UncheckedBox(block)
+        queue.async { ConfinementScope.enter(self, block.value) }
     }
 
     /// Runs `block` on the coordinator's queue and suspends until it has run.
     ///
+    /// - Parameter block: What to run. It is sent to the coordinator: what it captures must be `Sendable`, or must not be
+    ///   used by anybody else afterwards.
     /// - Returns: What the block returns.
     /// - Throws: What the block throws.
-    public func perform<T>(_ block: @escaping @Sendable () throws -> sending T) async throws -> sending T {
-        let result: Result<UncheckedBox<T>, any Error> = await run { Result { UncheckedBox(try block()) } }
+    public func perform<T>(_ block: sending @escaping () throws -> sending T) async throws -> sending T {
+        // Sent, so that nobody else uses it.
+        let block = UncheckedBox(block)
+        let result: Result<UncheckedBox<T>, any Error> = await run { Result { UncheckedBox(try block.value()) } }
         return try result.get().value
     }
 
     /// As the throwing form, for blocks that do not throw.
     ///
     /// - Returns: What the block returns.
-    public func perform<T>(_ block: @escaping @Sendable () -> sending T) async -> sending T {
-        let box = await run { UncheckedBox(block()) }
+    public func perform<T>(_ block: sending @escaping () -> sending T) async -> sending T {
+        // Sent, so that nobody else uses it.
+        let block = UncheckedBox(block)
+        let box = await run { UncheckedBox(block.value()) }
         return box.value
     }
 

@@ -62,8 +62,9 @@ struct StoreCopier {
 
     /// Copies in one transaction of the target.
     ///
+    /// - Returns: The rows of the target.
     /// - Throws: Errors of either store, and `persistentStoreOperation` (134070) if the target refuses a row.
-    func copy() throws {
+    func copy() throws -> [ChangeMessage.Change] {
         var changes = StoreChanges()
         var temporary: [Int: KeyMap<Int64>] = [:]
         var owners: [(old: ObjectReference, new: ObjectReference, layout: EntityLayout)] = []
@@ -120,7 +121,8 @@ struct StoreCopier {
                     NSLocalizedDescriptionKey:
                         "\(conflicts.count) rows could not be copied, since they break uniqueness constraints."
                 ]
-            )
+            ).marked(.data)
         }
+        return changes.inserted.map { ChangeMessage.Change(key: $0.key, layout: $0.layout, store: target) }
     }
 }

@@ -13,8 +13,15 @@ enum StoreTypes {
         switch type {
         case NSSQLiteStoreType: return SQLiteStore.self
         case NSInMemoryStoreType: return InMemoryStore.self
+        case NSBinaryStoreType: return BinaryStore.self
         default: return nil
         }
+    }
+
+    /// The store class of a type whose stores can be destroyed and replaced as a whole; `nil` for stores of users, and for
+    /// unknown types.
+    static func wholeStoreClass(_ type: String) -> (any WholeStore.Type)? {
+        storeClass(type) as? any WholeStore.Type
     }
 
     /// As ``storeClass(_:)``.
@@ -26,7 +33,7 @@ enum StoreTypes {
             .persistentStoreInvalidType,
             userInfo: [
                 NSLocalizedDescriptionKey:
-                    "There is no store of type \"\(type)\" here. Use NSSQLiteStoreType or NSInMemoryStoreType, or register a class for the type."
+                    "There is no store of type \"\(type)\" here. Use NSSQLiteStoreType, NSInMemoryStoreType or NSBinaryStoreType, or register a class for the type."
             ]
         )
     }
@@ -36,7 +43,9 @@ enum StoreTypes {
     }
 
     static var all: [String: NSValue] {
-        let known = registered.withLock { Set($0.keys) }.union([NSSQLiteStoreType, NSInMemoryStoreType])
+        let known = registered.withLock { Set($0.keys) }.union([
+            NSSQLiteStoreType, NSInMemoryStoreType, NSBinaryStoreType,
+        ])
         return Dictionary(uniqueKeysWithValues: known.map { ($0, NSValue()) })
     }
 }

@@ -81,7 +81,11 @@ struct HistoryFetch {
         case .changesOnly:
             return try changes()
         case .transactionsAndChanges where isForChanges:
-            return try changes()
+            var found: [NSPersistentHistoryTransaction] = []
+            try forEachMatch(of: stores, inPortions) { transaction, changes, store in
+                found.append(NSPersistentHistoryTransaction(transaction, changes, in: store))
+            }
+            return found
         case .transactionsOnly where isForChanges:
             var seen: Set<NSPersistentHistoryTransaction> = []
             return try changes().compactMap(\.transaction).filter { seen.insert($0).inserted }
@@ -134,17 +138,31 @@ struct HistoryFetch {
                 for change in transaction.changes ?? [] { try body(change) }
             }
         }
+        try forEachMatch(of: stores, inPortions) { transaction, changes, store in
+            for change in changes { try body(NSPersistentHistoryChange(change, of: transaction, in: store)) }
+        }
+    }
+
+    /// Calls `body` with each transaction that has changes of those asked for, and with these.
+    ///
+    /// The limit counts changes.
+    private func forEachMatch(
+        of stores: [OpenStore],
+        _ inPortions: Bool,
+        _ body: (HistoryTransactionRecord, [HistoryChangeRecord], OpenStore) throws -> Void
+    ) throws {
         var count = 0
         for (source, query) in try queries(stores) {
             try source.forEach(query, inPortions: inPortions) { record in
-                for change in record.changes {
-                    let change = NSPersistentHistoryChange(change, of: record.transaction, in: source.entry)
-                    guard try matches(change) else { continue }
-                    try body(change)
+                var found: [HistoryChangeRecord] = []
+                for change in record.changes
+                where try matches(NSPersistentHistoryChange(change, of: record.transaction, in: source.entry)) {
+                    found.append(change)
                     count += 1
-                    if count == limit { return false }
+                    if count == limit { break }
                 }
-                return true
+                if !found.isEmpty { try body(record.transaction, found, source.entry) }
+                return limit == 0 || count != limit
             }
             if count > 0, count == limit { return }
         }

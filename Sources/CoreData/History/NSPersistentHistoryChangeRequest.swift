@@ -120,9 +120,14 @@ public final class NSPersistentHistoryChangeRequest: NSPersistentStoreRequest {
 
     /// Which transactions or changes to find, of those that the request asks for; `nil` for all.
     ///
-    /// A request for transactions finds these, and all changes of them; one for changes finds changes: its result is an array
-    /// of changes also for ``NSPersistentHistoryResultType/transactionsAndChanges``. Predicate and limit count. Sort
+    /// A request for transactions finds these, and all changes of them. One for changes finds changes: with
+    /// ``NSPersistentHistoryResultType/transactionsAndChanges`` its result is an array of their transactions, each with those
+    /// of its changes that were found. Predicate and limit count; the limit counts what the request is for. Sort
     /// descriptors, an offset and another entity make the request throw 134070: results come in the order of the history.
+    ///
+    /// In predicates on transactions, `token` compares with tokens: `token > %@` finds what came after, as
+    /// ``fetchHistory(after:)-(NSPersistentHistoryToken?)`` does, and `<`, `<=` and `>=` say what they say. What counts is the
+    /// number that the other token has for the store of the transaction, or 0.
     ///
     /// For fetching only: a request that deletes throws 134091 and deletes nothing if this is set, as a history with gaps
     /// would be read as if it were whole.

@@ -1,4 +1,4 @@
-import Foundation
+import StrataPredicates
 
 /// A place in the histories of one or more stores: the number of a transaction for each, by the store's UUID.
 ///
@@ -112,5 +112,27 @@ public final class NSPersistentHistoryToken: NSObject, NSCopying, NSSecureCoding
     public func encode(to encoder: any Encoder) throws {
         var container = encoder.singleValueContainer()
         try container.encode(transactionNumbers)
+    }
+}
+
+/// Tokens have an order in predicates.
+extension NSPersistentHistoryToken: PredicateOrdered {
+    package func predicateHolds(_ type: NSComparisonPredicate.Operator, _ other: Any) -> Bool? {
+        guard let other = other as? NSPersistentHistoryToken else { return nil }
+        let (ownStores, otherStores) = (transactionNumbers.keys, other.transactionNumbers.keys)
+        // A transaction's token names one store, and only there it can be ahead of another token or behind.
+        let stores =
+            ownStores.count == 1
+            ? Set(ownStores) : otherStores.count == 1 ? Set(otherStores) : Set(ownStores).union(otherStores)
+        let pairs = stores.map { (transactionNumbers[$0] ?? 0, other.transactionNumbers[$0] ?? 0) }
+        let isNowhereAhead = pairs.allSatisfy { $0 <= $1 }
+        let isNowhereBehind = pairs.allSatisfy { $0 >= $1 }
+        return switch type {
+        case .lessThan: isNowhereAhead && !isNowhereBehind
+        case .lessThanOrEqualTo: isNowhereAhead
+        case .greaterThan: isNowhereBehind && !isNowhereAhead
+        case .greaterThanOrEqualTo: isNowhereBehind
+        default: nil
+        }
     }
 }

@@ -21,4 +21,17 @@ extension NSPersistentStoreCoordinator {
         }
         return numbers.isEmpty ? nil : NSPersistentHistoryToken(transactionNumbers: numbers)
     }
+
+    /// The place after what a save has recorded; `nil` if no history has recorded anything of it.
+    ///
+    /// Stores that the save has not written are asked, so that whoever goes on from there does not begin anew with them.
+    func historyToken(after saved: SavedChanges) -> NSPersistentHistoryToken? {
+        guard !saved.historyNumbers.isEmpty else { return nil }
+        var numbers = saved.historyNumbers
+        let others = hasSeveralStores ? openStores.filter { numbers[$0.store.identifier ?? ""] == nil } : []
+        if !others.isEmpty, let rest = currentPersistentHistoryToken(fromStores: others.map(\.store)) {
+            numbers.merge(rest.transactionNumbers) { own, _ in own }
+        }
+        return NSPersistentHistoryToken(transactionNumbers: numbers)
+    }
 }

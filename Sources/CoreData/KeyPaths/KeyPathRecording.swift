@@ -135,24 +135,3 @@ final class KeyPathRecording: @unchecked Sendable {
         Value.allCases.first
     }
 }
-
-extension NSAttributeType {
-    /// The Swift type that stands for the attribute type in hand-written accessors.
-    fileprivate var swiftType: Any.Type? {
-        switch self {
-        case .integer16AttributeType: Int16.self
-        case .integer32AttributeType: Int32.self
-        case .integer64AttributeType: Int64.self
-        case .doubleAttributeType: Double.self
-        case .floatAttributeType: Float.self
-        case .booleanAttributeType: Bool.self
-        case .stringAttributeType: String.self
-        case .dateAttributeType: Date.self
-        case .binaryDataAttributeType: Data.self
-        case .UUIDAttributeType: UUID.self
-        case .URIAttributeType: URL.self
-        case .decimalAttributeType: Decimal.self
-        default: nil
-        }
-    }
-}

@@ -27,6 +27,12 @@ package final class FrozenModel: Sendable {
     /// The entities of classes that were asked for, by the identity of the class.
     let entitiesByClass = Mutex<[ObjectIdentifier: NSEntityDescription]>([:])
 
+    /// Whether somebody has been told which classes are missing.
+    let hasReportedClasses = Atomic<Bool>(false)
+
+    /// The properties, by entity and name, of which somebody has been told that they hold values of an undeclared type.
+    let mismatches = Mutex<Set<String>>([])
+
     /// Whether there are relationships without an inverse.
     let hasOneWayRelationships: Bool
 
@@ -46,6 +52,18 @@ package final class FrozenModel: Sendable {
         }
         entitiesByName = EntityFacts.byName(entities) { $0.name }
         versionHashes = entitiesByName.mapValues(\.versionHash)
+    }
+
+    private let copy = AtomicLazyReference<CopyForStores>()
+
+    /// The copy of the model that stores keep, made when it is first asked for; `nil` for a model that cannot be written.
+    func copyForStores(of model: NSManagedObjectModel) -> Data? {
+        (copy.load() ?? copy.storeIfNil(CopyForStores(data: model.cachedModelData()))).data
+    }
+
+    private final class CopyForStores: Sendable {
+        let data: Data?
+        init(data: Data?) { self.data = data }
     }
 
     /// The entity with a number, or `nil` when no entity has it (a number may come from a damaged file).

@@ -14,7 +14,7 @@ protocol ModelElement: AnyObject {
 }
 
 extension ModelElement {
-    /// Stops the program when the model is in use.
+    /// Traps when the model is in use.
     ///
     /// Called by every setter before it changes anything.
     func assertMutable(_ member: StaticString = #function) {

@@ -4,18 +4,9 @@ import StrataRows
 extension ModelValidation {
     /// Checks that a default value is of the attribute's type, and within the range of it.
     func accepts(_ value: Any, as type: NSAttributeDescription.AttributeType) -> Bool {
-        switch type {
-        case .integer16: Self.integer(value).flatMap { Int16(exactly: $0) } != nil
-        case .integer32: Self.integer(value).flatMap { Int32(exactly: $0) } != nil
-        case .integer64, .boolean: Self.integer(value) != nil
-        case .double, .float, .decimal: value is NSNumber
-        case .string: value is String
-        case .date: value is Date
-        case .binaryData: value is Data
-        case .uuid: value is UUID
-        case .uri: value is URL
-        default: true
-        }
+        guard type.rawValue.isOfClass(value) else { return false }
+        let rows = AttributeType(type.rawValue)
+        return rows.slotKind != .int || Self.integer(value).map(rows.hasRoom) == true
     }
 
     private static func integer(_ value: Any) -> Int64? {

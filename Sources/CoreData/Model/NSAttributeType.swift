@@ -1,3 +1,4 @@
+import Foundation
 import StrataPredicates
 import StrataRows
 
@@ -141,5 +142,39 @@ extension NSAttributeDescription.AttributeType {
 
 extension NSAttributeType {
     /// What Xcode's model editor calls the type.
-    var described: String { AttributeType(self).described }
+    package var described: String { AttributeType(self).described }
+
+    /// The Swift type that stands for the attribute type in accessors written by hand; `nil` where any type may.
+    var swiftType: Any.Type? {
+        switch self {
+        case .integer16AttributeType: Int16.self
+        case .integer32AttributeType: Int32.self
+        case .integer64AttributeType: Int64.self
+        case .doubleAttributeType: Double.self
+        case .floatAttributeType: Float.self
+        case .booleanAttributeType: Bool.self
+        case .stringAttributeType: String.self
+        case .dateAttributeType: Date.self
+        case .binaryDataAttributeType: Data.self
+        case .UUIDAttributeType: UUID.self
+        case .URIAttributeType: URL.self
+        case .decimalAttributeType: Decimal.self
+        case .undefinedAttributeType, .transformableAttributeType, .objectIDAttributeType, .compositeAttributeType: nil
+        }
+    }
+
+    /// Whether an object is of the class that default values of the type have.
+    func isOfClass(_ value: Any) -> Bool {
+        switch self {
+        case .integer16AttributeType, .integer32AttributeType, .integer64AttributeType, .doubleAttributeType,
+            .floatAttributeType, .booleanAttributeType, .decimalAttributeType:
+            value is NSNumber
+        case .stringAttributeType: value is String
+        case .dateAttributeType: value is Date
+        case .binaryDataAttributeType: value is Data
+        case .UUIDAttributeType: value is UUID
+        case .URIAttributeType: value is URL
+        case .undefinedAttributeType, .transformableAttributeType, .objectIDAttributeType, .compositeAttributeType: true
+        }
+    }
 }

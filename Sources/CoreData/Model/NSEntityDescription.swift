@@ -15,7 +15,9 @@ open class NSEntityDescription: NSObject, NSCopying, ModelElement, LinkTarget, @
 
     /// What freezing worked out, and the mark that the entity is frozen.
     private let facts = AtomicLazyReference<EntityFacts>()
-    /// The address of the layout, which is immortal: read for every object that is made, so it is not counted.
+    /// The layout, which is immortal.
+    ///
+    /// It is read for every object that is made, so no reference is counted.
     private let layoutAddress = Atomic<UnsafeRawPointer?>(nil)
 
     /// Creates an entity without a name.
@@ -77,8 +79,14 @@ open class NSEntityDescription: NSObject, NSCopying, ModelElement, LinkTarget, @
 
     /// Facts of your own.
     ///
-    /// Empty by default. Not part of the version hash.
-    open var userInfo: [AnyHashable: Any]? = [:] { willSet { assertMutable() } }
+    /// Empty by default. Not part of the version hash, nor of equality. May be set and read on any thread, also while the
+    /// model is in use.
+    open var userInfo: [AnyHashable: Any]? {
+        get { ownFacts.facts }
+        set { ownFacts.facts = newValue }
+    }
+
+    private let ownFacts = UserInfo()
 
     /// Text mixed into ``versionHash``, to force a new version when nothing else changed.
     open var versionHashModifier: String? { willSet { assertMutable() } }
@@ -105,6 +113,9 @@ open class NSEntityDescription: NSObject, NSCopying, ModelElement, LinkTarget, @
             }
         }
     }
+
+    /// Whether ``indexes`` has all that a compiler would make of the model's source, so that a store makes no others.
+    var listsAllIndexes = false { willSet { assertMutable() } }
 
     /// Groups of attributes (or of their names) that are indexed together.
     ///
@@ -241,6 +252,21 @@ open class NSEntityDescription: NSObject, NSCopying, ModelElement, LinkTarget, @
         (nameOrDescription as? NSPropertyDescription)?.name ?? (nameOrDescription as? String) ?? "\(nameOrDescription)"
     }
 
+    // MARK: - Comparing
+
+    /// Whether `object` is an entity with the same name, facts and properties, of whichever model.
+    ///
+    /// ``userInfo`` does not count.
+    ///
+    /// - Complexity: O(number of properties), unless it is this very entity.
+    open override func isEqual(_ object: Any?) -> Bool {
+        guard let other = object as? NSEntityDescription else { return false }
+        return other === self || ModelEquality.areEqual(self, other)
+    }
+
+    /// A hash that agrees with ``isEqual(_:)``; it follows from the name, which should not change while a set has it.
+    open override var hash: Int { name.hashValue }
+
     // MARK: - Copying
 
     /// Returns a copy that can be changed and belongs to no model.
@@ -262,6 +288,7 @@ open class NSEntityDescription: NSObject, NSCopying, ModelElement, LinkTarget, @
         versionHashModifier = other.versionHashModifier
         uniquenessConstraints = other.uniquenessConstraintNames
         compoundIndexes = other.compoundIndexNames
+        listsAllIndexes = other.listsAllIndexes
     }
 
     // MARK: - Freezing
@@ -283,7 +310,7 @@ open class NSEntityDescription: NSObject, NSCopying, ModelElement, LinkTarget, @
     /// Where the entity's objects keep their properties.
     ///
     /// The model must be frozen.
-    var layout: EntityLayout {
+    package var layout: EntityLayout {
         guard let layout = layoutIfInUse else {
             fatalError("\(subject) is not in use yet; give its model to a coordinator before you make objects of it.")
         }

@@ -63,6 +63,15 @@ open class NSFetchIndexDescription: NSObject, NSCopying, ModelElement, LinkTarge
         return copy
     }
 
+    /// Whether `object` is an index of the same name over the same, whichever entity it belongs to.
+    open override func isEqual(_ object: Any?) -> Bool {
+        guard let other = object as? NSFetchIndexDescription else { return false }
+        return other === self || ModelEquality.areEqual(self, other)
+    }
+
+    /// A hash that agrees with ``isEqual(_:)``; it follows from the name, which should not change while a set has it.
+    open override var hash: Int { name.hashValue }
+
     private func attachElements() {
         for element in elements {
             element.indexLink.target = self
@@ -138,6 +147,15 @@ open class NSFetchIndexElementDescription: NSObject, NSCopying, ModelElement, @u
         copy.isAscending = isAscending
         return copy
     }
+
+    /// Whether `object` is an element over the same, of the same kind and direction.
+    open override func isEqual(_ object: Any?) -> Bool {
+        guard let other = object as? NSFetchIndexElementDescription else { return false }
+        return other === self || ModelEquality.areEqual(self, other)
+    }
+
+    /// A hash that agrees with ``isEqual(_:)``; it follows from the property's name, which should not change while a set has it.
+    open override var hash: Int { propertyName.hashValue }
 
     // MARK: - Freezing
 

@@ -230,6 +230,21 @@ open class NSManagedObjectModel: NSObject, NSCopying, ModelElement, LinkTarget, 
         return FrozenModel(entities: ordered, schema)
     }
 
+    // MARK: - Comparing
+
+    /// Whether `object` is a model with equal entities, configurations, fetch request templates and version identifiers.
+    ///
+    /// So two loads of one file are equal, and so is a copy.
+    ///
+    /// - Complexity: O(size of the model), unless it is this very model.
+    open override func isEqual(_ object: Any?) -> Bool {
+        guard let other = object as? NSManagedObjectModel else { return false }
+        return other === self || ModelEquality.areEqual(self, other)
+    }
+
+    /// A hash that agrees with ``isEqual(_:)``; it follows from the names of the entities, which should not change while a set has it.
+    open override var hash: Int { Set(entities.map(\.name)).hashValue }
+
     // MARK: - Copying
 
     /// Returns an independent copy of the model and everything in it, which can be changed.

@@ -68,8 +68,14 @@ open class NSPropertyDescription: NSObject, NSCopying, ModelElement, @unchecked 
 
     /// Facts of your own.
     ///
-    /// Empty by default. Not part of the version hash.
-    open var userInfo: [AnyHashable: Any]? = [:] { willSet { assertMutable() } }
+    /// Empty by default. Not part of the version hash, nor of equality. May be set and read on any thread, also while the
+    /// model is in use.
+    open var userInfo: [AnyHashable: Any]? {
+        get { ownFacts.facts }
+        set { ownFacts.facts = newValue }
+    }
+
+    private let ownFacts = UserInfo()
 
     /// Text mixed into ``versionHash``, to force a new version when nothing else changed.
     open var versionHashModifier: String? { willSet { assertMutable() } }
@@ -106,6 +112,19 @@ open class NSPropertyDescription: NSObject, NSCopying, ModelElement, @unchecked 
         self.validationPredicates = predicates
         self.validationWarnings = warnings
     }
+
+    // MARK: - Comparing
+
+    /// Whether `object` is a property of the same kind, name and facts.
+    ///
+    /// Properties of entities of different names are never equal. ``userInfo`` does not count.
+    open override func isEqual(_ object: Any?) -> Bool {
+        guard let other = object as? NSPropertyDescription else { return false }
+        return other === self || ModelEquality.areEqual(self, other)
+    }
+
+    /// A hash that agrees with ``isEqual(_:)``; it follows from the name, which should not change while a set has it.
+    open override var hash: Int { name.hashValue }
 
     // MARK: - Copying
 

@@ -13,7 +13,7 @@ extension EntityLayout {
     ///
     /// Frozen, so it may be read from any thread.
     @inline(__always)
-    var entity: NSEntityDescription { unsafeDowncast(companion, to: NSEntityDescription.self) }
+    package var entity: NSEntityDescription { unsafeDowncast(companion, to: NSEntityDescription.self) }
 
     /// The entity, for a call that shall not count it.
     @inline(__always)

@@ -29,6 +29,9 @@ extension EntityDefinition {
     }
 
     /// The indexes that the entity asks for: of single attributes first, then compound ones, then those with names.
+    ///
+    /// As in stores of Apple's framework, a fetch index of one attribute has a twin with the name of the attribute. A compiled
+    /// model lists that as well.
     private static func indexes(of entity: NSEntityDescription) -> [IndexDefinition] {
         let named = entity.indexes.map { index in
             IndexDefinition(
@@ -36,9 +39,8 @@ extension EntityDefinition {
                 columns: index.elements.map { (name: $0.propertyName ?? "", isAscending: $0.isAscending) }
             )
         }
-        let singles =
-            entity.ownProperties.filter(\.isIndexed).map(\.name).sorted()
-            + named.filter { $0.columns.count == 1 }.map { $0.columns[0].name }
+        let twins = entity.listsAllIndexes ? [] : named.filter { $0.columns.count == 1 }.map { $0.columns[0].name }
+        let singles = entity.ownProperties.filter(\.isIndexed).map(\.name).sorted() + twins
         return singles.filter { entity.attributesByName[$0] != nil }.map {
             IndexDefinition(name: $0, columns: [($0, true)])
         }

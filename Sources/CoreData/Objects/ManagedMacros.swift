@@ -15,7 +15,8 @@
 /// The macro writes a getter and a setter that go straight to the property's place in the object's row, without
 /// looking up its name. The type may be what the model's attribute holds (`String`, `Int16`, `Date`, …), optional or not,
 /// a `RawRepresentable` type over it, a managed object's class for a to-one relationship, or a collection of one for a
-/// to-many relationship. A property that the entity lacks, or keeps as another type, stops the program at its first
+/// to-many relationship; also a class of Foundation (`NSNumber`, `NSDate`, …), and the class, array or dictionary that a
+/// transformable attribute holds. A `primitiveName` beside an attribute `name` is its primitive value. A property that the entity lacks, or keeps as another type, stops the program at its first
 /// use with both names.
 ///
 /// The property must be a `var` of a class or of an extension of a class, with a type and without an initial value:
@@ -44,3 +45,28 @@ public macro Managed(_ name: String) = #externalMacro(module: "StrataMacros", ty
 /// `#Predicate` without creating an object to ask. Properties that an extension declares are not listed.
 @attached(member, names: named(managedProperties))
 public macro ManagedObject() = #externalMacro(module: "StrataMacros", type: "ManagedObjectMacro")
+
+/// Writes a method that changes a to-many relationship, as Xcode generates them.
+///
+/// ```swift
+/// extension Book {
+///     @ManagedAccessor func addToPages(_ value: Page)
+///     @ManagedAccessor func removeFromPages(_ values: NSSet)
+///     @ManagedAccessor func insertIntoPages(_ value: Page, at index: Int)
+/// }
+/// ```
+///
+/// In place of `@NSManaged` before such a method. The names are those of Xcode: `addToPages(_:)` and `removeFromPages(_:)` with an
+/// object, a set, an ordered set or an array; for ordered relationships also `insertIntoPages(_:at:)`, `removeFromPages(at:)` and
+/// `replacePages(at:with:)` with one position or an `NSIndexSet`. The relationship's name is what follows the verb, with a small
+/// first letter.
+@attached(body)
+public macro ManagedAccessor() = #externalMacro(module: "StrataMacros", type: "ManagedAccessorMacro")
+
+/// Writes a method that changes a to-many relationship, which has another name in the model.
+///
+/// - Parameter name: The name of the relationship in the model: a plain string literal.
+///
+/// See ``ManagedAccessor()``.
+@attached(body)
+public macro ManagedAccessor(_ name: String) = #externalMacro(module: "StrataMacros", type: "ManagedAccessorMacro")

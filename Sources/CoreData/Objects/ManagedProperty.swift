@@ -56,7 +56,8 @@ public struct AnyManagedProperty: ~Copyable, Sendable {
     @inline(never)
     private borrowing func find(in layout: EntityLayout, _ kind: ManagedValueKind) -> UnsafeSlot {
         let type = valueType()
-        guard let place = layout.places[name] else {
+        let base = layout.primitiveBase(of: name)
+        guard let place = layout.places[base ?? name] else {
             if let recording = KeyPathRecording.current, recording.announce(name, type, in: layout) {
                 return .elsewhere
             }
@@ -69,15 +70,18 @@ public struct AnyManagedProperty: ~Copyable, Sendable {
         case .slot(let index):
             let slot = layout.slots[index]
             kind.require(slot: slot, layout: layout, as: type)
+            slot.relationship?.noteClass(of: type)
             found = UnsafeSlot(index: slot.index, word: slot.word)
         case .toMany(let index):
             kind.require(place: place, name: name, layout: layout, as: type)
+            layout.toMany[index].relationship.noteClass(of: type)
             found = UnsafeSlot(index: index, word: 0)
         case .transient, .composite, .fetched:
             kind.require(place: place, name: name, layout: layout, as: type)
             return .elsewhere
         }
-        if found != .elsewhere {
+        // What is known is written as any property is, but primitive values leave no mark.
+        if found != .elsewhere, base == nil {
             known.store(UInt64(layout.scope(ofProperty: name)) << 32 | UInt64(found.packed), ordering: .relaxed)
         }
         return found

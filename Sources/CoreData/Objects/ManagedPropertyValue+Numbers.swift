@@ -1,48 +1,14 @@
 import Foundation
 import StrataRows
 
-// The numbers. A type and its optional differ only in what null becomes. Other modules call these functions, which are
-// always inlined only where this one does: so the optimiser leaves them whole, and no call goes through a second one.
+// The numbers. The macro writes the functions that typed accessors call, the same for each type; here is what differs.
 
 // MARK: - Int16
 
+@ManagedScalarAccess
 extension Int16: ManagedPropertyValue, ManagedScalar {
-    /// An integer attribute of 16 bits.
+    /// An integer attribute of 16 bits, read as 0 if there is no value.
     public static var managedKind: ManagedValueKind { .attribute([.integer16AttributeType]) }
-
-    /// The value; 0 if there is none.
-    @inline(__always)
-    public static func managedRead(_ object: NSManagedObject, _ property: borrowing AnyManagedProperty) -> Int16 {
-        read(object, property)
-    }
-
-    /// Sets the value.
-    @inline(__always)
-    public static func managedWrite(
-        _ value: consuming Int16,
-        _ object: NSManagedObject,
-        _ property: borrowing AnyManagedProperty
-    ) {
-        write(value, object, property)
-    }
-
-    /// The value, or nil.
-    @inline(__always)
-    public static func managedReadOptional(_ object: NSManagedObject, _ property: borrowing AnyManagedProperty)
-        -> Int16?
-    {
-        readOptional(object, property)
-    }
-
-    /// Sets the value, or removes it.
-    @inline(__always)
-    public static func managedWriteOptional(
-        _ value: consuming Int16?,
-        _ object: NSManagedObject,
-        _ property: borrowing AnyManagedProperty
-    ) {
-        writeOptional(value, object, property)
-    }
 }
 
 extension Int16: WordValue {
@@ -59,43 +25,10 @@ extension Int16: WordValue {
 
 // MARK: - Int32
 
+@ManagedScalarAccess
 extension Int32: ManagedPropertyValue, ManagedScalar {
-    /// An integer attribute of 32 bits.
+    /// An integer attribute of 32 bits, read as 0 if there is no value.
     public static var managedKind: ManagedValueKind { .attribute([.integer32AttributeType]) }
-
-    /// The value; 0 if there is none.
-    @inline(__always)
-    public static func managedRead(_ object: NSManagedObject, _ property: borrowing AnyManagedProperty) -> Int32 {
-        read(object, property)
-    }
-
-    /// Sets the value.
-    @inline(__always)
-    public static func managedWrite(
-        _ value: consuming Int32,
-        _ object: NSManagedObject,
-        _ property: borrowing AnyManagedProperty
-    ) {
-        write(value, object, property)
-    }
-
-    /// The value, or nil.
-    @inline(__always)
-    public static func managedReadOptional(_ object: NSManagedObject, _ property: borrowing AnyManagedProperty)
-        -> Int32?
-    {
-        readOptional(object, property)
-    }
-
-    /// Sets the value, or removes it.
-    @inline(__always)
-    public static func managedWriteOptional(
-        _ value: consuming Int32?,
-        _ object: NSManagedObject,
-        _ property: borrowing AnyManagedProperty
-    ) {
-        writeOptional(value, object, property)
-    }
 }
 
 extension Int32: WordValue {
@@ -112,43 +45,10 @@ extension Int32: WordValue {
 
 // MARK: - Int64
 
+@ManagedScalarAccess
 extension Int64: ManagedPropertyValue, ManagedScalar {
-    /// An integer attribute of 64 bits.
+    /// An integer attribute of 64 bits, read as 0 if there is no value.
     public static var managedKind: ManagedValueKind { .attribute([.integer64AttributeType]) }
-
-    /// The value; 0 if there is none.
-    @inline(__always)
-    public static func managedRead(_ object: NSManagedObject, _ property: borrowing AnyManagedProperty) -> Int64 {
-        read(object, property)
-    }
-
-    /// Sets the value.
-    @inline(__always)
-    public static func managedWrite(
-        _ value: consuming Int64,
-        _ object: NSManagedObject,
-        _ property: borrowing AnyManagedProperty
-    ) {
-        write(value, object, property)
-    }
-
-    /// The value, or nil.
-    @inline(__always)
-    public static func managedReadOptional(_ object: NSManagedObject, _ property: borrowing AnyManagedProperty)
-        -> Int64?
-    {
-        readOptional(object, property)
-    }
-
-    /// Sets the value, or removes it.
-    @inline(__always)
-    public static func managedWriteOptional(
-        _ value: consuming Int64?,
-        _ object: NSManagedObject,
-        _ property: borrowing AnyManagedProperty
-    ) {
-        writeOptional(value, object, property)
-    }
 }
 
 extension Int64: WordValue {
@@ -165,43 +65,11 @@ extension Int64: WordValue {
 
 // MARK: - Int
 
+@ManagedScalarAccess
 extension Int: ManagedPropertyValue, ManagedScalar {
-    /// An integer attribute of any width.
+    /// An integer attribute of any width, read as 0 if there is no value.
     public static var managedKind: ManagedValueKind {
         .attribute([.integer16AttributeType, .integer32AttributeType, .integer64AttributeType])
-    }
-
-    /// The value; 0 if there is none.
-    @inline(__always)
-    public static func managedRead(_ object: NSManagedObject, _ property: borrowing AnyManagedProperty) -> Int {
-        read(object, property)
-    }
-
-    /// Sets the value.
-    @inline(__always)
-    public static func managedWrite(
-        _ value: consuming Int,
-        _ object: NSManagedObject,
-        _ property: borrowing AnyManagedProperty
-    ) {
-        write(value, object, property)
-    }
-
-    /// The value, or nil.
-    @inline(__always)
-    public static func managedReadOptional(_ object: NSManagedObject, _ property: borrowing AnyManagedProperty) -> Int?
-    {
-        readOptional(object, property)
-    }
-
-    /// Sets the value, or removes it.
-    @inline(__always)
-    public static func managedWriteOptional(
-        _ value: consuming Int?,
-        _ object: NSManagedObject,
-        _ property: borrowing AnyManagedProperty
-    ) {
-        writeOptional(value, object, property)
     }
 }
 
@@ -221,42 +89,10 @@ extension Int: WordValue {
 
 // MARK: - Bool
 
+@ManagedScalarAccess
 extension Bool: ManagedPropertyValue, ManagedScalar {
-    /// A Boolean attribute.
+    /// A Boolean attribute, read as false if there is no value.
     public static var managedKind: ManagedValueKind { .attribute([.booleanAttributeType]) }
-
-    /// The value; false if there is none.
-    @inline(__always)
-    public static func managedRead(_ object: NSManagedObject, _ property: borrowing AnyManagedProperty) -> Bool {
-        read(object, property)
-    }
-
-    /// Sets the value.
-    @inline(__always)
-    public static func managedWrite(
-        _ value: consuming Bool,
-        _ object: NSManagedObject,
-        _ property: borrowing AnyManagedProperty
-    ) {
-        write(value, object, property)
-    }
-
-    /// The value, or nil.
-    @inline(__always)
-    public static func managedReadOptional(_ object: NSManagedObject, _ property: borrowing AnyManagedProperty) -> Bool?
-    {
-        readOptional(object, property)
-    }
-
-    /// Sets the value, or removes it.
-    @inline(__always)
-    public static func managedWriteOptional(
-        _ value: consuming Bool?,
-        _ object: NSManagedObject,
-        _ property: borrowing AnyManagedProperty
-    ) {
-        writeOptional(value, object, property)
-    }
 }
 
 extension Bool: WordValue {
@@ -273,43 +109,10 @@ extension Bool: WordValue {
 
 // MARK: - Double
 
+@ManagedScalarAccess
 extension Double: ManagedPropertyValue, ManagedScalar {
-    /// A double attribute.
+    /// A double attribute, read as 0 if there is no value.
     public static var managedKind: ManagedValueKind { .attribute([.doubleAttributeType]) }
-
-    /// The value; 0 if there is none.
-    @inline(__always)
-    public static func managedRead(_ object: NSManagedObject, _ property: borrowing AnyManagedProperty) -> Double {
-        read(object, property)
-    }
-
-    /// Sets the value.
-    @inline(__always)
-    public static func managedWrite(
-        _ value: consuming Double,
-        _ object: NSManagedObject,
-        _ property: borrowing AnyManagedProperty
-    ) {
-        write(value, object, property)
-    }
-
-    /// The value, or nil.
-    @inline(__always)
-    public static func managedReadOptional(_ object: NSManagedObject, _ property: borrowing AnyManagedProperty)
-        -> Double?
-    {
-        readOptional(object, property)
-    }
-
-    /// Sets the value, or removes it.
-    @inline(__always)
-    public static func managedWriteOptional(
-        _ value: consuming Double?,
-        _ object: NSManagedObject,
-        _ property: borrowing AnyManagedProperty
-    ) {
-        writeOptional(value, object, property)
-    }
 }
 
 extension Double: WordValue {
@@ -326,43 +129,10 @@ extension Double: WordValue {
 
 // MARK: - Float
 
+@ManagedScalarAccess
 extension Float: ManagedPropertyValue, ManagedScalar {
-    /// A float attribute.
+    /// A float attribute, read as 0 if there is no value.
     public static var managedKind: ManagedValueKind { .attribute([.floatAttributeType]) }
-
-    /// The value; 0 if there is none.
-    @inline(__always)
-    public static func managedRead(_ object: NSManagedObject, _ property: borrowing AnyManagedProperty) -> Float {
-        read(object, property)
-    }
-
-    /// Sets the value.
-    @inline(__always)
-    public static func managedWrite(
-        _ value: consuming Float,
-        _ object: NSManagedObject,
-        _ property: borrowing AnyManagedProperty
-    ) {
-        write(value, object, property)
-    }
-
-    /// The value, or nil.
-    @inline(__always)
-    public static func managedReadOptional(_ object: NSManagedObject, _ property: borrowing AnyManagedProperty)
-        -> Float?
-    {
-        readOptional(object, property)
-    }
-
-    /// Sets the value, or removes it.
-    @inline(__always)
-    public static func managedWriteOptional(
-        _ value: consuming Float?,
-        _ object: NSManagedObject,
-        _ property: borrowing AnyManagedProperty
-    ) {
-        writeOptional(value, object, property)
-    }
 }
 
 extension Float: WordValue {

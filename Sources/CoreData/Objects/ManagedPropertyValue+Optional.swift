@@ -83,20 +83,4 @@ extension NSManagedObject {
     ) where Value.RawValue: ManagedScalar {
         Value.RawValue.managedWriteOptional(value?.rawValue, self, property.untyped)
     }
-
-    // MARK: - Objects of any other type
-
-    /// Reads a transformable, composite or transient property of a type that has no slot of its own.
-    @_disfavoredOverload
-    public final func managedValue<Value>(_ property: borrowing ManagedProperty<Value?>) -> Value? {
-        _ = property.untyped.slot(in: unmanagedLayout, .object)
-        return anyValue(forKey: property.untyped.name) as? Value
-    }
-
-    /// Writes a transformable, composite or transient property of a type that has no slot of its own.
-    @_disfavoredOverload
-    public final func setManagedValue<Value>(_ value: Value?, _ property: borrowing ManagedProperty<Value?>) {
-        _ = property.untyped.slot(in: unmanagedLayout, .object)
-        setAnyValue(value, forKey: property.untyped.name)
-    }
 }

@@ -1,4 +1,5 @@
 import Foundation
+import StrataPredicates
 import StrataRows
 
 // MARK: - To-one
@@ -55,7 +56,7 @@ extension NSManagedObject: ManagedScalar {
         if Swift.type(of: found) == Self.self { return unsafeDowncast(found, to: Self.self) }
         guard let value = found as? Self else {
             fatalError(
-                "CoreData: relationship \"\(property.name)\" of \(object.entity.name ?? "") is declared as \(Self.self), but its destination is of class \(Swift.type(of: found)). Check the class names in the model."
+                "CoreData: relationship \"\(property.name)\" of \(object.entity.name ?? "") is declared as \(Self.self), but its destination is of class \(Swift.type(of: found)). \(found.layout.classAdvice)"
             )
         }
         return value
@@ -92,7 +93,7 @@ extension ManagedCollection {
             of: object.members(slot).map { member in
                 guard let typed = member as? Member else {
                     fatalError(
-                        "CoreData: relationship \"\(property.name)\" of \(object.entity.name ?? "") is declared as \(Self.self), but a member is of class \(Swift.type(of: member)). Check the class names in the model."
+                        "CoreData: relationship \"\(property.name)\" of \(object.entity.name ?? "") is declared as \(Self.self), but a member is of class \(Swift.type(of: member)). \(member.layout.classAdvice)"
                     )
                 }
                 return typed
@@ -158,53 +159,79 @@ extension Array: ManagedCollection where Element: NSManagedObject {
     fileprivate var members: [NSManagedObject] { self }
 }
 
+extension Relationship {
+    /// Notes the class that a property is declared with, which tells what the destinations are if several classes have the name
+    /// that the model gives.
+    func noteClass(of type: Any.Type) {
+        let plain = unwrapped(type)
+        guard let destination,
+            let member = plain as? NSManagedObject.Type ?? (plain as? any ManagedCollection.Type)?.memberClass
+        else { return }
+        destination.objectClass.noteUse(of: member, for: destination.entity)
+    }
+}
+
+extension ManagedCollection {
+    fileprivate static var memberClass: NSManagedObject.Type { Member.self }
+}
+
 // MARK: - To-many, in other types
 
 extension NSManagedObject {
     /// Reads an unordered to-many relationship as Objective-C code knows it.
     public final func managedValue(_ property: borrowing ManagedProperty<NSSet?>) -> NSSet? {
-        foundationCollection(property.untyped, isOrdered: false) as? NSSet
+        foundationCollection(property.untyped, isOrdered: false, as: NSSet.self)
     }
 
     /// Replaces the members of an unordered to-many relationship; nil for none.
     public final func setManagedValue(_ value: NSSet?, _ property: borrowing ManagedProperty<NSSet?>) {
-        setAnyValue(value ?? NSSet(), forKey: property.untyped.name)
+        setFoundationCollection(value, property.untyped)
     }
 
     /// Reads an unordered to-many relationship as Objective-C code knows it.
     public final func managedValue(_ property: borrowing ManagedProperty<NSSet>) -> NSSet {
-        foundationCollection(property.untyped, isOrdered: false) as? NSSet ?? NSSet()
+        foundationCollection(property.untyped, isOrdered: false, as: NSSet.self) ?? NSSet()
     }
 
     /// Replaces the members of an unordered to-many relationship.
     public final func setManagedValue(_ value: NSSet, _ property: borrowing ManagedProperty<NSSet>) {
-        setAnyValue(value, forKey: property.untyped.name)
+        setFoundationCollection(value, property.untyped)
     }
 
     /// Reads an ordered to-many relationship as Objective-C code knows it.
     public final func managedValue(_ property: borrowing ManagedProperty<NSOrderedSet?>) -> NSOrderedSet? {
-        foundationCollection(property.untyped, isOrdered: true) as? NSOrderedSet
+        foundationCollection(property.untyped, isOrdered: true, as: NSOrderedSet.self)
     }
 
     /// Replaces the members of an ordered to-many relationship; nil for none.
     public final func setManagedValue(_ value: NSOrderedSet?, _ property: borrowing ManagedProperty<NSOrderedSet?>) {
-        setAnyValue(value ?? NSOrderedSet(), forKey: property.untyped.name)
+        setFoundationCollection(value, property.untyped)
     }
 
     /// Reads an ordered to-many relationship as Objective-C code knows it.
     public final func managedValue(_ property: borrowing ManagedProperty<NSOrderedSet>) -> NSOrderedSet {
-        foundationCollection(property.untyped, isOrdered: true) as? NSOrderedSet ?? NSOrderedSet()
+        foundationCollection(property.untyped, isOrdered: true, as: NSOrderedSet.self) ?? NSOrderedSet()
     }
 
     /// Replaces the members of an ordered to-many relationship.
     public final func setManagedValue(_ value: NSOrderedSet, _ property: borrowing ManagedProperty<NSOrderedSet>) {
-        setAnyValue(value, forKey: property.untyped.name)
+        setFoundationCollection(value, property.untyped)
     }
 
-    private func foundationCollection(_ property: borrowing AnyManagedProperty, isOrdered: Bool) -> Any? {
+    private func foundationCollection<Value>(
+        _ property: borrowing AnyManagedProperty,
+        isOrdered: Bool,
+        as type: Value.Type
+    ) -> Value? {
+        // A transformable attribute may hold such a set too.
+        if holdsObjects(property.name) { return objectValue(property, as: type) }
         // The look-up stops the program unless the entity has such a to-many relationship.
         _ = property.slot(in: unmanagedLayout, .toMany(isOrdered: isOrdered))
-        return anyValue(forKey: property.name)
+        return anyValue(forKey: property.name) as? Value
+    }
+
+    private func setFoundationCollection(_ value: Any?, _ property: borrowing AnyManagedProperty) {
+        setAnyValue(value, forKey: property.name)
     }
 
     /// Reads an optional typed set; never nil.

@@ -5,43 +5,10 @@ import StrataRows
 
 // MARK: - String
 
+@ManagedScalarAccess
 extension String: ManagedPropertyValue, ManagedScalar {
-    /// A string attribute.
+    /// A string attribute, read as "" if there is no value.
     public static var managedKind: ManagedValueKind { .attribute([.stringAttributeType]) }
-
-    /// The value; "" if there is none.
-    @inline(__always)
-    public static func managedRead(_ object: NSManagedObject, _ property: borrowing AnyManagedProperty) -> String {
-        read(object, property)
-    }
-
-    /// Sets the value.
-    @inline(__always)
-    public static func managedWrite(
-        _ value: consuming String,
-        _ object: NSManagedObject,
-        _ property: borrowing AnyManagedProperty
-    ) {
-        write(value, object, property)
-    }
-
-    /// The value, or nil.
-    @inline(__always)
-    public static func managedReadOptional(_ object: NSManagedObject, _ property: borrowing AnyManagedProperty)
-        -> String?
-    {
-        readOptional(object, property)
-    }
-
-    /// Sets the value, or removes it.
-    @inline(__always)
-    public static func managedWriteOptional(
-        _ value: consuming String?,
-        _ object: NSManagedObject,
-        _ property: borrowing AnyManagedProperty
-    ) {
-        writeOptional(value, object, property)
-    }
 }
 
 extension String: WordValue {
@@ -58,42 +25,10 @@ extension String: WordValue {
 
 // MARK: - Date
 
+@ManagedScalarAccess
 extension Date: ManagedPropertyValue, ManagedScalar {
-    /// A date attribute.
+    /// A date attribute, read as the reference date if there is no value.
     public static var managedKind: ManagedValueKind { .attribute([.dateAttributeType]) }
-
-    /// The value; the reference date if there is none.
-    @inline(__always)
-    public static func managedRead(_ object: NSManagedObject, _ property: borrowing AnyManagedProperty) -> Date {
-        read(object, property)
-    }
-
-    /// Sets the value.
-    @inline(__always)
-    public static func managedWrite(
-        _ value: consuming Date,
-        _ object: NSManagedObject,
-        _ property: borrowing AnyManagedProperty
-    ) {
-        write(value, object, property)
-    }
-
-    /// The value, or nil.
-    @inline(__always)
-    public static func managedReadOptional(_ object: NSManagedObject, _ property: borrowing AnyManagedProperty) -> Date?
-    {
-        readOptional(object, property)
-    }
-
-    /// Sets the value, or removes it.
-    @inline(__always)
-    public static func managedWriteOptional(
-        _ value: consuming Date?,
-        _ object: NSManagedObject,
-        _ property: borrowing AnyManagedProperty
-    ) {
-        writeOptional(value, object, property)
-    }
 }
 
 extension Date: WordValue {
@@ -112,42 +47,10 @@ extension Date: WordValue {
 
 // MARK: - Data
 
+@ManagedScalarAccess
 extension Data: ManagedPropertyValue, ManagedScalar {
-    /// A binary attribute.
+    /// A binary attribute, read as empty data if there is no value.
     public static var managedKind: ManagedValueKind { .attribute([.binaryDataAttributeType]) }
-
-    /// The value; empty data if there is none.
-    @inline(__always)
-    public static func managedRead(_ object: NSManagedObject, _ property: borrowing AnyManagedProperty) -> Data {
-        read(object, property)
-    }
-
-    /// Sets the value.
-    @inline(__always)
-    public static func managedWrite(
-        _ value: consuming Data,
-        _ object: NSManagedObject,
-        _ property: borrowing AnyManagedProperty
-    ) {
-        write(value, object, property)
-    }
-
-    /// The value, or nil.
-    @inline(__always)
-    public static func managedReadOptional(_ object: NSManagedObject, _ property: borrowing AnyManagedProperty) -> Data?
-    {
-        readOptional(object, property)
-    }
-
-    /// Sets the value, or removes it.
-    @inline(__always)
-    public static func managedWriteOptional(
-        _ value: consuming Data?,
-        _ object: NSManagedObject,
-        _ property: borrowing AnyManagedProperty
-    ) {
-        writeOptional(value, object, property)
-    }
 }
 
 extension Data: WordValue {
@@ -164,42 +67,10 @@ extension Data: WordValue {
 
 // MARK: - UUID
 
+@ManagedScalarAccess
 extension UUID: ManagedPropertyValue, ManagedScalar {
-    /// A UUID attribute.
+    /// A UUID attribute, read as sixteen zero bytes if there is no value.
     public static var managedKind: ManagedValueKind { .attribute([.UUIDAttributeType]) }
-
-    /// The value; sixteen zero bytes if there is none.
-    @inline(__always)
-    public static func managedRead(_ object: NSManagedObject, _ property: borrowing AnyManagedProperty) -> UUID {
-        read(object, property)
-    }
-
-    /// Sets the value.
-    @inline(__always)
-    public static func managedWrite(
-        _ value: consuming UUID,
-        _ object: NSManagedObject,
-        _ property: borrowing AnyManagedProperty
-    ) {
-        write(value, object, property)
-    }
-
-    /// The value, or nil.
-    @inline(__always)
-    public static func managedReadOptional(_ object: NSManagedObject, _ property: borrowing AnyManagedProperty) -> UUID?
-    {
-        readOptional(object, property)
-    }
-
-    /// Sets the value, or removes it.
-    @inline(__always)
-    public static func managedWriteOptional(
-        _ value: consuming UUID?,
-        _ object: NSManagedObject,
-        _ property: borrowing AnyManagedProperty
-    ) {
-        writeOptional(value, object, property)
-    }
 }
 
 extension UUID: WordValue {
@@ -216,43 +87,10 @@ extension UUID: WordValue {
 
 // MARK: - Decimal
 
+@ManagedScalarAccess
 extension Decimal: ManagedPropertyValue, ManagedScalar {
-    /// A decimal attribute.
+    /// A decimal attribute, read as 0 if there is no value.
     public static var managedKind: ManagedValueKind { .attribute([.decimalAttributeType]) }
-
-    /// The value; 0 if there is none.
-    @inline(__always)
-    public static func managedRead(_ object: NSManagedObject, _ property: borrowing AnyManagedProperty) -> Decimal {
-        read(object, property)
-    }
-
-    /// Sets the value.
-    @inline(__always)
-    public static func managedWrite(
-        _ value: consuming Decimal,
-        _ object: NSManagedObject,
-        _ property: borrowing AnyManagedProperty
-    ) {
-        write(value, object, property)
-    }
-
-    /// The value, or nil.
-    @inline(__always)
-    public static func managedReadOptional(_ object: NSManagedObject, _ property: borrowing AnyManagedProperty)
-        -> Decimal?
-    {
-        readOptional(object, property)
-    }
-
-    /// Sets the value, or removes it.
-    @inline(__always)
-    public static func managedWriteOptional(
-        _ value: Decimal?,
-        _ object: NSManagedObject,
-        _ property: borrowing AnyManagedProperty
-    ) {
-        writeOptional(value, object, property)
-    }
 }
 
 extension Decimal: WordValue {
@@ -269,42 +107,10 @@ extension Decimal: WordValue {
 
 // MARK: - URL
 
+@ManagedScalarAccess
 extension URL: ManagedPropertyValue, ManagedScalar {
-    /// A URI attribute.
+    /// A URI attribute, read as `file:///` if there is no value.
     public static var managedKind: ManagedValueKind { .attribute([.URIAttributeType]) }
-
-    /// The value; `file:///` if there is none.
-    @inline(__always)
-    public static func managedRead(_ object: NSManagedObject, _ property: borrowing AnyManagedProperty) -> URL {
-        read(object, property)
-    }
-
-    /// Sets the value.
-    @inline(__always)
-    public static func managedWrite(
-        _ value: consuming URL,
-        _ object: NSManagedObject,
-        _ property: borrowing AnyManagedProperty
-    ) {
-        write(value, object, property)
-    }
-
-    /// The value, or nil.
-    @inline(__always)
-    public static func managedReadOptional(_ object: NSManagedObject, _ property: borrowing AnyManagedProperty) -> URL?
-    {
-        readOptional(object, property)
-    }
-
-    /// Sets the value, or removes it.
-    @inline(__always)
-    public static func managedWriteOptional(
-        _ value: consuming URL?,
-        _ object: NSManagedObject,
-        _ property: borrowing AnyManagedProperty
-    ) {
-        writeOptional(value, object, property)
-    }
 }
 
 extension URL: WordValue {

@@ -5,9 +5,11 @@ extension NSManagedObject {
     // MARK: - Writing
 
     /// The values to write to: the object's own, and the object marked as changed.
+    ///
+    /// `slot`: The slot that is written, for messages; -1 for none in particular.
     @inline(__always)
-    final func writableRow() -> Row {
-        isWritable ? current.unsafelyUnwrapped : prepareToWrite()
+    final func writableRow(_ slot: Int = -1) -> Row {
+        isWritable ? current.unsafelyUnwrapped : prepareToWrite(slot)
     }
 
     /// Whether a write may go straight to the row.
@@ -19,8 +21,8 @@ extension NSManagedObject {
 
     /// The slow part of a write: fault, confinement, the private copy of the row, and the marks.
     @inline(never)
-    final func prepareToWrite() -> Row {
-        let row = quietRow()
+    final func prepareToWrite(_ slot: Int = -1) -> Row {
+        let row = quietRow(slot)
         guard flags.isDisjoint(with: [.detached, .awaking, .gone]) else { return row }
         // After the copy: the mark notes the object's state for undo, which is in `eventBase` by now.
         markUpdated()
@@ -29,8 +31,8 @@ extension NSManagedObject {
     }
 
     /// The values to write to, without a mark on the object: for primitive values, and for objects that nobody saves.
-    final func quietRow() -> Row {
-        if !flags.isDisjoint(with: .slowRead) { prepareToRead() }
+    final func quietRow(_ slot: Int = -1) -> Row {
+        if !flags.isDisjoint(with: .slowRead) { prepareToRead(slot) }
         // If the store could not be read the object is changed all the same; the save will find the conflict.
         flags.remove(.fault)
         let before = current.unsafelyUnwrapped
@@ -72,7 +74,7 @@ extension NSManagedObject {
 
     /// Takes over one slot's value from another row, as a change.
     final func take(_ slot: Slot, from other: Row) {
-        let row = writableRow()
+        let row = writableRow(slot.index)
         extras?.setDecoded(nil, slot.index, in: row)
         row.take(slot, from: other)
     }
@@ -135,22 +137,25 @@ extension NSManagedObject {
         return result
     }
 
-    /// The last fetched or saved values of properties; nil values are `NSNull`, relationships show objects.
+    /// The last fetched or saved values of properties.
     ///
-    /// `keys`: Names of attributes and relationships; `nil` for all. Names that the entity lacks are left out.
+    /// Empty for an object that was never saved.
+    ///
+    /// - Parameter keys: Names of attributes and relationships; `nil` for all. Names that the entity lacks are left out.
+    /// - Returns: The values by name; nil values are `NSNull`, relationships show objects.
     public final func committedValues(forKeys keys: [String]?) -> [String: Any] {
         assertConfined(#function)
         if flags.contains(.fault) { prepareToRead() }
-        let base = baseRow
+        guard let base = baseRow else { return [:] }
         var result: [String: Any] = [:]
         for name in keys ?? Array(layout.places.keys) {
             switch layout.places[name] {
             case .slot(let index):
                 let slot = layout.slots[index]
                 guard slot.name.compositeName == nil else { continue }
-                result[name] = base.flatMap { objectValue(of: slot, in: $0) } ?? NSNull()
+                result[name] = objectValue(of: slot, in: base) ?? NSNull()
             case .composite(let index):
-                result[name] = base.flatMap { compositeValue(layout.composites[index], in: $0) } ?? NSNull()
+                result[name] = compositeValue(layout.composites[index], in: base) ?? NSNull()
             case .toMany(let index):
                 let slot = layout.toMany[index]
                 var state = extras?.toMany[index] ?? ToManyState(isOrdered: slot.isOrdered)
@@ -211,6 +216,7 @@ extension NSManagedObject {
         guard let extras else { return }
         extras.base = nil
         extras.eventBase = nil
+        extras.setTransients = SlotSet()
         extras.commitRelationships()
         if !extras.eventToMany.isEmpty { extras.eventToMany = [] }
     }
@@ -226,6 +232,7 @@ extension NSManagedObject {
             extras.base = nil
             extras.eventBase = nil
             extras.eventToMany.removeAll()
+            extras.setTransients = SlotSet()
             extras.forgetDecoded()
             for index in extras.toMany.indices { extras.toMany[index]?.discardChanges() }
         }
@@ -239,7 +246,9 @@ extension NSManagedObject {
     ///
     /// Afterwards the object's changes count as made upon the new row, so that a save does not conflict with it.
     ///
-    /// `reloadsRelationships`: Whether to-many relationships are asked of the store again.
+    /// - Parameters:
+    ///   - row: The newer row.
+    ///   - reloadsRelationships: Whether to-many relationships are read from the store again.
     final func rebase(onto row: Row, reloadsRelationships: Bool = true) {
         guard !flags.contains(.fault) else { return }
         if flags.contains(.ownsRow), let base = extras?.base, let old = current {
@@ -269,13 +278,13 @@ extension NSManagedObject {
         }
     }
 
-    /// Forgets what was changed here about a member of a to-many relationship, which others have changed as well.
+    /// Forgets what was changed here about a member of a to-many relationship, because others have changed it as well.
     private func settleMember(_ member: NSManagedObject, _ relationship: Relationship) {
         guard let index = layout.toMany(named: relationship.name)?.index else { return }
         extras?.toMany[index]?.forgetChange(of: member.reference)
     }
 
-    /// Notes that what others have made a member is none here.
+    /// Notes that an object that others have made a member is no member here.
     private func noteAbsence(of member: NSManagedObject, _ relationship: Relationship) {
         guard let slot = layout.toMany(named: relationship.name), let context else { return }
         let extras = writableExtras

@@ -2,9 +2,12 @@ import Foundation
 import StrataRows
 
 extension NSManagedObject {
-    /// The values to read: loaded, and checked for confinement where that is asked for.
+    /// The values to read.
     ///
-    /// `slot`: The slot that is wanted, to tell who asks where the row has gone; -1 for none in particular.
+    /// Fires a fault, and checks confinement if that is switched on.
+    ///
+    /// - Parameter slot: The slot that is wanted, for the error if the row is missing; -1 for none in particular.
+    /// - Returns: The row.
     @inline(__always)
     final func readableRow(_ slot: Int = -1) -> Row {
         if !flags.isDisjoint(with: .slowRead) { return Row(shared: slowlyReadableRow(slot).takeUnretainedValue()) }
@@ -12,7 +15,7 @@ extension NSManagedObject {
         return current.unsafelyUnwrapped
     }
 
-    /// The slow part of a read: what a fetch of some properties has brought, else the values of the whole object.
+    /// The slow part of a read: uses the values that a fetch of some properties brought, or else loads the whole object.
     ///
     /// The object holds the row until it is next written to, or let go of: each first read of an object comes here, so
     /// nothing is counted.
@@ -21,7 +24,7 @@ extension NSManagedObject {
         if slot >= 0, heldRow == nil, flags.contains(.fault), let partial = extras?.partial,
             partial.slots.contains(slot)
         {
-            assertConfined(#function)
+            assertConfined(propertyName(slot))
             return Unmanaged.passUnretained(partial.row.buffer)
         }
         prepareToRead(slot)
@@ -33,8 +36,13 @@ extension NSManagedObject {
     @inline(never)
     final func prepareToRead(_ slot: Int = -1) {
         if flags.contains(.detached) { return prepareDetached() }
-        assertConfined(#function)
+        assertConfined(propertyName(slot))
         if flags.contains(.fault) { fireFault(triggeredBy: slot) }
+    }
+
+    /// What a message calls the property in a slot; of -1 the values of the object as a whole.
+    private func propertyName(_ slot: Int) -> String {
+        layout.slots.indices.contains(slot) ? "property \"\(layout.slots[slot].name)\"" : "a property"
     }
 
     /// Gives an object outside any context something to read.
@@ -59,7 +67,7 @@ extension NSManagedObject {
 
     /// Loads the values of a fault.
     ///
-    /// `slot`: The slot whose value is wanted; -1 for none in particular.
+    /// - Parameter slot: The slot whose value is wanted; -1 for none in particular.
     final func fireFault(triggeredBy slot: Int = -1) {
         guard flags.contains(.fault), let unmanagedContext else { return }
         if let heldRow, unmanagedContext._withUnsafeGuaranteedRef({ $0.isNewest(heldRow, storeIndex: storeIndex) }) {
@@ -89,16 +97,16 @@ extension NSManagedObject {
         self.flags = flags
     }
 
-    /// Takes `row` for the object's values, which ends its being a fault.
+    /// Makes `row` the values of the object, which is no fault any more.
     final func realise(_ row: Row) {
         current = row
         realise()
     }
 
-    /// Takes the row that is there for the object's values.
+    /// Makes the row that is there already the values of the object.
     final func realise() {
         extras?.partial = nil
-        flags.remove([.fault, .inaccessible])
+        flags.remove([.fault, .inaccessible, .mergedFault])
         flags.insert(.awaking)
         awakeFromFetch()
         flags.remove(.awaking)
@@ -128,7 +136,7 @@ extension NSManagedObject {
     /// Pending changes, if any, are lost.
     final func turnIntoFault() {
         guard !flags.contains(.fault) else {
-            // What fetches have brought in advance goes too.
+            // Values that fetches have brought in advance are dropped too.
             extras?.partial = nil
             extras?.reloadRelationships()
             return

@@ -5,7 +5,7 @@ import StrataRows
 extension NSManagedObject {
     // MARK: - Any property by name
 
-    /// The value of a property: the door for code that knows names, not types.
+    /// The value of a property, for code that knows names, not types.
     final func anyValue(forKey key: String) -> Any? {
         switch layout.places[key] {
         case .slot(let index):
@@ -34,14 +34,20 @@ extension NSManagedObject {
                 if let recording = KeyPathRecording.current, KeyPathRecording.isRecorder(layout) {
                     return recording.read(key, of: self)
                 }
+                if let base = layout.primitiveBase(of: key) { return anyValue(forKey: base) }
                 return value(forUndefinedKey: key)
             }
         }
     }
 
-    /// Sets a property by its name; inverses follow.
+    /// Sets a property by its name.
     ///
-    /// `quietly`: Whether an attribute is set without marking the object as changed.
+    /// Inverse relationships are kept in step.
+    ///
+    /// - Parameters:
+    ///   - value: The value; `nil` and `NSNull` for none.
+    ///   - key: The name of the property.
+    ///   - quietly: Whether an attribute is set without marking the object as changed.
     final func setAnyValue(_ value: Any?, forKey key: String, quietly: Bool = false) {
         let value = value is NSNull ? nil : value
         switch layout.places[key] {
@@ -65,12 +71,13 @@ extension NSManagedObject {
         case .fetched:
             fatalError("CoreData: \"\(key)\" of \(entity.name ?? "") is a fetched property, which cannot be set.")
         case nil:
+            if let base = layout.primitiveBase(of: key) { return setAnyValue(value, forKey: base, quietly: true) }
             setValue(value, forUndefinedKey: key)
         }
     }
 
     private func setAttribute(_ value: Any?, _ slot: Slot, quietly: Bool) {
-        let row = quietly ? primitiveRow() : writableRow()
+        let row = quietly ? primitiveRow() : writableRow(slot.index)
         if slot.type == .transformable {
             let extras = writableExtras
             extras.setDecoded(value, slot.index, in: row)
@@ -79,7 +86,7 @@ extension NSManagedObject {
             if let data = slot.attribute?.archived(value) {
                 row.setData(data, slot)
             } else {
-                // It reads back, but no save lets it through.
+                // It can be read back, but no save accepts it.
                 row.setNull(slot)
                 extras.refused[slot.index] = value
             }
@@ -150,6 +157,8 @@ extension NSManagedObject {
             extras.transients = layout.transients.map { ($0.property as? NSAttributeDescription)?.defaultValue }
         }
         extras.transients[transient.index] = value
+        // What `awakeFromFetch` derives, each context derives for itself.
+        if flags.isDisjoint(with: .awaking) { extras.setTransients.insert(transient.index) }
         if !quietly { markUpdated() }
     }
 
@@ -186,6 +195,17 @@ extension NSManagedObject {
         return value
     }
 
+    /// The archive in a transformable attribute that reads as nil though there is one, because it cannot be decoded: its class or
+    /// transformer is unknown here, or it is damaged.
+    ///
+    /// - Returns: `nil` for other attributes, and for values that can be decoded or are nil.
+    package final func undecodableArchive(forKey key: String) -> Data? {
+        guard case .slot(let index) = layout.places[key], layout.slots[index].type == .transformable else { return nil }
+        let (slot, row) = (layout.slots[index], readableRow(index))
+        guard !row.isNull(index), transformedValue(of: slot, in: row) == nil else { return nil }
+        return row.data(slot.word)
+    }
+
     /// The dictionary of a composite attribute; nil if no leaf has a value.
     final func compositeValue(_ composite: CompositeSlot, in row: Row) -> [String: Any]? {
         var result: [String: Any] = [:]
@@ -216,22 +236,6 @@ extension NSManagedObject {
         case let array as NSArray: return (0..<array.count).map { array[$0] } as? [NSManagedObject]
         default: return nil
         }
-    }
-
-    /// The loaded attributes, for descriptions.
-    final var describedValues: [String: String] {
-        guard let current else { return [:] }
-        var result: [String: String] = [:]
-        for slot in layout.slots {
-            if slot.kind == .reference {
-                result[slot.name] = current.reference(slot).map { $0.key < 0 ? "unsaved" : "p\($0.key)" } ?? "nil"
-            } else if slot.kind == .data {
-                result[slot.name] = current.isNull(slot.index) ? "nil" : "\(current.data(slot.word).count) bytes"
-            } else {
-                result[slot.name] = current.anyValue(slot).map { "\($0)" } ?? "nil"
-            }
-        }
-        return result
     }
 
     // MARK: - Public doors
@@ -317,5 +321,17 @@ extension Dictionary where Key == String, Value == Any {
             nested.insert(value, at: Array(path.dropFirst()))
             self[first] = nested
         }
+    }
+}
+
+extension EntityLayout {
+    /// The property whose primitive value a key names: `name` for `primitiveName`, unless there is a property of that name.
+    func primitiveBase(of key: String) -> String? {
+        guard key.hasPrefix("primitive"), places[key] == nil else { return nil }
+        let rest = key.dropFirst("primitive".count)
+        let base = rest.prefix(1).lowercased() + rest.dropFirst()
+        if places[base] != nil { return base }
+        // `primitiveURL` may be that of a property `URL`.
+        return places[String(rest)] == nil ? nil : String(rest)
     }
 }

@@ -21,8 +21,8 @@ extension NSManagedObject {
         let new = value.map(\.reference)
         guard old != new else { return }
         if let value { requireDestination(value, slot.name, number: slot.destinationNumber) }
-        writableRow().setReference(new, slot)
-        // What `awakeFromFetch` sets is this object's affair alone: nothing becomes dirty.
+        writableRow(slot.index).setReference(new, slot)
+        // What `awakeFromFetch` sets concerns this object only: no inverse is set, and nothing counts as changed.
         guard let inverse = slot.inverse, let context, !flags.contains(.awaking) else { return }
         if let old, let former = context.object(for: old, near: self) {
             former.dropInverse(inverse, self)
@@ -30,7 +30,7 @@ extension NSManagedObject {
         if let value { value.takeInverse(inverse, self) }
     }
 
-    /// Enters `object` into the inverse relationship, after the other side was set.
+    /// Adds `object` to the inverse relationship, after the other side was set.
     final func takeInverse(_ inverse: Relationship, _ object: NSManagedObject) {
         switch place(of: inverse) {
         case .toMany(let index):
@@ -40,7 +40,7 @@ extension NSManagedObject {
             let old = readableRow().reference(slot)
             guard old != object.reference else { return holdInverse(slot) }
             writableRow().setReference(object.reference, slot)
-            // One-to-one: whoever was there before has lost this object.
+            // One-to-one: the former destination loses this object.
             if let old, let former = context?.object(for: old, near: self),
                 let forward = slot.inverse
             {
@@ -68,7 +68,7 @@ extension NSManagedObject {
         relationship.place ?? layout.places[relationship.name]
     }
 
-    /// Has the next save check this object, whose side of a one-to-one relationship needed no change.
+    /// Makes the next save check this object, whose side of a one-to-one relationship needed no change.
     ///
     /// Both sides are stored. If this one showed already what the other one is only now set to, they were read at different
     /// times, and what is stored here may be something else.
@@ -81,7 +81,8 @@ extension NSManagedObject {
 
     /// The members of a to-many relationship, loaded if they were not.
     ///
-    /// What cannot be read just now is reported: the relationship stays a fault, of which only what was added here shows.
+    /// If the members cannot be read just now, the error is reported. The relationship stays a fault, and shows only what was
+    /// added here.
     final func loadedMembers(_ slot: ToManySlot) -> [ObjectReference] {
         if flags.contains(.fault) { prepareToRead() }
         let lossCount = context?.identityMap.lossCount ?? 0
@@ -99,7 +100,7 @@ extension NSManagedObject {
         return loadMembers(slot, stored, lossCount)
     }
 
-    /// As ``loadedMembers(_:)``, for those who can throw.
+    /// As ``loadedMembers(_:)``, for callers that can throw.
     final func readMembers(_ slot: ToManySlot) throws -> [ObjectReference] {
         if flags.contains(.fault) { prepareToRead() }
         guard extras?.toMany[slot.index]?.isFault ?? true, let context else { return loadedMembers(slot) }
@@ -122,14 +123,14 @@ extension NSManagedObject {
 
     /// The members of a to-many relationship as objects, those deleted meanwhile left out.
     final func members(_ slot: ToManySlot) -> [NSManagedObject] {
-        assertConfined(slot.name)
+        assertConfined("property \"\(slot.name)\"")
         let references = loadedMembers(slot)
         guard let context else { return [] }
         return context.objects(for: references, near: self)
     }
 
     final func cachedCollection(_ slot: ToManySlot) -> Any? {
-        assertConfined(slot.name)
+        assertConfined("property \"\(slot.name)\"")
         guard let state = extras?.toMany[slot.index], state.lossCount == context?.identityMap.lossCount ?? 0 else {
             return nil
         }
@@ -199,7 +200,7 @@ extension NSManagedObject {
         changeToMany(slot) { $0.reorder(order) }
     }
 
-    /// Puts the members of an ordered relationship, which stay the same, in another order.
+    /// Changes the order of the members of an ordered relationship.
     final func reorderMembers(_ order: [ObjectReference], _ slot: ToManySlot) {
         _ = loadedMembers(slot)
         changeToMany(slot) { $0.reorder(order) }
@@ -208,7 +209,7 @@ extension NSManagedObject {
     /// Changes a to-many relationship's state; if `change` says that it did, the object counts as changed.
     @discardableResult
     final func changeToMany(_ slot: ToManySlot, _ change: (inout ToManyState) -> Bool) -> Bool {
-        assertConfined(slot.name)
+        assertConfined("property \"\(slot.name)\"")
         let isAwaking = flags.contains(.awaking)
         // Undo has to know who was a member.
         if isAwaking || context?.undoManager != nil { _ = loadedMembers(slot) }

@@ -89,7 +89,7 @@ extension NSManagedObject {
 
     private func isDerived(_ slot: Slot) -> Bool { slot.property is NSDerivedAttributeDescription }
 
-    /// Checks the number of members where it can have changed.
+    /// Checks the number of members of the relationships whose members can have changed.
     private func validate(_ slot: ToManySlot) throws {
         let relationship = slot.relationship
         guard flags.contains(.inserted) || extras?.toMany[slot.index]?.hasChanges == true else { return }
@@ -122,7 +122,9 @@ extension NSManagedObject {
 
     // MARK: - One value
 
-    /// Asks a rule of the class's own; what it puts in the place of a value the model has to accept as well.
+    /// Calls a validation rule of the class.
+    ///
+    /// A value that the rule puts in place has to pass the rules of the model as well.
     final func apply(_ validator: PropertyValidator, _ value: inout Any?, _ key: String) throws {
         let before = value
         try validator(self, &value)
@@ -134,7 +136,7 @@ extension NSManagedObject {
         guard let property = entity.propertiesByName[key] else { return }
         if let relationship = property as? NSRelationshipDescription, relationship.isToMany {
             try validate(Self.memberCount(value), of: relationship)
-            // Without members there is no value to look at; whether there have to be some is decided.
+            // Without members there is nothing left to check: whether some are required is decided above.
             if value == nil || value is NSNull { return }
         }
         let isEmpty = value == nil || value is NSNull

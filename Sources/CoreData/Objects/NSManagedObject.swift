@@ -84,7 +84,7 @@ open class NSManagedObject: NSObject {
         storeIndex = -1
         flags = .detached
         super.init()
-        entity.objectClass.note(Swift.type(of: self))
+        entity.objectClass.note(Swift.type(of: self), of: entity)
         context?.insert(self)
     }
 
@@ -100,22 +100,35 @@ open class NSManagedObject: NSObject {
         self.init(entity: context.requiredEntity(for: Self.self), insertInto: context)
     }
 
+    /// Makes an object of the entity that this class stands for, without a context, as `init(entity:insertInto:)` does with nil.
+    ///
+    /// Insert it with ``NSManagedObjectContext/insert(_:)``. The entity is that of ``entity()``: stops the program if no model in use has
+    /// one.
+    public override convenience init() {
+        self.init(entity: Self.entity(), insertInto: nil)
+    }
+
     /// The entity that this class stands for, in the models in use; of several, that of the model put to use last.
     ///
     /// Where several models share a class, ask with a context, through ``NSEntityDescription/entity(forEntityName:in:)``.
-    /// Stops the program if no model in use has an entity of this class.
+    ///
+    /// - Returns: If no model in use has an entity of this class, an entity of no model with the name of the class, of which no
+    ///   objects can be made.
     open class func entity() -> NSEntityDescription {
-        FrozenModels.entity(for: self)
+        ManagedClasses.register(self)
+        if let entity = FrozenModels.entity(for: self) { return entity }
+        let entity = NSEntityDescription()
+        entity.name = ManagedClasses.bareName(of: self)
+        entity.managedObjectClassName = String(reflecting: self)
+        return entity
     }
 
-    /// A request for the objects of this class.
+    /// A request for the objects of this class, in any form.
     ///
-    /// The entity is found when the request is executed, in the context's model.
-    ///
-    /// A typed overload, which gives `NSFetchRequest<Venue>` for `Venue.fetchRequest()`, is preferred where the type fits.
-    @_disfavoredOverload
-    public class func fetchRequest() -> NSFetchRequest<NSFetchRequestResult> {
-        NSFetchRequest<NSFetchRequestResult>(managedClass: self)
+    /// The entity is found when the request is executed, in the context's model. `Venue.fetchRequest()` is this request, as on
+    /// Apple's platforms, unless an `NSFetchRequest<Venue>` is asked for.
+    open class func fetchRequest() -> NSFetchRequest<any NSFetchRequestResult> {
+        NSFetchRequest<any NSFetchRequestResult>(managedClass: self)
     }
 
     /// The properties declared with `@Managed`, by which key paths find their names.
@@ -358,19 +371,23 @@ open class NSManagedObject: NSObject {
         )
     }
 
-    /// The entity, the ID and the values that are loaded.
+    /// The entity, the ID, what the next save does about the object, and the values that are loaded, by name.
+    ///
+    /// Loads nothing: relationships show the IDs of their members, or that they are faults. For people; the form may change.
     open override var description: String {
-        let values = isFault ? "<fault>" : "\(describedValues)"
-        return "<\(Swift.type(of: self)): \(entity.name ?? "")> (id: \(objectID); data: \(values))"
+        let state = flags.contains(.deleted) ? "; deleted" : isInserted ? "; inserted" : isUpdated ? "; updated" : ""
+        let values = isFault ? "<fault>" : "{\(describedValues)}"
+        return "<\(Swift.type(of: self)): \(entity.name ?? "")> (id: \(objectID)\(state); data: \(values))"
     }
 }
 
 extension NSManagedObject: NSFetchRequestResult {}
 
 extension NSFetchRequestResult where Self: NSManagedObject {
-    /// A typed request for the objects of this class.
+    /// A typed request for the objects of this class, where one is asked for: `let request: NSFetchRequest<Venue> = Venue.fetchRequest()`.
     ///
-    /// The entity is found when the request is executed.
+    /// The entity is found when the request is executed, in the context's model.
+    @_disfavoredOverload
     public static func fetchRequest() -> NSFetchRequest<Self> {
         NSFetchRequest<Self>(managedClass: self)
     }

@@ -51,6 +51,25 @@ public final class NSManagedObjectID: NSObject, NSCopying, @unchecked Sendable {
         filedKey = Atomic(temporaryKey)
     }
 
+    /// Makes an ID of no object, as a placeholder, of an entity that no model has.
+    ///
+    /// It is temporary, and equal to itself only.
+    public override convenience init() {
+        self.init(layout: Self.entityOfNothing.layout, temporaryKey: TemporaryIDs.nextKey())
+    }
+
+    /// The entity of IDs of no object.
+    private static let entityOfNothing: NSEntityDescription = {
+        let entity = NSEntityDescription()
+        entity.name = "NSManagedObject"
+        // No name of a class, so that no class finds this entity.
+        entity.managedObjectClassName = "nothing"
+        let model = NSManagedObjectModel()
+        model.entities = [entity]
+        model.freeze()
+        return entity
+    }()
+
     /// The entity of the object.
     public var entity: NSEntityDescription { layout.entity }
 
@@ -93,7 +112,7 @@ public final class NSManagedObjectID: NSObject, NSCopying, @unchecked Sendable {
         place.withLock { ($0.key, $0.store) }
     }
 
-    var key: Int64 { place.withLock { $0.key } }
+    package var key: Int64 { place.withLock { $0.key } }
 
     /// Turns the ID permanent.
     ///
@@ -121,6 +140,18 @@ extension NSManagedObjectID {
 
 extension NSManagedObjectID: NSFetchRequestResult {}
 
+// `NSPredicate(format: "city == %@", city as CVarArg)`, as for values of Foundation.
+
+extension NSManagedObjectID: CVarArg {
+    /// The ID as an object, which is not counted.
+    public var _cVarArgEncoding: [Int] { [Int(bitPattern: Unmanaged.passUnretained(self).toOpaque())] }
+}
+
+extension NSManagedObject: CVarArg {
+    /// The object, which is not counted.
+    public var _cVarArgEncoding: [Int] { [Int(bitPattern: Unmanaged.passUnretained(self).toOpaque())] }
+}
+
 /// The permanent IDs of one store that somebody holds, so that one row never has two.
 ///
 /// Any thread may call any member.
@@ -135,7 +166,11 @@ final class ObjectIDTable: Sendable {
 
     /// The ID of a row, made if nobody holds it.
     ///
-    /// `layout`: The layout of the row's concrete entity.
+    /// - Parameters:
+    ///   - key: The key of the row.
+    ///   - layout: The layout of the concrete entity of the row.
+    ///   - store: The store of the row.
+    /// - Returns: The ID.
     func id(key: Int64, layout: EntityLayout, store: OpenStore) -> NSManagedObjectID {
         state.withLock { state in
             if let id = state.tables[layout.rootNumber]?[key] { return id }
@@ -147,8 +182,8 @@ final class ObjectIDTable: Sendable {
 
     /// Files an ID that was temporary until now.
     ///
-    /// - Returns: The ID that the row goes by: another one, if somebody holds one that the store has made before, which only stores
-    /// of one's own do. Both name the row then.
+    /// - Returns: The ID of the row. It is another one if somebody holds an ID that the store has made before, which only custom
+    /// stores do. Both name the row then.
     @discardableResult
     func adopt(_ id: NSManagedObjectID, key: Int64, store: OpenStore) -> NSManagedObjectID {
         state.withLock { state in

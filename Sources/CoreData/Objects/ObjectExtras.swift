@@ -1,6 +1,8 @@
 import StrataRows
 
-/// What only some managed objects need: an object that is merely read has none.
+/// State that only some managed objects need.
+///
+/// An object that is only read has none.
 ///
 /// Confined to the queue of the object's context.
 final class ObjectExtras {
@@ -20,6 +22,8 @@ final class ObjectExtras {
     @exclusivity(unchecked) var eventToMany: [(index: Int, state: ToManyState)] = []
     /// Values of transient properties, by their index in the layout.
     var transients: [Any?] = []
+    /// The transient properties that were set since the last save, which a child's save moves up.
+    var setTransients = SlotSet()
     /// Values of transformable attributes that their transformer refused, by slot: the save fails and says so.
     var refused: [Int: Any] = [:]
     /// Values of transformable attributes, decoded from `decodedRow`, by slot.

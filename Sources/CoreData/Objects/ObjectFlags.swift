@@ -46,6 +46,9 @@ struct ObjectFlags: OptionSet {
     /// It stands for one new row of a batch insert, in no context.
     static let batchRow = ObjectFlags(rawValue: 1 << 21)
 
+    /// A merge has told of the object as refreshed, and it was a fault after that: until somebody reads it, it cannot be refreshed again.
+    static let mergedFault = ObjectFlags(rawValue: 1 << 22)
+
     /// What a fault of a stored row starts with.
     static var newFault: ObjectFlags { ConfinementScope.isChecked ? [.fault, .checked] : .fault }
 

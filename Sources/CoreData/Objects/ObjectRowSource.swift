@@ -73,7 +73,9 @@ extension NSManagedObject {
         flags = [.ownsRow, .writable, .eventInserted, .batchRow]
     }
 
-    /// Ends what ``beginBatchRow(storeIndex:)`` began: whoever kept the object has one outside of any context.
+    /// Ends what ``beginBatchRow(storeIndex:)`` began.
+    ///
+    /// Code that kept the object has one outside of any context.
     final func endBatch() {
         storeIndex = -1
         flags = [.detached, .ownsRow]

@@ -18,7 +18,7 @@ enum SharedIdentity {
     }
 }
 
-/// The contexts that there are, by their addresses, so that other threads find one without touching it: it may be just going away.
+/// The contexts that exist, by their addresses, so that other threads find one without touching it, as it may be about to go away.
 enum LiveContexts {
     private struct Reference {
         weak var context: NSManagedObjectContext?

@@ -9,12 +9,12 @@ import StrataRows
 ///
 /// Confined to the queue of the object's context.
 struct ToManyState {
-    /// What the state consists of, in memory of its own: states are looked at, and copied, far more often than changed.
+    /// The contents of the state, in memory of their own, because a state is read and copied far more often than changed.
     private var fields: ToManyFields
 
     init(isOrdered: Bool) { fields = ToManyFields(isOrdered: isOrdered) }
 
-    /// What is about to be changed: of this state alone.
+    /// The contents for a change, which no other state shares.
     private var own: ToManyFields {
         @inline(__always) mutating get {
             if !isKnownUniquelyReferenced(&fields) { fields = ToManyFields(fields) }
@@ -100,7 +100,7 @@ struct ToManyState {
     mutating func load(_ stored: [ObjectReference]) {
         cached = nil
         positions = nil
-        // Members that a save of somebody else has added or removed meanwhile are no changes of ours any more.
+        // Members that somebody else's save has added or removed meanwhile no longer count as our changes.
         if !added.isEmpty || !removed.isEmpty {
             let known = Set(stored)
             added.subtract(known)
@@ -134,7 +134,7 @@ struct ToManyState {
         turnIntoFault()
     }
 
-    /// Notes that what somebody else has made a member is none here; the others are read anew.
+    /// Notes that a member that somebody else has added is no member here; the others are read anew.
     mutating func noteAbsence(of member: ObjectReference) {
         turnIntoFault()
         added.remove(member)
@@ -200,7 +200,7 @@ struct ToManyState {
 
     private mutating func position(of member: ObjectReference) -> Int? {
         guard let content else { return nil }
-        // Who has no permanent key is not among those that have one.
+        // A temporary key cannot be among permanent ones.
         let start = member.key < 0 ? settledCount : 0
         if content.count - start <= 16 { return content[start...].firstIndex(of: member) }
         if positions == nil {
@@ -307,7 +307,7 @@ struct ToManyState {
         return isFewer
     }
 
-    /// Puts the members, which stay the same, in another order; a fault's are left as they are.
+    /// Changes the order of the members, which stay the same; does nothing to a fault.
     ///
     /// - Returns: Whether their order was another one.
     @discardableResult

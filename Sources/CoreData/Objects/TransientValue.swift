@@ -6,23 +6,22 @@ extension NSAttributeType {
     ///
     /// - Throws: ``ValueTypeMismatch`` for a value that a stored attribute of the type would not take.
     func transientValue(_ value: Any) throws -> Any {
-        switch self {
-        case .integer16AttributeType:
-            return NSNumber(value: Int16(truncatingIfNeeded: try Row.integer(value, AttributeType(self))))
-        case .integer32AttributeType:
-            return NSNumber(value: Int32(truncatingIfNeeded: try Row.integer(value, AttributeType(self))))
-        case .integer64AttributeType: return NSNumber(value: try Row.integer(value, AttributeType(self)))
-        case .booleanAttributeType: return NSNumber(value: try Row.integer(value, AttributeType(self)) != 0)
-        case .doubleAttributeType: return NSNumber(value: try required(Row.floating(value)))
-        case .floatAttributeType: return NSNumber(value: Float(try required(Row.floating(value))))
-        case .decimalAttributeType: return NSDecimalNumber(decimal: try required(Row.decimal(value)))
-        case .stringAttributeType: return try required(value as? String ?? (value as? NSString).map { $0 as String })
-        case .dateAttributeType: return try required(value as? Date ?? (value as? NSDate).map { $0 as Date })
-        case .binaryDataAttributeType: return try required(value as? Data ?? (value as? NSData).map { $0 as Data })
-        case .UUIDAttributeType: return try required(value as? UUID ?? (value as? NSUUID).map { $0 as UUID })
-        case .URIAttributeType: return try required(value as? URL ?? (value as? NSURL).map { $0 as URL })
-        case .objectIDAttributeType: return try required(value as? NSManagedObjectID)
-        case .undefinedAttributeType, .transformableAttributeType, .compositeAttributeType: return value
+        let type = AttributeType(self)
+        switch type {
+        case .undefined, .transformable, .composite: return value
+        case .objectID: return try required(value as? NSManagedObjectID)
+        // As it is, with its base, and not as the text that a row keeps.
+        case .uri: return try required(value as? URL ?? (value as? NSURL).map { $0 as URL })
+        default: break
+        }
+        switch type.slotKind {
+        case .int: return type.object(try type.integer(value))
+        case .double: return type.object(try type.double(value))
+        case .string: return try required(type.object(try type.text(value)))
+        case .data: return try required(value as? Data ?? (value as? NSData).map { $0 as Data })
+        case .uuid: return try required(value as? UUID ?? (value as? NSUUID).map { $0 as UUID })
+        case .decimal: return NSDecimalNumber(decimal: try required(Row.decimal(value)))
+        case .reference: return value
         }
     }
 

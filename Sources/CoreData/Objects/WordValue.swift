@@ -38,7 +38,7 @@ extension WordValue {
         guard let place = property.knownSlot(in: object.unmanagedLayout), object.isWritable else {
             return writeSlowly(value, object, property)
         }
-        store(value, object.writableWords(), place, object)
+        store(value, object.writableWords(place.index), place, object)
     }
 
     /// As `write`, with nil for no value.
@@ -79,14 +79,17 @@ extension WordValue {
         _ property: borrowing AnyManagedProperty
     ) {
         let place = property.slot(in: object.unmanagedLayout, managedKind)
-        guard place != .elsewhere else { return object.setAnyValue(value, forKey: property.name) }
+        let isPrimitive =
+            property.knownSlot(in: object.unmanagedLayout) == nil
+            && object.layout.primitiveBase(of: property.name) != nil
+        guard place != .elsewhere, !isPrimitive else { return object.setAnyValue(value, forKey: property.name) }
         put(value, place, object)
     }
 
     @inline(__always)
     private static func put(_ value: consuming Self?, _ place: UnsafeSlot, _ object: NSManagedObject) {
-        guard let value else { return object.writableRow().setNull(object.layout.slots[place.index]) }
-        store(value, object.writableWords(), place, object)
+        guard let value else { return object.writableRow(place.index).setNull(object.layout.slots[place.index]) }
+        store(value, object.writableWords(place.index), place, object)
     }
 }
 
@@ -107,9 +110,11 @@ extension NSManagedObject {
     }
 
     /// The words to write to, as `writableRow` gives them, and as long as `readableWords`.
+    ///
+    /// `slot`: The slot that is written, for messages.
     @inline(__always)
-    final func writableWords() -> UnsafeRow {
-        if !isWritable { _ = prepareToWrite() }
+    final func writableWords(_ slot: Int) -> UnsafeRow {
+        if !isWritable { _ = prepareToWrite(slot) }
         // As above.
         return UnsafeRow(heldRow.unsafelyUnwrapped)
     }

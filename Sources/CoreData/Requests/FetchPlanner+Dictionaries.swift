@@ -241,6 +241,8 @@ private struct DictionaryPlanBuilder {
         // Apple's rule: it counts only if propertiesToFetch is set.
         let wantsDistinct =
             specification.returnsDistinctResults && !(specification.propertiesToFetch ?? []).isEmpty
+        // One row has no order.
+        let order = groups.isEmpty && columns.contains(where: \.hasRowAggregate) ? [] : order
         let isAggregated =
             columns.contains(where: \.hasRowAggregate) || order.contains { $0.expression.hasRowAggregate }
         if groups.isEmpty, !isAggregated {
@@ -304,18 +306,38 @@ private struct DictionaryPlanBuilder {
         _ order: [ResolvedSort.Term]
     ) throws {
         var terms = GroupTerms(keys: groups)
+        let advice =
+            groups.isEmpty
+            ? "it stands beside an aggregate of all objects; add it to propertiesToGroupBy."
+            : "it differs within a group; add it to propertiesToGroupBy, or aggregate it."
+        for column in columns { try check(column, &terms) { "cannot give \"\($0)\": \(advice)" } }
+        for term in order { try check(term.expression, &terms) { "cannot be sorted by \"\($0)\": \(advice)" } }
+        guard let having else { return }
         do {
-            for column in columns { _ = try terms.rewrite(column) }
-            for term in order { _ = try terms.rewrite(term.expression) }
-            if let having { _ = try terms.rewrite(having) }
-        } catch GroupTerms.Problem.notGrouped(let name) {
-            throw refused(
-                groups.isEmpty
-                    ? "cannot give \"\(name)\" beside an aggregate of all objects; add it to propertiesToGroupBy."
-                    : "cannot give \"\(name)\", which differs within a group; add it to propertiesToGroupBy, or aggregate it."
-            )
-        } catch GroupTerms.Problem.nestedAggregate {
-            throw refused("cannot take an aggregate of an aggregate.")
+            _ = try terms.rewrite(having)
+        } catch {
+            throw refused(error) { "cannot be restricted by \"\($0)\" in its havingPredicate: \(advice)" }
+        }
+    }
+
+    private func check(
+        _ expression: ResolvedExpression,
+        _ terms: inout GroupTerms,
+        _ text: (_ name: String) -> String
+    ) throws {
+        do {
+            _ = try terms.rewrite(expression)
+        } catch {
+            throw refused(error, text)
+        }
+    }
+
+    /// The error for what has no single value for a group.
+    private func refused(_ problem: any Error, _ text: (_ name: String) -> String) -> any Error {
+        switch problem {
+        case GroupTerms.Problem.notGrouped(let name): refused(text(name))
+        case GroupTerms.Problem.nestedAggregate: refused("cannot take an aggregate of an aggregate.")
+        default: problem
         }
     }
 

@@ -50,9 +50,11 @@ struct FetchPlanner {
     /// The entity that a request means, in this model.
     func entity(of specification: FetchSpecification) throws -> NSEntityDescription {
         if let type = specification.managedClass as? NSManagedObject.Type {
-            ManagedClasses.register(type)
             if specification.entity == nil {
-                if let entity = model.entity(for: type) { return entity }
+                if let entity = model.entity(meantBy: type) {
+                    entity.objectClass.noteUse(of: type, for: entity)
+                    return entity
+                }
                 throw Self.refused("The model has no entity of class \(type). Check the class name in the model.")
             }
         }

@@ -43,6 +43,24 @@ open class NSFetchRequest<ResultType>: NSPersistentStoreRequest, AnyFetchRequest
     /// Always ``NSPersistentStoreRequestType/fetchRequestType``.
     open override var requestType: NSPersistentStoreRequestType { .fetchRequestType }
 
+    /// A copy of the request that gives its results as another type.
+    ///
+    /// Where code for Apple's platforms casts (`request as? NSFetchRequest<Venue>`), which generic classes of Swift do not allow:
+    ///
+    /// ```swift
+    /// let venues = try context.fetch(request.typed(as: Venue.self))
+    /// ```
+    ///
+    /// - Parameter type: A class of managed objects, `NSManagedObjectID`, a dictionary, or `NSNumber` for a count: the copy's
+    ///   ``resultType`` is the one that fits. Any other type leaves it as it is.
+    /// - Returns: The copy, which can be changed.
+    public final func typed<Result>(as type: Result.Type) -> NSFetchRequest<Result> {
+        let request = NSFetchRequest<Result>()
+        request.adopt(self)
+        if let fitting = NSFetchRequestResultType(of: type) { request.resultType = fitting }
+        return request
+    }
+
     // MARK: - What to find
 
     /// The entity to fetch.
@@ -53,8 +71,14 @@ open class NSFetchRequest<ResultType>: NSPersistentStoreRequest, AnyFetchRequest
         set { change { $0.entity = newValue } }
     }
 
-    /// The name of the entity to fetch, when it is known.
-    open var entityName: String? { specification.entity?.name ?? specification.entityName }
+    /// The name of the entity to fetch.
+    ///
+    /// Of a request that was made with a class only, the name of the entity that the models in use have for it; without such a
+    /// model, the name of the class.
+    open var entityName: String? {
+        if let name = specification.entity?.name ?? specification.entityName { return name }
+        return (specification.managedClass as? NSManagedObject.Type)?.entity().name
+    }
 
     /// What the objects must fulfil.
     ///

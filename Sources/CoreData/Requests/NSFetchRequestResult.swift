@@ -31,3 +31,16 @@ public struct NSFetchRequestResultType: OptionSet, Hashable, Sendable {
     /// One number: how many objects match.
     public static let countResultType = NSFetchRequestResultType(rawValue: 4)
 }
+
+extension NSFetchRequestResultType {
+    /// The form of results of a type; `nil` for a type that says nothing about the form.
+    init?(of type: Any.Type) {
+        switch type {
+        case is NSManagedObject.Type: self = .managedObjectResultType
+        case is NSManagedObjectID.Type: self = .managedObjectIDResultType
+        case is NSDictionary.Type, is [String: Any].Type: self = .dictionaryResultType
+        case is NSNumber.Type: self = .countResultType
+        default: return nil
+        }
+    }
+}

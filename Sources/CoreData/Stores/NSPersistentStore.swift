@@ -17,6 +17,8 @@ open class NSPersistentStore: NSObject, @unchecked Sendable {
         var url: URL?
         /// Values of a metadata dictionary are property-list values, which nobody mutates in place.
         nonisolated(unsafe) var metadata: [String: Any]
+        /// Whether the metadata was set since it was read or written.
+        var hasNewMetadata = false
     }
 
     private let state: Mutex<State>
@@ -102,12 +104,30 @@ open class NSPersistentStore: NSObject, @unchecked Sendable {
         get { state.withLock { UncheckedBox($0.metadata) }.value }
         set {
             let box = UncheckedBox(newValue ?? [:])
-            state.withLock { $0.metadata = box.value }
+            state.withLock { state in
+                state.metadata = box.value
+                state.hasNewMetadata = true
+            }
         }
+    }
+
+    /// The type, the URL, the UUID, and whether the store is read-only, removed, or of one configuration.
+    open override var description: String {
+        var parts = [url?.absoluteString ?? "without a URL", identifier ?? "without a UUID"]
+        if configurationName != defaultConfigurationName { parts.append("configuration \(configurationName)") }
+        if isReadOnly { parts.append("read-only") }
+        if persistentStoreCoordinator == nil { parts.append("not in use") }
+        return "<\(Swift.type(of: self)): \(type); \(parts.joined(separator: "; "))>"
     }
 
     /// Writes the store's metadata when it has changed since it was read, without a save.
     func saveMetadata() throws {}
+
+    /// Whether ``metadata`` was set since it was read or written, as far as this class knows: an engine may know better.
+    final var hasNewMetadata: Bool {
+        get { state.withLock { $0.hasNewMetadata } }
+        set { state.withLock { $0.hasNewMetadata = newValue } }
+    }
 
     /// Called after the store was added to a coordinator.
     ///
@@ -118,6 +138,9 @@ open class NSPersistentStore: NSObject, @unchecked Sendable {
     ///
     /// Does nothing.
     open func willRemove(from coordinator: NSPersistentStoreCoordinator?) {}
+
+    /// The class of the managers that migrate such stores by objects when they are added: ``NSMigrationManager``, or a subclass.
+    open class func migrationManagerClass() -> AnyClass { NSMigrationManager.self }
 
     /// Reads the metadata of a store that is not open.
     ///
@@ -164,9 +187,9 @@ extension NSPersistentStore {
         public static let sqlite = StoreType(rawValue: "SQLite")
         /// Objects in memory, gone with the coordinator.
         public static let inMemory = StoreType(rawValue: "InMemory")
-        /// A binary file.
+        /// A file that is read as a whole when the store is added, and written as a whole by each save.
         ///
-        /// Declared for source compatibility: there is no such store on Linux, and adding one throws 134000.
+        /// Its objects are in memory meanwhile. The format is one of our own: files of Apple's framework cannot be read.
         public static let binary = StoreType(rawValue: "Binary")
         /// An XML file.
         ///

@@ -14,7 +14,7 @@ enum StoreOption {
             ?? (value as? String).flatMap(Double.init)
     }
 
-    /// For how many seconds whoever uses a store waits for others; Apple's 240 unless the options say otherwise.
+    /// The seconds for which a user of the store waits for others; Apple's 240 unless the options say otherwise.
     static func timeout(_ options: [AnyHashable: Any]?) -> Double {
         number(options?[NSPersistentStoreTimeoutOption]).map { $0 >= 0 ? $0 : 240 } ?? 240
     }

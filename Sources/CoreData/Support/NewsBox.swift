@@ -27,7 +27,7 @@ final class NewsBox<News: PendingNews>: Sendable {
 
     /// Adds to what waits; does nothing once the box is finished.
     ///
-    /// `add`: Calls nobody.
+    /// - Parameter add: Adds the news. It runs under the mutex, so it must not call anybody.
     func note(_ add: (inout News) -> Void) {
         change { state in
             if !state.isFinished { add(&state.news) }

@@ -95,7 +95,8 @@ struct PropertyArchiveWriter {
         return add(className, ["NS.objects": references(numbers)])
     }
 
-    private mutating func references(_ numbers: [Int]) -> BinaryPropertyList.Node {
+    /// An array of objects as a node.
+    mutating func references(_ numbers: [Int]) -> BinaryPropertyList.Node {
         .array(numbers.map { list.append(.uid($0)) })
     }
 
@@ -104,25 +105,52 @@ struct PropertyArchiveWriter {
         return objects.count - 1
     }
 
-    private mutating func add(_ string: String) -> Int {
+    /// Adds a text, which is there once, and returns its number.
+    mutating func add(_ string: String) -> Int {
         if let known = strings[string] { return known }
         let number = add(.string(string))
         strings[string] = number
         return number
     }
 
-    private mutating func add(_ className: String, _ fields: [String: BinaryPropertyList.Node]) -> Int {
-        var entries = fields.mapValues { list.append($0) }
-        entries["$class"] = list.append(.uid(number(ofClass: className)))
-        return add(.dictionary(entries))
+    /// Adds an object of a class with these fields, and returns its number.
+    mutating func add(_ className: String, _ fields: [String: BinaryPropertyList.Node]) -> Int {
+        let number = reserve()
+        fill(number, className, fields)
+        return number
     }
+
+    /// The number of an object that comes later, so that others can refer to it.
+    mutating func reserve() -> Int { add(.null) }
+
+    /// Makes the object of a number that was reserved.
+    mutating func fill(_ number: Int, _ className: String, _ fields: [String: BinaryPropertyList.Node]) {
+        var entries = fields.mapValues { list.append($0) }
+        entries["$class"] = list.append(.uid(self.number(ofClass: className)))
+        list.replace(objects[number], with: .dictionary(entries))
+    }
+
+    /// The classes that objects are of, besides `NSObject`.
+    private static let superclasses = [
+        "NSDecimalNumberPlaceholder": ["NSDecimalNumber", "NSNumber", "NSValue"],
+        "NSMutableArray": ["NSArray"],
+        "NSMutableDictionary": ["NSDictionary"],
+        "NSKnownKeysDictionary1": ["NSKnownKeysDictionary", "NSMutableDictionary", "NSDictionary"],
+        "NSKnownKeysMappingStrategy1": ["NSKnownKeysMappingStrategy"],
+        "NSAttributeDescription": ["NSPropertyDescription"],
+        "NSDerivedAttributeDescription": ["NSAttributeDescription", "NSPropertyDescription"],
+        "NSCompositeAttributeDescription": ["NSAttributeDescription", "NSPropertyDescription"],
+        "NSRelationshipDescription": ["NSPropertyDescription"],
+        "NSSelfExpression": ["NSExpression"],
+        "NSKeyPathSpecifierExpression": ["NSExpression"],
+        "NSConstantValueExpression": ["NSExpression"],
+        "NSKeyPathExpression": ["NSFunctionExpression", "NSExpression"],
+        "NSFunctionExpression": ["NSExpression"],
+    ]
 
     private mutating func number(ofClass name: String) -> Int {
         if let known = classes[name] { return known }
-        var names = [name, "NSObject"]
-        if name == "NSDecimalNumberPlaceholder" {
-            names = [name, "NSDecimalNumber", "NSNumber", "NSValue", "NSObject"]
-        }
+        let names = [name] + (Self.superclasses[name] ?? []) + ["NSObject"]
         let chain = list.append(.array(names.map { list.append(.string($0)) }))
         let number = add(.dictionary(["$classes": chain, "$classname": list.append(.string(name))]))
         classes[name] = number

@@ -44,7 +44,9 @@ public struct NSValueTransformerName: RawRepresentable, Hashable, Sendable {
 /// One instance serves all contexts at once, so both methods must be safe to call from any thread. The registry is.
 open class ValueTransformer: NSObject {
     /// Creates a transformer.
-    public required override init() {
+    ///
+    /// A class that is found by the name in a model is made with this initialiser.
+    public override init() {
         super.init()
     }
 
@@ -149,7 +151,7 @@ private final class TransformerRegistry: Sendable {
         if let known = entries.withLock({ $0[name] }) { return known.transformer }
         guard let found = Self.classNamed(name.rawValue) else { return nil }
         // Made outside the lock, for it is the user's code; of two threads that make one, the first wins.
-        let made = Entry(transformer: found.init())
+        let made = Entry(transformer: TransformerMaking.make(found))
         return entries.withLock { entries in
             if let known = entries[name] { return known }
             entries[name] = made
@@ -161,7 +163,16 @@ private final class TransformerRegistry: Sendable {
         if name == "NSSecureUnarchiveFromDataTransformer" { return NSSecureUnarchiveFromDataTransformer.self }
         let bare = name.hasPrefix(".") ? String(name.dropFirst()) : name
         let candidates = bare.contains(".") ? [bare] : ["\(mainModule).\(bare)", bare]
-        return candidates.lazy.compactMap { NSClassFromString($0) as? ValueTransformer.Type }.first
+        if let found = candidates.lazy.compactMap({ NSClassFromString($0) as? ValueTransformer.Type }).first {
+            return found
+        }
+        // A class of another module, or one that is private or inside of another type.
+        let own = bare.split(separator: ".").last.map(String.init) ?? bare
+        let found = ClassRecords.classes(named: own).compactMap { $0 as? ValueTransformer.Type }.filter {
+            let full = String(reflecting: $0)
+            return full == bare || full.hasSuffix("." + bare)
+        }
+        return found.count == 1 ? found[0] : nil
     }
 
     /// The module of the main program, where bare names are looked up.
@@ -169,4 +180,31 @@ private final class TransformerRegistry: Sendable {
         let name = Bundle.main.executableURL?.lastPathComponent ?? ""
         return String(name.map { $0.isLetter || $0.isNumber ? $0 : "_" })
     }()
+}
+
+/// Makes transformers of classes that are known by name only.
+///
+/// Swift calls `init()` of a class that is a value only if the initialiser is `required`. But then no subclass could have an
+/// initialiser of its own, or write `override init()`, as on Apple's platforms. The call that Swift makes is the same for both: it
+/// takes the initialiser from the class's table, where that of `NSObject` has its place. So a class that does declare it as
+/// required stands in for the transformer's class in the type of the call. A class without `init()` stops the program, with its name.
+enum TransformerMaking {
+    // Not optimised, so that nobody concludes from the type of the call which initialiser it is.
+    @_optimize(none)
+    static func make(_ type: ValueTransformer.Type) -> ValueTransformer {
+        let made: NSObject = unsafeBitCast(type, to: _TransformerStandIn.Type.self).init()
+        // It is of the class `type`.
+        return unsafeDowncast(made, to: ValueTransformer.self)
+    }
+}
+
+/// Stands in for the class of a transformer in ``TransformerMaking``; of no use elsewhere.
+///
+/// Open, because of a class that nobody else can inherit from the compiler may call the initialiser without a look at the table.
+@_documentation(visibility: internal)
+open class _TransformerStandIn: NSObject {
+    /// Makes nothing of use.
+    public required override init() {
+        super.init()
+    }
 }

@@ -61,6 +61,8 @@ enum FetchCommand: Command {
                     member.name,
                     values.map { if case .string(let text) = $0 { text } else { $0.text } }.joined(separator: " "),
                 ]
+            case .object(let parts) where parts.first?.name == ObjectValues.undecodable:
+                [member.name, "cannot be decoded (\(parts[0].value.text) bytes)"]
             default: [member.name, member.value.text]
             }
         }

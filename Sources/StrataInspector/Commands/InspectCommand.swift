@@ -1,15 +1,17 @@
 import CoreData
+import StrataSQLiteStore
 
 /// Says what a store is and what it holds.
 enum InspectCommand: Command {
     static let name = "inspect"
-    static let summary = "Says what a store is, which model it was made with and how many objects it holds."
+    static let summary = "Says what a store is, how large it is, who reads its history, and how many objects it holds."
     static let options: [Option] = [.store, .model]
 
     static func run(_ arguments: Arguments, print: (String) -> Void) throws -> ExitCode {
         let url = try Store.url(arguments)
+        let figures = try StoreFigures(of: url)
         let metadata = try Store.metadata(at: url)
-        facts(url, metadata).forEach(print)
+        facts(url, metadata, figures).forEach(print)
 
         let store = try Store(arguments)
         let rows = try store.context.performAndWait { try entities(in: store) }
@@ -23,7 +25,7 @@ enum InspectCommand: Command {
     }
 
     /// What the metadata says, the keys of applications included; where the history begins is for `verify` only.
-    static func facts(_ url: URL, _ metadata: [String: Any]) -> [String] {
+    static func facts(_ url: URL, _ metadata: [String: Any], _ figures: StoreFigures? = nil) -> [String] {
         var rows = [["Store", url.path]]
         for (title, key) in [("Type", NSStoreTypeKey), ("UUID", NSStoreUUIDKey)] {
             rows.append([title, metadata[key].map { "\($0)" } ?? "none"])
@@ -37,7 +39,44 @@ enum InspectCommand: Command {
         for (key, value) in metadata.sorted(by: { $0.key < $1.key }) where !own.contains(key) {
             rows.append([key, (value as? Data)?.base64EncodedString() ?? "\(value)"])
         }
+        if let figures { rows += self.rows(figures) }
         return columns(rows, indent: 0)
+    }
+
+    /// How large the store is, and who keeps it from getting smaller.
+    static func rows(_ figures: StoreFigures) -> [[String]] {
+        var rows = [["File", bytes(figures.fileSize)], ["Log", bytes(figures.logSize)]]
+        if figures.externalFiles > 0 {
+            rows.append(["External data", "\(bytes(figures.externalSize)) in \(count(figures.externalFiles, "file"))"])
+        }
+        if let history = figures.history {
+            let range = history.numbers.map { " (\($0.lowerBound) to \($0.upperBound))" } ?? ""
+            rows.append(["History", count(history.count, "transaction") + range])
+            for consumer in history.consumers {
+                let behind = history.numbers.map { max(0, $0.upperBound - consumer.number) } ?? 0
+                let seen = Date(timeIntervalSinceReferenceDate: consumer.lastSeen)
+                    .ISO8601Format()
+                rows.append(
+                    [
+                        "Consumer",
+                        "\(consumer.name) has read up to \(consumer.number), \(behind) behind, last seen \(seen)",
+                    ]
+                )
+            }
+        }
+        if let oldest = figures.oldestReader {
+            let holders = oldest.holders.map(\.description).joined(separator: ", ")
+            rows.append(
+                ["Oldest version read", "page \(oldest.frames) of \(oldest.newestFrames) of the log, by \(holders)"]
+            )
+        }
+        return rows
+    }
+
+    private static func count(_ number: Int, _ what: String) -> String { "\(number) \(what)\(number == 1 ? "" : "s")" }
+
+    private static func bytes(_ size: Int) -> String {
+        size < 10_000 ? "\(size) bytes" : size < 10_000_000 ? "\(size / 1024) KiB" : "\(size / 1_048_576) MiB"
     }
 
     private static func entities(in store: Store) throws -> [[String]] {

@@ -92,25 +92,7 @@ enum ModelCommand: Command {
 
     /// The type as Xcode's editor calls it.
     static func typeName(of attribute: NSAttributeDescription) -> String {
-        let name =
-            switch attribute.attributeType {
-            case .undefinedAttributeType: "Undefined"
-            case .integer16AttributeType: "Integer 16"
-            case .integer32AttributeType: "Integer 32"
-            case .integer64AttributeType: "Integer 64"
-            case .decimalAttributeType: "Decimal"
-            case .doubleAttributeType: "Double"
-            case .floatAttributeType: "Float"
-            case .stringAttributeType: "String"
-            case .booleanAttributeType: "Boolean"
-            case .dateAttributeType: "Date"
-            case .binaryDataAttributeType: "Binary Data"
-            case .UUIDAttributeType: "UUID"
-            case .URIAttributeType: "URI"
-            case .transformableAttributeType: "Transformable"
-            case .objectIDAttributeType: "Object ID"
-            case .compositeAttributeType: "Composite"
-            }
+        let name = attribute.attributeType.described
         guard let composite = attribute as? NSCompositeAttributeDescription else {
             return attribute is NSDerivedAttributeDescription ? "derived " + name : name
         }

@@ -1,5 +1,5 @@
 import CoreData
-import StrataSQL
+import StrataSQLiteStore
 import StrataStoreChecks
 
 /// Prints the SQL with which the framework would create a store.

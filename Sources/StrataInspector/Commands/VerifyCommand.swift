@@ -10,7 +10,7 @@ enum VerifyCommand: Command {
 
     static func run(_ arguments: Arguments, print: (String) -> Void) throws -> ExitCode {
         let url = try Store.url(arguments)
-        let problems: [String]
+        var problems: [String]
         if let problem = try damage({ _ = try Store.metadata(at: url) }) {
             problems = [problem]
         } else {
@@ -18,6 +18,12 @@ enum VerifyCommand: Command {
             var found: [String] = []
             let problem = try damage { found = try StoreVerifier(storeURL: url, model: model).problems() }
             problems = found + (problem.map { [$0] } ?? [])
+            // What is not sound in itself need not be read as objects.
+            if problems.isEmpty {
+                let checks = try ArchiveChecks(try Store(arguments).context)
+                problems = checks.problems
+                checks.notes.forEach { print("note: \($0)") }
+            }
         }
         problems.forEach(print)
         if problems.isEmpty { print("\(url.path) is sound.") }

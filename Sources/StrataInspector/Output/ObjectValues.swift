@@ -3,7 +3,8 @@ import CoreData
 /// Turns a managed object into JSON: attributes by name, relationships as object URIs.
 ///
 /// The members `@id` and `@entity` come first; no property can have such a name. Data is Base64, a date is ISO 8601 in
-/// UTC with milliseconds, a decimal number keeps its digits.
+/// UTC with milliseconds, a decimal number keeps its digits. A value that cannot be decoded is an object with the member
+/// `@undecodable`, the number of its bytes.
 enum ObjectValues {
     /// The object as one JSON object.
     ///
@@ -14,13 +15,21 @@ enum ObjectValues {
             JSON.Member("@id", .string(uri(object.objectID))), JSON.Member("@entity", .string(entity.name ?? "")),
         ]
         for (name, attribute) in entity.attributesByName.sorted(by: { $0.key < $1.key }) {
-            members.append(JSON.Member(name, json(of: object.value(forKey: name), attribute)))
+            let value =
+                object.undecodableArchive(forKey: name).map {
+                    JSON.object([JSON.Member(undecodable, .integer(Int64($0.count)))])
+                }
+                ?? json(of: object.value(forKey: name), attribute)
+            members.append(JSON.Member(name, value))
         }
         for (name, relationship) in entity.relationshipsByName.sorted(by: { $0.key < $1.key }) {
             members.append(JSON.Member(name, json(of: relationship, name: name, object)))
         }
         return .object(members)
     }
+
+    /// The member that stands for a value that cannot be decoded.
+    static let undecodable = "@undecodable"
 
     private static func json(
         of relationship: NSRelationshipDescription,

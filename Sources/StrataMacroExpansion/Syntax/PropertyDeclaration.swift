@@ -48,7 +48,7 @@ extension PropertyDeclaration {
         try Self.checkEnd(&cursor)
         self.name = name.text
         explicitModelName = try attribute?.argumentsStart.flatMap { start throws(Diagnostic) in
-            try Self.modelName(in: cursor, from: start)
+            try Self.modelName(in: cursor, from: start, of: "@Managed")
         }
     }
 
@@ -133,7 +133,11 @@ extension PropertyDeclaration {
     }
 
     /// The literal in `@Managed("name")`; `nil` for `@Managed()`.
-    private static func modelName(in cursor: Cursor, from start: Int) throws(Diagnostic) -> String? {
+    static func modelName(
+        in cursor: Cursor,
+        from start: Int,
+        of macro: String
+    ) throws(Diagnostic) -> String? {
         var cursor = cursor
         cursor.move(to: start)
         guard let token = cursor.current, token.text != ")" else { return nil }
@@ -142,7 +146,7 @@ extension PropertyDeclaration {
             && !token.text.contains("\\(") && cursor.following?.text == ")"
         guard isPlain else {
             throw Diagnostic(
-                "@Managed takes the property's name in the model as a plain string literal, as in @Managed(\"name\").",
+                "\(macro) takes the property's name in the model as a plain string literal, as in \(macro)(\"name\").",
                 at: token.range
             )
         }

@@ -73,7 +73,7 @@ extension InMemoryBatch {
         }
     }
 
-    /// Refuses to leave a relationship that nothing looks after leading nowhere.
+    /// Refuses a deletion after which a relationship without an inverse would lead to a row that is gone.
     private func refuseLoose(_ doomed: Doomed) throws {
         let roots = Set(doomed.rows.map(\.layout.rootNumber))
         for owner in batch.layout.schema.entities {

@@ -187,7 +187,7 @@ extension Row {
     private func setNumber(_ whole: Int64, _ number: Double, _ slot: Slot) throws {
         switch slot.kind {
         case .int:
-            guard let fitting = try? Row.integer(whole, slot.type) else {
+            guard let fitting = try? slot.type.integer(whole) else {
                 throw CocoaError.batchValueOutOfRange(layout)
             }
             setInt(fitting, slot)

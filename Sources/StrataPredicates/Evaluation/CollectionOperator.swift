@@ -11,9 +11,14 @@ enum CollectionOperator: String {
     case unionOfArrays = "@unionOfArrays"
     case distinctUnionOfSets = "@distinctUnionOfSets"
 
-    /// The operator's value; nil counts as an empty collection.
+    /// The value of an operator.
     ///
-    /// `element` reads the rest of the key path from a member.
+    /// - Parameters:
+    ///   - name: The name of the operator, with its `@`.
+    ///   - object: The collection; nil counts as an empty one.
+    ///   - element: Reads the rest of the key path from a member.
+    /// - Returns: The value.
+    /// - Throws: An error for an unknown operator, and what `element` throws.
     static func value(named name: Substring, of object: Any?, element: (Any?) throws -> Any?) throws -> Any? {
         guard let operation = CollectionOperator(rawValue: String(name)) else {
             throw PredicateEvaluationError("there is no collection operator \(name)")

@@ -20,8 +20,16 @@ struct ObjectComparison {
         case .in: try contains(rhs, lhs)
         case .contains: try contains(lhs, rhs)
         case .customSelector: try send(lhs, rhs)
-        default: try ScalarComparison.holds(try scalar(lhs), type, try scalar(rhs), folding: folding)
+        default: try compare(lhs, rhs)
         }
+    }
+
+    private func compare(_ lhs: Any?, _ rhs: Any?) throws -> Bool {
+        if lhs is any PredicateOrdered && rhs == nil || lhs == nil && rhs is any PredicateOrdered { return false }
+        if let ordered = lhs as? any PredicateOrdered, let rhs, let answer = ordered.predicateHolds(type, rhs) {
+            return answer
+        }
+        return try ScalarComparison.holds(try scalar(lhs), type, try scalar(rhs), folding: folding)
     }
 
     private func scalar(_ any: Any?) throws -> PredicateValue {
@@ -99,4 +107,12 @@ struct ObjectComparison {
         default: throw PredicateEvaluationError("there is no method \(selector?.description ?? "") to compare with")
         }
     }
+}
+
+/// An object with an order of its own, which comparisons in memory follow.
+package protocol PredicateOrdered {
+    /// Whether the object stands in an order to another one: `<`, `<=`, `>` or `>=`.
+    ///
+    /// - Returns: The answer; `nil` for other operators, and for objects that have no order with this one.
+    func predicateHolds(_ type: NSComparisonPredicate.Operator, _ other: Any) -> Bool?
 }

@@ -3,9 +3,9 @@
 /// Expressions are immutable and compare structurally: two expressions are equal when they would print the same text and
 /// hold equal constants. An expression of a kind that has no text (a block) equals only itself.
 ///
-/// Foundation on Linux declares a type of the same name with every initialiser unavailable. A file that imports
-/// Foundation beside this module can call `NSExpression(forKeyPath:)` as it is, and needs
-/// `typealias NSExpression = CoreData.NSExpression` only where it writes the type's name in an annotation.
+/// Foundation on Linux declares a type of the same name with every initialiser unavailable. A file that imports Foundation or
+/// XCTest beside this module can call `NSExpression(forKeyPath:)` as it is. To write the name as a type there, declare
+/// `typealias NSExpression = CoreData.NSExpression` once in your module. Without such an import the name means this type.
 ///
 /// Any thread may use an expression, as long as the constants that it holds may be used there.
 open class NSExpression: NSObject, NSCopying {
@@ -95,12 +95,15 @@ open class NSExpression: NSObject, NSCopying {
         self.init(kind: .function(name: function.rawValue, target: nil, arguments: parameters))
     }
 
-    /// A call of a method on the value of another expression.
+    /// A call of a function on the value of another expression; the text form is `FUNCTION(target, "name:", …)`.
     ///
-    /// There is no Objective-C runtime to look a method up in, so evaluation knows a fixed table:
-    /// `valueForKey:`, `valueForKeyPath:`, `uppercaseString`, `lowercaseString`, `capitalizedString`, `length`, `count`,
-    /// `description`, `doubleValue`, `integerValue`, `intValue`, `boolValue`, `stringByAppendingString:`,
-    /// `objectForKey:` and `objectAtIndex:`. Another name evaluates as an error.
+    /// There is no Objective-C runtime to look a method up in. So evaluation knows the functions that the target offers
+    /// (``ExpressionFunctionTarget``), those that the program has registered (``setFunction(_:forName:)``), and a few methods
+    /// of its own: `valueForKey:`, `valueForKeyPath:`, `uppercaseString`, `lowercaseString`, `capitalizedString`, `length`,
+    /// `count`, `description`, `doubleValue`, `integerValue`, `intValue`, `boolValue`, `stringByAppendingString:`,
+    /// `objectForKey:` and `objectAtIndex:`. It asks in this order. Another name evaluates as an error.
+    ///
+    /// Expressions with such calls are evaluated in memory: a fetch refuses them.
     public convenience init(
         forFunction target: NSExpression,
         selectorName name: String,
@@ -182,6 +185,14 @@ open class NSExpression: NSObject, NSCopying {
     open func expressionValue(with object: Any?, context: NSMutableDictionary?) -> Any? {
         guard depth <= TreeDepth.limit else { return nil }
         return ObjectEvaluator(object: object, context: context).publicValue(of: self)
+    }
+
+    /// What ``expressionValue(with:context:)`` answers, or the error that it turns into nil.
+    ///
+    /// - Throws: `PredicateEvaluationError`, and what a function that the expression calls has thrown.
+    package func valueOrThrow(with object: Any?, context: NSMutableDictionary? = nil) throws -> Any? {
+        try TreeDepth.check(self)
+        return try ObjectEvaluator(object: object, context: context).value(of: self)
     }
 
     // MARK: - NSObject

@@ -1,4 +1,4 @@
-/// What a predicate is, whichever class of whichever module it is an instance of.
+/// The content of a predicate, the same for predicates of this module and of Foundation.
 ///
 /// Junctions of one member are that member, and empty ones are constants, which is what they mean and how they print.
 package enum PredicateForm {

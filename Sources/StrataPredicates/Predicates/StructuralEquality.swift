@@ -19,7 +19,7 @@ private struct TreeComparison {
         case expressions(NSExpression, NSExpression)
     }
 
-    /// What two nodes that matched have below them, and nobody has looked at.
+    /// The children of nodes that matched, still to be compared.
     private var rest: [Pair] = []
 
     mutating func finish() -> Bool {
@@ -126,7 +126,7 @@ private func constantsAreEqual(_ lhs: Any?, _ rhs: Any?) -> Bool {
 
 // MARK: - Hashing
 
-/// Below this, trees are left out of their hashes: what is that deep will hardly be what tells two of them apart.
+/// Nodes below this depth are not hashed: two trees hardly ever differ only there.
 private let hashedDepth = 32
 
 /// Feeds what ``predicatesAreEqual(_:_:)`` compares, or part of it, to a hasher.

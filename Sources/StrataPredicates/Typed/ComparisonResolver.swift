@@ -90,8 +90,9 @@ private struct OperandPair {
 
     // MARK: - Many values
 
-    /// `ANY {…} IN …` and `ANY {…} == …` as what they come to, that something on the right is one of the constants; `nil` for
-    /// other comparisons.
+    /// Resolves `ANY {…} IN …` and `ANY {…} == …` as what they mean: something on the right is one of the constants.
+    ///
+    /// `nil` for other comparisons.
     func anyIsMember(_ members: ConstantMembers) throws -> ResolvedCondition? {
         switch (comparison.predicateOperatorType, right) {
         case (.equalTo, .scalar(let value)): return try isMember(value, members)

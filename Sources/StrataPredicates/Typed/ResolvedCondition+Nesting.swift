@@ -1,10 +1,10 @@
 /// How deep a tree is nested, counted as SQLite's parser does: by the symbols that it has to keep while it reads the text that
 /// the tree becomes.
 ///
-/// The parser keeps a hundred at most. All stores refuse what is more, so that a predicate which is tried out on one of them
-/// works on the others. Chains count once however long they are: `a AND b AND c`, `a + b + c`, `TERNARY(p, a, TERNARY(q, b, c))`.
+/// The parser keeps a hundred at most. All stores refuse deeper predicates, so that a predicate that works on one of them works
+/// on the others. Chains count once however long they are: `a AND b AND c`, `a + b + c`, `TERNARY(p, a, TERNARY(q, b, c))`.
 package enum Nesting {
-    /// The most that a predicate or an expression may come to; the rest is for what is written around it.
+    /// The limit for a predicate or an expression; the rest is for the SQL around it.
     package static let limit = 78
 
     /// The longest chain of operators that is written as one; a longer one becomes a balanced tree.

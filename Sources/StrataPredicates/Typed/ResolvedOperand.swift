@@ -165,7 +165,10 @@ extension PredicateResolver {
     ) throws -> ResolvedOperand {
         guard name == KeyPathFunction.name || name == "valueForKey:", let path = KeyPathFunction.path(of: arguments)
         else {
-            throw failure(.unsupported, "The method \(name) cannot be called by a store.")
+            throw failure(
+                .unsupported,
+                "A store cannot call the function \(name.prefix(80)). Fetch without it, and filter the result."
+            )
         }
         // A substituted variable leaves an object under a path: its value is a constant like any other.
         if let object = constantObject(target) { return try constant(try constantValue(of: object, path)) }

@@ -62,7 +62,8 @@ package final class EvaluationBudget: Sendable {
 
     private var excess: PredicateEvaluationError {
         PredicateEvaluationError(
-            "it takes more than \(seconds) s of processor time; ask for less at a time, or raise evaluationTimeLimit"
+            "it takes more than \(seconds) s of processor time; ask for less at a time, or raise evaluationTimeLimit",
+            isTimeLimit: true
         )
     }
 

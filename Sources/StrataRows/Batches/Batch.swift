@@ -8,15 +8,24 @@ package struct Batch {
     /// Whether the rows that are changed and deleted have to be listed, for whoever wants their IDs.
     package let listsRows: Bool
     /// Who changes, for history.
-    package let author: String?
-    package let contextName: String?
+    package let recorder: Recorder
 
-    package init(request: AnyObject, work: Work, listsRows: Bool, author: String?, contextName: String?) {
+    package init(request: AnyObject, work: Work, listsRows: Bool, recordedBy recorder: Recorder) {
         self.request = request
         self.work = work
         self.listsRows = listsRows
-        self.author = author
-        self.contextName = contextName
+        self.recorder = recorder
+    }
+
+    /// Who is named in a history as the one who has changed something.
+    package struct Recorder: Sendable {
+        package let author: String?
+        package let contextName: String?
+
+        package init(author: String?, contextName: String?) {
+            self.author = author
+            self.contextName = contextName
+        }
     }
 
     package enum Work {

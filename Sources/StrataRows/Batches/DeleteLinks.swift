@@ -1,7 +1,7 @@
 import Foundation
 import StrataKeys
 
-/// A relationship that has to be looked after when objects of the entity that declares it are deleted.
+/// A relationship that needs attention when objects of the entity that declares it are deleted.
 package struct DeleteLink {
     package let owner: EntityLayout
     package let relationship: Relationship
@@ -40,8 +40,7 @@ package struct DeleteLink {
         )
     }
 
-    /// The error of a deletion that would leave a relationship leading nowhere which has no inverse, so that no delete rule
-    /// looks after it.
+    /// The error of a deletion after which a relationship without an inverse would lead to a row that is gone.
     package static func loose(_ relationship: Relationship, _ key: Int64) -> CocoaError {
         let name = relationship.name
         return CocoaError(

@@ -1,10 +1,10 @@
 import Foundation
 import StrataKeys
 
-/// The new rows of a batch insert, all made before the store has its turn to write.
+/// The new rows of a batch insert.
 ///
-/// So what makes them, which is the user's code, keeps nobody waiting however long it takes, and may itself save. A megabyte
-/// of rows is in memory at a time; what is more lies in a file that has no name, so that it goes with the process.
+/// All are made before the store begins to write. The user's code makes the rows. So it keeps nobody waiting, however long it takes, and may itself save. A megabyte of rows is in
+/// memory at a time. The rest lies in a file without a name, which goes with the process.
 ///
 /// Used by one thread, the one that executes the request.
 package final class RowSpool: BatchRowSource {
@@ -21,7 +21,9 @@ package final class RowSpool: BatchRowSource {
     /// How long the pieces in the file are, and how many of them were read.
     private var lengths: [Int] = []
     private var readCount = 0
-    /// The row that was given out last, which serves again unless somebody has kept it.
+    /// The row that was returned last.
+    ///
+    /// It is used again unless somebody has kept it.
     private var row: Row?
 
     package var count: Int? { rowCount }
@@ -30,7 +32,7 @@ package final class RowSpool: BatchRowSource {
     ///
     /// - Parameters:
     ///   - insertion: What is to be inserted.
-    ///   - folder: Where there is room for what does not stay in memory.
+    ///   - folder: The folder for rows that do not stay in memory.
     /// - Throws: What is wrong with a row, `CancellationError`, or errors of writing the file.
     package init(_ insertion: BatchInsertion, in folder: URL) throws {
         layout = insertion.layout
@@ -154,7 +156,7 @@ package final class RowSpool: BatchRowSource {
 }
 
 extension Batch {
-    /// The batch with all rows of an insertion made: whatever of it is the user's code has run.
+    /// The batch with all rows of an insertion made, after which no user code runs.
     package func withRowsMade(in folder: URL) throws -> Batch {
         guard case .insert(var insertion) = work else { return self }
         insertion.rows = try RowSpool(insertion, in: folder)

@@ -49,6 +49,8 @@ package final class HistoryPlaces: Sendable {
     /// By the position of the to-many relationship.
     private let toManyBits: [Int]
     private let bitsByName: [String: [Int]]
+    /// The names of slots and of to-many relationships, each with its first bit.
+    private let names: [(bit: Int, name: String)]
     /// The bits of attributes that the store computes.
     package let derivedBits: [Int]
     fileprivate let properties: [(bit: Int, description: AnyObject & Sendable)]
@@ -93,6 +95,9 @@ package final class HistoryPlaces: Sendable {
         self.toManyBits = toManyBits
         self.properties = properties
         bitsByName = names
+        self.names =
+            layout.slots.map { (slotBits[$0.index].bit, $0.name) }
+            + layout.toMany.filter { !$0.isTransient }.map { (toManyBits[$0.index], $0.name) }
         derivedBits = derived
     }
 
@@ -118,6 +123,11 @@ package final class HistoryPlaces: Sendable {
         var mask = HistoryMask(self)
         for name in names { for bit in bitsByName[name] ?? [] { mask.insert(bit) } }
         return mask
+    }
+
+    /// The names of the properties that a mask has; leaves of composite attributes by their paths, and not the whole.
+    package func names(of mask: HistoryMask) -> [String] {
+        names.filter { mask.contains($0.bit) }.map(\.name)
     }
 
     /// The mask of all attributes that the store computes.

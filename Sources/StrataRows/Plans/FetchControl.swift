@@ -1,6 +1,6 @@
 import Synchronization
 
-/// Lets a fetch be stopped, and followed, from other threads while a store reads for it.
+/// Lets other threads stop and follow a fetch while a store reads for it.
 ///
 /// Any thread may call any member. Handlers are called with no lock held.
 public final class FetchControl: Sendable {
@@ -45,8 +45,8 @@ public final class FetchControl: Sendable {
     package func running<R>(stoppedBy stop: @escaping @Sendable () -> Void, _ body: () throws -> R) rethrows -> R {
         state.withLock { $0.stop = stop }
         defer { state.withLock { $0.stop = nil } }
-        // Who cancels raises the flag and then looks for the handler; here it is the other way round, so one of both
-        // calls it.
+        // A canceller sets the flag and then looks for the handler. This does the reverse, so one of the two calls the
+        // handler.
         if isCancelled { stop() }
         return try body()
     }
@@ -87,7 +87,7 @@ public final class FetchControl: Sendable {
     }
 }
 
-/// Counts rows for a fetch that may have somebody to follow it, at next to no cost if it has not.
+/// Counts the rows of a fetch for whoever follows it, at next to no cost if nobody does.
 public struct RowCounter {
     @usableFromInline let control: FetchControl?
     @usableFromInline var pending = 0

@@ -19,7 +19,7 @@ package struct FetchPlan {
     package let offset: Int
     /// The number by which the predicate tells the objects of the store that is asked; 0 where there can be none.
     package var storeNumber = 0
-    /// What the plan was made of, since stores of one's own are asked with a request; `nil` for a plan that no request asked for.
+    /// The request that the plan was made of, which custom stores receive; `nil` for a plan without one.
     ///
     /// Only the layer that made the plan looks into it.
     package var origin: Any?

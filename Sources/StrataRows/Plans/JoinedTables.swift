@@ -1,15 +1,15 @@
 import StrataKeys
 import StrataPredicates
 
-/// The tables that a fetch joins along to-one relationships: one for each way from an object, however often it is gone.
+/// The tables that a fetch joins along to-one relationships: one for each path from an object, however often it is used.
 ///
-/// SQLite joins 64 in one query. All stores refuse a little less already, so that a request which is tried out on one of them
-/// works on the others.
+/// SQLite joins at most 64 in one query. All stores have the same limit, a little below that, so that a request that works on
+/// one of them works on the others.
 package struct JoinedTables {
-    /// The most ways from one object; the rest is for the object's own tables.
+    /// The most paths from one object; the rest is for the object's own tables.
     package static let limit = 60
 
-    /// The ways that are gone, by their variable.
+    /// The paths that were used, by their variable.
     private var paths: [Int: [ArraySlice<PredicateRelationship>]] = [:]
 
     package init() {
@@ -80,7 +80,7 @@ package struct JoinedTables {
 }
 
 extension JoinedTables {
-    /// Refuses what looks along more ways than SQLite can join.
+    /// Refuses a request with more paths than SQLite can join.
     package func requireFewEnough(for layout: EntityLayout) throws {
         guard !areFewEnough else { return }
         throw CocoaError.refused(

@@ -11,6 +11,9 @@ extension CocoaError {
             NSLocalizedDescriptionKey: isLong ? "\(text.prefix(1_000))…\(text.suffix(400))" : text
         ]
         userInfo[NSUnderlyingErrorKey] = underlying
+        if (underlying as? PredicateEvaluationError)?.isTimeLimit == true {
+            userInfo[failureMarkKey] = FailureMark.deadline.rawValue
+        }
         return CocoaError(.persistentStoreOperation, userInfo: userInfo)
     }
 }

@@ -68,22 +68,4 @@ extension AttributeType {
         case .reference: self = .objectID
         }
     }
-
-    /// Whether a value of an expression can be given as one of an attribute of this type.
-    package func canHold(_ type: ResolvedType) -> Bool {
-        if type == .null { return true }
-        switch self {
-        case .undefined: return true
-        case .integer16, .integer32, .integer64, .decimal,
-            .double, .float, .boolean, .date:
-            return type.isNumeric || type == .date
-        case .string: return type.isText || type.isNumeric
-        case .uri: return type.isText
-        case .data: return type == .data || type == .transformable
-        case .transformable: return type == .transformable
-        case .uuid: return type == .uuid
-        case .objectID: return type == .reference
-        case .composite: return false
-        }
-    }
 }

@@ -2,8 +2,8 @@ import StrataPredicates
 
 /// Nobody can tell whether a save was committed: the store was lost between the request to commit and the answer.
 ///
-/// An engine throws it only once it has asked in vain, within its deadline, whoever may know. The context keeps its changes, as
-/// unsaved ones, since to report them as saved could lose them; and the row cache forgets what the save may have changed.
+/// An engine throws it only after it has tried to find out, up to its deadline. The context keeps its changes as unsaved ones,
+/// since they could be lost if they were reported as saved. The row cache forgets the rows that the save may have changed.
 package struct SaveInDoubt: Error {
     /// The save's identifier, under which the store has it if it was committed.
     package let identifier: UUID

@@ -2,9 +2,8 @@ extension StoreChanges {
     /// The rows that changed relationships lead to and that this save does not write itself, by the number of their
     /// root entity.
     ///
-    /// Whether they are still there only the store can tell, inside the save's transaction. Rows that the save changes,
-    /// deletes or locks are left out: their versions are checked, and what the context deletes itself is no surprise to
-    /// it.
+    /// Only the store can tell whether they are still there, inside the transaction of the save. Rows that the save changes,
+    /// deletes or locks are left out: their versions are checked anyway.
     ///
     /// - Complexity: O(number of changes); nothing is hashed for changes without relationships.
     package func foreignTargets() -> [(root: Int, targets: [ObjectReference])] {
@@ -22,7 +21,7 @@ extension StoreChanges {
 
     /// The keys of the rows of one hierarchy to which the save itself gives that to-one relationship.
     ///
-    /// A row that is written for the sake of something else may have got it from somebody else.
+    /// A row that is written for another reason may have that relationship from somebody else's save.
     package func keys(relating relationship: String, of root: Int, _ insertedKeys: [Int64]) -> Set<Int64> {
         var keys: Set<Int64> = []
         for update in updated where update.row.layout.rootNumber == root {

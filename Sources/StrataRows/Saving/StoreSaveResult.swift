@@ -1,10 +1,12 @@
-/// What a store tells after it has committed.
+/// What a store reports after it has committed.
 package struct StoreSaveResult {
     /// The permanent key of each inserted row, in the order of `inserted`.
     package var insertedKeys: [Int64] = []
     /// Rows whose stored values differ from what was handed over (derived attributes, decimals that the store rounds,
     /// rows that triggers touched), as they are now.
     package var reread: [Row] = []
+    /// The number of the transaction that the history has recorded; `nil` if none was.
+    package var historyNumber: Int64?
 
     package init(insertedKeys: [Int64] = [], reread: [Row] = []) {
         self.insertedKeys = insertedKeys
@@ -12,7 +14,9 @@ package struct StoreSaveResult {
     }
 }
 
-/// Why a store refused a save: all conflicts of the save are told, not only the first.
+/// Why a store refused a save.
+///
+/// All conflicts of the save are reported, not only the first.
 package enum StoreConflict {
     /// A changed or deleted row no longer has the base version. `persisted` is the row as stored, `nil` if it is gone.
     case version(layout: EntityLayout, key: Int64, baseVersion: Int64, persisted: Row?)

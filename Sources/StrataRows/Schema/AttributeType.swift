@@ -1,8 +1,10 @@
+import Foundation
 import StrataPredicates
 
-/// The kind of value that an attribute holds.
+/// The kind of value that an attribute holds, and all that rows and engines know about it.
 ///
-/// The raw values are those of `NSAttributeType`, which has the same kinds for users of the framework.
+/// The raw values are those of `NSAttributeType`, which has the same kinds for users of the framework. Somebody who adds a
+/// type finds each question about it in this file. The switches that list all types have no default, so that the compiler asks.
 public enum AttributeType: UInt, Sendable, CaseIterable {
     case undefined = 0
     case integer16 = 100
@@ -21,7 +23,21 @@ public enum AttributeType: UInt, Sendable, CaseIterable {
     case objectID = 2000
     case composite = 2100
 
-    /// What Xcode's model editor calls the type.
+    /// The words that a value takes in a row.
+    public var slotKind: SlotKind {
+        switch self {
+        case .integer16, .integer32, .integer64, .boolean: .int
+        case .double, .float, .date: .double
+        case .string, .uri: .string
+        case .uuid: .uuid
+        case .decimal: .decimal
+        case .data, .transformable, .undefined, .objectID, .composite: .data
+        }
+    }
+
+    // MARK: - Names
+
+    /// What Xcode's model editor calls the type, and writes into models.
     package var described: String {
         switch self {
         case .undefined: "Undefined"
@@ -43,6 +59,18 @@ public enum AttributeType: UInt, Sendable, CaseIterable {
         }
     }
 
+    private static let byName = Dictionary(uniqueKeysWithValues: allCases.map { ($0.described, $0) })
+        // Models have these names as well.
+        .merging(["Binary": .data, "ObjectID": .objectID]) { known, _ in known }
+
+    /// The type with the name that Xcode writes; `nil` if there is none.
+    package init?(described name: String) {
+        guard let type = Self.byName[name] else { return nil }
+        self = type
+    }
+
+    // MARK: - Predicates
+
     /// What predicates see of the type.
     package var predicateType: PredicateAttributeType {
         switch self {
@@ -57,5 +85,108 @@ public enum AttributeType: UInt, Sendable, CaseIterable {
         case .data: .data
         case .undefined, .transformable, .objectID, .composite: .transformable
         }
+    }
+
+    /// Whether a value of an expression can be given as one of an attribute of this type.
+    package func canHold(_ type: ResolvedType) -> Bool {
+        if type == .null { return true }
+        switch self {
+        case .undefined: return true
+        case .integer16, .integer32, .integer64, .decimal, .double, .float, .boolean, .date:
+            return type.isNumeric || type == .date
+        case .string: return type.isText || type.isNumeric
+        case .uri: return type.isText
+        case .data: return type == .data || type == .transformable
+        case .transformable: return type == .transformable
+        case .uuid: return type == .uuid
+        case .objectID: return type == .reference
+        case .composite: return false
+        }
+    }
+}
+
+// MARK: - Values that types share words for
+
+// A type that has the words of its slot kind to itself, such as a UUID, needs nothing here.
+
+extension AttributeType {
+    /// The object that key-value coding shows for an integer in a row.
+    package func object(_ value: Int64) -> NSNumber {
+        switch self {
+        case .boolean: NSNumber(value: value != 0)
+        case .integer16: NSNumber(value: Int16(truncatingIfNeeded: value))
+        case .integer32: NSNumber(value: Int32(truncatingIfNeeded: value))
+        default: NSNumber(value: value)
+        }
+    }
+
+    /// The object that key-value coding shows for a floating-point number in a row.
+    package func object(_ value: Double) -> Any {
+        switch self {
+        case .date: Date(timeIntervalSinceReferenceDate: value)
+        case .float: NSNumber(value: Float(value))
+        default: NSNumber(value: value)
+        }
+    }
+
+    /// The object that key-value coding shows for a text in a row.
+    package func object(_ text: String) -> Any? {
+        self == .uri ? URL(string: text) : text
+    }
+
+    /// Whether an attribute of the type has room for an integer.
+    package func hasRoom(for value: Int64) -> Bool {
+        switch self {
+        case .integer16: Int16(exactly: value) != nil
+        case .integer32: Int32(exactly: value) != nil
+        default: true
+        }
+    }
+
+    /// The integer that a row keeps for a value from outside; fractions are cut off.
+    ///
+    /// - Throws: ``ValueTypeMismatch`` for what is no number, or does not fit.
+    package func integer(_ value: Any) throws -> Int64 {
+        let wide: Int64
+        switch value {
+        case let bool as Bool: wide = bool ? 1 : 0
+        case let integer as any BinaryInteger:
+            guard let exact = Int64(exactly: integer) else { throw ValueTypeMismatch() }
+            wide = exact
+        case let number as NSNumber:
+            guard let exact = Int64(exactly: number) ?? Int64(exactly: number.doubleValue.rounded(.towardZero)) else {
+                throw ValueTypeMismatch()
+            }
+            wide = exact
+        default: throw ValueTypeMismatch()
+        }
+        guard hasRoom(for: wide) else { throw ValueTypeMismatch() }
+        return self == .boolean ? (wide == 0 ? 0 : 1) : wide
+    }
+
+    /// The floating-point number that a row keeps for a value from outside.
+    ///
+    /// - Throws: ``ValueTypeMismatch`` for a value of another type.
+    package func double(_ value: Any) throws -> Double {
+        if self == .date {
+            guard let date = value as? Date ?? (value as? NSDate).map({ $0 as Date }) else { throw ValueTypeMismatch() }
+            return date.timeIntervalSinceReferenceDate
+        }
+        guard let number = Row.floating(value) else { throw ValueTypeMismatch() }
+        return self == .float ? Double(Float(number)) : number
+    }
+
+    /// The text that a row keeps for a value from outside.
+    ///
+    /// - Throws: ``ValueTypeMismatch`` for a value of another type.
+    package func text(_ value: Any) throws -> String {
+        if self == .uri {
+            guard let url = value as? URL ?? (value as? NSURL).map({ $0 as URL }) else { throw ValueTypeMismatch() }
+            return url.absoluteString
+        }
+        guard let text = value as? String ?? (value as? NSString).map({ $0 as String }) else {
+            throw ValueTypeMismatch()
+        }
+        return text
     }
 }

@@ -1,7 +1,7 @@
 import Synchronization
 
-/// Works out the layouts of a schema: relationships first, then places hierarchy by hierarchy, then the layouts, which need to
-/// know how many slots their whole hierarchy has.
+/// Makes the layouts of a schema: first relationships, then the places of properties, one hierarchy after the other, then the
+/// layouts, which depend on the number of slots in the whole hierarchy.
 struct SchemaBuilder {
     private let definitions: [EntityDefinition]
     /// The relationships that each entity declares, by the entity's number less one.
@@ -177,7 +177,7 @@ final class EntityDraft {
     private func addAttribute(_ name: String, _ property: PropertyDefinition, _ definition: AttributeDefinition) {
         if let value = definition.defaultValue { defaultValues.append((slots.count, value)) }
         let traits = Unmanaged.passRetained(AttributeTraits(definition)).takeUnretainedValue()
-        addSlot(name, property, SlotKind(definition.type), definition.type, nil, traits)
+        addSlot(name, property, definition.type.slotKind, definition.type, nil, traits)
     }
 
     private func addLeaves(_ elements: [PropertyDefinition], prefix: String) {

@@ -28,16 +28,4 @@ public enum SlotKind: UInt8, Sendable {
     /// Whether the words hold a counted reference, which the row must retain and release.
     @inlinable
     public var isCounted: Bool { self == .string || self == .data }
-
-    /// The kind of words that an attribute of `type` takes.
-    public init(_ type: AttributeType) {
-        switch type {
-        case .integer16, .integer32, .integer64, .boolean: self = .int
-        case .double, .float, .date: self = .double
-        case .string, .uri: self = .string
-        case .uuid: self = .uuid
-        case .decimal: self = .decimal
-        case .data, .transformable, .undefined, .objectID, .composite: self = .data
-        }
-    }
 }

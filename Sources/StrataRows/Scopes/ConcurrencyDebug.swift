@@ -1,15 +1,43 @@
 import Foundation
 
-/// The switch that makes release builds check who touches contexts and objects, by the name that it has on Apple's platforms.
-package enum ConcurrencyDebug {
+/// What happens when somebody touches a context or its objects outside of the context's scope, by a switch with the name that it
+/// has on Apple's platforms.
+package enum ConcurrencyDebug: Sendable {
+    /// Nothing: accesses are not checked.
+    case off
+    /// Each place is reported once, and the program goes on.
+    case warn
+    /// The program stops.
+    case trap
+
     /// The name of the variable, and, behind a minus sign, of the argument.
     package static let name = "com.apple.CoreData.ConcurrencyDebug"
 
-    /// Whether the checks are asked for: by a number above zero, in the environment or, if it is not there, as the argument that
-    /// follows the name.
-    package static func isAsked(environment: [String: String], arguments: [String]) -> Bool {
-        if let value = environment[name] { return (Int(value) ?? 0) > 0 }
-        guard let index = arguments.firstIndex(of: "-" + name), index + 1 < arguments.count else { return false }
-        return (Int(arguments[index + 1]) ?? 0) > 0
+    /// What this process does: what somebody asks for, or else `trap` in debug builds and `off` in others.
+    package static let current: ConcurrencyDebug = {
+        let answer = asked(
+            environment: ProcessInfo.processInfo.environment,
+            arguments: ProcessInfo.processInfo.arguments
+        )
+        #if DEBUG
+        return answer ?? .trap
+        #else
+        return answer ?? .off
+        #endif
+    }()
+
+    /// What somebody asks for, in the environment or, if it is not there, as the argument that follows the name.
+    ///
+    /// - Returns: `off` for a number that is not above zero, `trap` for one that is, `warn` for that word, and `nil` for
+    ///   anything else.
+    package static func asked(environment: [String: String], arguments: [String]) -> ConcurrencyDebug? {
+        if let value = environment[name] { return meaning(of: value) }
+        guard let index = arguments.firstIndex(of: "-" + name), index + 1 < arguments.count else { return nil }
+        return meaning(of: arguments[index + 1])
+    }
+
+    private static func meaning(of value: String) -> ConcurrencyDebug? {
+        if value == "warn" { return .warn }
+        return Int(value).map { $0 > 0 ? .trap : .off }
     }
 }

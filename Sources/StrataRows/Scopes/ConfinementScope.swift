@@ -80,7 +80,8 @@ public enum ConfinementScope {
 
         /// The same, each with whether it was left for the next amid an operation of its owner, and not in a call.
         ///
-        /// `amidOperation`: Whether the innermost is about to be left so.
+        /// - Parameter amidOperation: Whether the innermost is about to be left so.
+        /// - Returns: The owners from the innermost out.
         @inlinable
         public func occupied(amidOperation: Bool) -> [(owner: AnyObject, isAmidOperation: Bool)] {
             var result: [(owner: AnyObject, isAmidOperation: Bool)] = []
@@ -163,17 +164,9 @@ public enum ConfinementScope {
     @inlinable
     public static var innermost: AnyObject? { top?.pointee.owner }
 
-    /// Whether accesses are checked: always in debug builds, elsewhere if somebody asks for it (see `ConcurrencyDebug`).
-    public static let isChecked: Bool = {
-        #if DEBUG
-        return true
-        #else
-        return ConcurrencyDebug.isAsked(
-            environment: ProcessInfo.processInfo.environment,
-            arguments: ProcessInfo.processInfo.arguments
-        )
-        #endif
-    }()
+    /// Whether accesses are checked: in debug builds unless somebody asks not to, elsewhere if somebody asks for it (see
+    /// `ConcurrencyDebug`).
+    public static let isChecked: Bool = ConcurrencyDebug.current != .off
 }
 
 /// Tells whether code runs on the main queue, whatever thread drains that queue.

@@ -30,8 +30,11 @@ package protocol RowSource: AnyObject, Sendable {
 
     /// Reads one row.
     ///
-    /// `layout`: A layout of the key's hierarchy. The row that comes back has the layout of its own entity.
-    /// - Returns: `nil` if there is no such row.
+    /// - Parameters:
+    ///   - key: The key of the row.
+    ///   - layout: A layout of the key's hierarchy.
+    /// - Returns: The row, with the layout of its own entity; `nil` if there is no such row.
+    /// - Throws: Errors of the store.
     func row(forKey key: Int64, in layout: EntityLayout) throws -> Row?
 
     /// Reads many rows of one hierarchy; those that are missing are left out, and the order is not said.

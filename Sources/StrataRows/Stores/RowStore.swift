@@ -56,6 +56,13 @@ package protocol RowStore: RowSource {
     /// one's place.
     func retire(_ body: () throws -> Void) throws
 
+    /// How often the rows were found changed by somebody else than this store, another process above all: what was cached before the
+    /// number has grown may be out of date.
+    ///
+    /// Asked before rows are taken from a cache, so it must cost next to nothing. What had been committed when the call begins is
+    /// counted. A store that nobody else writes to, or that cannot tell, leaves it to the default, which is 0.
+    var commitsOfOthers: UInt64 { get }
+
     /// Lets go of everything, after the last request. No other member is called afterwards.
     func close()
 }
@@ -64,6 +71,8 @@ extension RowStore {
     package var keepsVersions: Bool { false }
 
     package func pinnedVersion() throws -> (any RowSource)? { nil }
+
+    package var commitsOfOthers: UInt64 { 0 }
 
     package func retire(_ body: () throws -> Void) throws { try body() }
 
@@ -74,6 +83,6 @@ extension RowStore {
             userInfo: [
                 NSLocalizedDescriptionKey: "The store \(place) is closed: it was removed from its coordinator."
             ]
-        )
+        ).marked(.environment)
     }
 }

@@ -1,7 +1,7 @@
 import Foundation
 import StrataPredicates
 
-/// What the predicate and the order of a fetch come to in SQL.
+/// The predicate and the order of a fetch as SQL.
 ///
 /// In all texts `t0` is the table of the entity that is fetched. Values are never in a text: each stands as `?`, and
 /// `bindings` has them in the order in which they come up in joins, condition and order. So the text depends on the

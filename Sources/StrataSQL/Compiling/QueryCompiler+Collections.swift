@@ -4,7 +4,7 @@ import StrataRows
 extension QueryCompiler {
     /// Writes whether some member of a collection satisfies a condition.
     package mutating func writeExists(_ collection: ResolvedCollection, _ test: ResolvedCondition) throws {
-        guard let members = try members(of: collection) else { return write("0") }
+        guard let members = try members(of: collection) else { return write(false) }
         var condition = ""
         let scope = try withScope(members.scope, of: collection.variable) { compiler in
             condition = try compiler.piece { try $0.writeFilters([collection.filter, test]) }
@@ -95,7 +95,7 @@ extension QueryCompiler {
 
     /// Writes an aggregate of what an expression gives for each row.
     ///
-    /// SQLite's own are used where they cannot overflow and mean the same: its sum and average of nothing are NULL.
+    /// The database's own are used where they cannot overflow and mean the same: their sum and average of nothing are NULL.
     package mutating func writeAggregate(_ function: PredefinedFunction, of element: ResolvedExpression) throws {
         switch function {
         case .min, .max:
@@ -104,7 +104,7 @@ extension QueryCompiler {
                 // Cast outside, so that an index can tell the smallest and the largest.
                 write("CAST(\(name)(")
                 try write(element, for: .comparison)
-                return write(") AS REAL)")
+                return write(") AS \(forms.double))")
             }
             write("\(name)(")
         case .sum, .average:
@@ -115,7 +115,7 @@ extension QueryCompiler {
         }
         try write(element, for: .computation)
         // A collation that is named inside of the element would count for the element otherwise.
-        if element.type.isText { write(" COLLATE BINARY") }
+        if element.type.isText { write(" COLLATE \(forms.byteCollation)") }
         write(")")
     }
 
@@ -128,7 +128,7 @@ extension QueryCompiler {
         write(")")
     }
 
-    /// Writes the sum or average of a column by SQLite's own function, if its sum of integers cannot run over.
+    /// Writes the sum or average of a column by the database's own function, if its sum of integers cannot overflow.
     private mutating func writePlainAggregate(_ function: PredefinedFunction, of element: ResolvedExpression) throws
         -> Bool
     {
@@ -139,9 +139,9 @@ extension QueryCompiler {
         // A column has no bindings, so its text may stand twice.
         let column = try piece { try $0.write(element, for: .computation) }
         switch (function, attribute.type) {
-        case (_, .integer), (_, .bool): write("IFNULL(\(function == .sum ? "SUM" : "AVG")(\(column)), 0)")
-        // IFNULL would not do for the rest: a sum of infinities of both signs is NULL as well, and stays it.
-        case (.sum, _): write("TOTAL(\(column))")
+        case (_, .integer), (_, .bool): write("COALESCE(\(function == .sum ? "SUM" : "AVG")(\(column)), 0)")
+        // Not for the rest: in SQLite a sum of infinities of both signs is NULL as well, and has to stay NULL.
+        case (.sum, _): write(forms.sumOfDoubles(column))
         default: write("CASE WHEN COUNT(\(column)) = 0 THEN 0 ELSE AVG(\(column)) END")
         }
         return true

@@ -5,7 +5,7 @@ extension QueryCompiler {
     /// Writes a condition, as an operand of AND and in other places that end by themselves.
     package mutating func write(_ condition: ResolvedCondition) throws {
         switch condition {
-        case .constant(let value): write(value ? "1" : "0")
+        case .constant(let value): write(value)
         case .and(let operands): try write(ordered(operands)[...], joinedBy: " AND ")
         case .or(let operands):
             write("(")
@@ -74,7 +74,7 @@ extension QueryCompiler {
         if let name = mapping.dialect.foldingCollation(folding) {
             write(" COLLATE \(name)")
         } else if operands.contains(where: { $0.type.isText && !$0.isPlain }) {
-            write(" COLLATE BINARY")
+            write(" COLLATE \(forms.byteCollation)")
         }
     }
 
@@ -91,7 +91,7 @@ extension QueryCompiler {
             }
         case .constant(let value, .reference):
             // An object of another store is none of the keys here, and yet it is one.
-            return write(value.isNull ? "1" : "0")
+            return write(value.isNull)
         case .conditional(let test, let first, let second) where operand.type == .reference:
             return try writeChoice(test) {
                 try $0.writeNullTest(first)
@@ -121,7 +121,7 @@ extension QueryCompiler {
             return comparison.operator.rawValue
         }
         // Two nils are equal.
-        return "IS"
+        return forms.equalityOfNulls
     }
 
     // MARK: - Objects
@@ -145,7 +145,7 @@ extension QueryCompiler {
                 return write(" IS NULL")
             }
             try writeKey(of: path)
-            write(path.steps.isEmpty || other.steps.isEmpty ? " = " : " IS ")
+            write(path.steps.isEmpty || other.steps.isEmpty ? " = " : " \(forms.equalityOfNulls) ")
             try writeKey(of: other)
         case (.object(let path), .constant(let value, _)), (.constant(let value, _), .object(let path)):
             try writeKey(of: path)
@@ -154,7 +154,7 @@ extension QueryCompiler {
             // An object of another store or entity is no member of the column: NULL equals nothing.
             bind(key(of: value, root: rootNumber(of: path)).map { .integer($0) } ?? .null)
         case (.constant(let first, _), .constant(let second, _)):
-            write(first.isEqual(to: second, folding: []) ? "1" : "0")
+            write(first.isEqual(to: second, folding: []))
         case (let other, .constant(let value, _)) where value.isNull,
             (.constant(let value, _), let other) where value.isNull:
             try writeNullTest(other)
@@ -205,7 +205,7 @@ extension QueryCompiler {
                     try $0.writeMembership(second, set)
                 }
             }
-            if case .constant(let value, _) = operand { return write(set.contains(value) ? "1" : "0") }
+            if case .constant(let value, _) = operand { return write(set.contains(value)) }
             guard case .object(let path) = operand else {
                 throw Self.unsupported("An object can be compared with an object only.")
             }
@@ -224,9 +224,9 @@ extension QueryCompiler {
             write(")")
         } else {
             // The list is not empty and has no NULL, so the answer is NULL only for a value that is.
-            write("IFNULL(")
+            write("COALESCE(")
             try writeMembership(operand, values, set)
-            write(", 1)")
+            write(", \(forms.truth(true)))")
         }
     }
 
@@ -235,7 +235,7 @@ extension QueryCompiler {
         _ values: [SQLBinding],
         _ set: PredicateValueSet
     ) throws {
-        guard !values.isEmpty else { return write("0") }
+        guard !values.isEmpty else { return write(false) }
         let constants = set.members.lazy.map { ResolvedExpression.constant($0) }
         try write(operand, for: .comparison, against: operand.type == .reference ? [] : Array(constants.prefix(1)))
         writeCollation(set.folding, of: [operand])

@@ -136,7 +136,7 @@ extension QueryCompiler {
                 write(" ORDER BY ")
                 try write(sort)
             } else if plan.limit > 0 || plan.offset > 0 {
-                // Which rows a window shows must not depend on the index that SQLite happens to choose.
+                // Which rows a window shows must not depend on the index that the database happens to choose.
                 write(" ORDER BY t0.Z_PK")
             }
             return
@@ -164,7 +164,7 @@ extension QueryCompiler {
         switch expression {
         case .attribute, .object, .constant: break
         // A collation that is named inside of the expression would count for all of it.
-        default: if expression.type.isText { write(" COLLATE BINARY") }
+        default: if expression.type.isText { write(" COLLATE \(forms.byteCollation)") }
         }
     }
 }

@@ -21,8 +21,8 @@ extension QueryCompiler {
         case .object(let path): try writeKey(of: path)
         case .attribute(let path, let attribute):
             if attribute.type == .double, others.contains(where: \.isHugeInteger) {
-                // Without the plus, SQLite would round the number to the column's type first.
-                write("+")
+                // The number would be rounded to the type of the column first.
+                write(forms.computed)
             }
             try write(path, attribute, for: use)
         case .function(let function, let arguments, let type): try write(function, arguments, type, for: use)
@@ -65,7 +65,7 @@ extension QueryCompiler {
         }
         guard let name = column.name else { return write("NULL") }
         if use == .computation, attribute.type == .date || attribute.type == .decimal {
-            write("CAST(\(place.alias).\(name) AS REAL)")
+            write("CAST(\(place.alias).\(name) AS \(forms.double))")
         } else {
             write("\(place.alias).\(name)")
         }
@@ -81,7 +81,7 @@ extension QueryCompiler {
     ) throws {
         if function == .cast, let source = arguments.first { return try writeCast(source, to: arguments.last) }
         if function == .noIndex, let operand = arguments.first {
-            write("+")
+            write(forms.computed)
             return try write(operand, for: use)
         }
         if let sign = function.sign(for: arguments), arguments.count == 2 {
@@ -138,7 +138,7 @@ extension QueryCompiler {
         case (let type, _) where type.isNumeric && target == .date || type == .date && makesNumber:
             write("CAST(")
             try write(source, for: .computation)
-            write(" AS REAL)")
+            write(" AS \(forms.double))")
         default:
             write("\(mapping.dialect.cast)(")
             try write(source, for: .computation)

@@ -8,7 +8,7 @@ extension QueryCompiler {
         switch test.test {
         case .beginsWith, .endsWith, .contains:
             // Nothing begins with, ends with or contains an empty text.
-            if pattern.isEmpty { return write("0") }
+            if pattern.isEmpty { return write(false) }
         case .like, .matches: break
         }
         guard test.folding.isEmpty else { return try writeCall(test) }
@@ -28,18 +28,12 @@ extension QueryCompiler {
             bind(.text(end))
             write(")")
         case .contains:
-            // SQLite compares the whole pattern at each place.
-            guard pattern.utf8.count <= Self.longestPatternOfSQLite else { return try writeCall(test) }
-            write("instr(")
-            try write(test.text, for: .comparison)
-            write(", ")
-            bind(.text(pattern))
-            write(") > 0")
+            guard pattern.utf8.count <= forms.longestContained else { return try writeCall(test) }
+            let text = try piece { try $0.write(test.text, for: .comparison) }
+            write(forms.contains(text, parameter(for: .text(pattern))))
         case .endsWith, .like, .matches: try writeCall(test)
         }
     }
-
-    private static let longestPatternOfSQLite = 64
 
     private mutating func writeCall(_ test: ResolvedStringTest) throws {
         write("\(mapping.dialect.stringTest(test.test))(")

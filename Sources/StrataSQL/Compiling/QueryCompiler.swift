@@ -76,7 +76,7 @@ package struct QueryCompiler {
             try compiler.write(sort)
             query.order = compiler.takeText()
         } else if isWindowed {
-            // Which rows a window shows must not depend on the index that SQLite happens to choose.
+            // Which rows a window shows must not depend on the index that the database happens to choose.
             query.order = "t0.Z_PK"
         }
         query.joins = compiler.joins
@@ -86,7 +86,7 @@ package struct QueryCompiler {
 
     /// Writes all of a predicate.
     ///
-    /// The resolver has seen to it that SQLite's parser can hold it, if need be with the deepest operands in front.
+    /// The resolver has checked that SQLite's parser can read it, if need be with the deepest operands first.
     package mutating func writeWhole(_ condition: ResolvedCondition) throws {
         isDeep = condition.nesting(deepestFirst: false) > Nesting.limit
         try write(condition)
@@ -97,8 +97,15 @@ package struct QueryCompiler {
 
     // MARK: - Text
 
+    package var forms: SQLForms { mapping.dialect.forms }
+
     package mutating func write(_ piece: String) {
         text += piece
+    }
+
+    /// Writes a truth value as a condition.
+    package mutating func write(_ truth: Bool) {
+        text += forms.truth(truth)
     }
 
     package mutating func write(_ name: SQLName) {
@@ -139,7 +146,7 @@ package struct QueryCompiler {
 
     /// Writes what comes after `ORDER BY`.
     ///
-    /// SQLite puts NULL first, as ``ResolvedSort`` does. Among equals the order of insertion decides.
+    /// NULL comes first, as in ``ResolvedSort``. Among equals the order of insertion decides.
     package mutating func write(_ sort: ResolvedSort) throws {
         for term in sort.terms {
             try write(term)
@@ -151,7 +158,7 @@ package struct QueryCompiler {
     /// Writes one term of an order.
     package mutating func write(_ term: ResolvedSort.Term) throws {
         try write(term.expression, collation: mapping.dialect.sortCollation(term.comparison))
-        if !term.ascending { write(" DESC") }
+        write(forms.direction(term.ascending))
     }
 
     // MARK: - Variables and paths
@@ -190,9 +197,13 @@ package struct QueryCompiler {
         return letter + String(lastAlias)
     }
 
-    /// The object at the end of a path, joined where need be; `nil` if the store has no such objects.
+    /// The object at the end of a path, for which the tables on the way are joined.
     ///
-    /// `needsRow` says whether more than the key is asked of it.
+    /// - Parameters:
+    ///   - path: The path.
+    ///   - needsRow: Whether columns of its row are needed, and not only the key.
+    /// - Returns: Where the object is found; `nil` if the store has no such objects.
+    /// - Throws: `persistentStoreUnsupportedRequestType` (134091) for a variable outside of its collection.
     package mutating func place(of path: ResolvedPath, needsRow: Bool = true) throws -> Place? {
         guard scopes.indices.contains(path.variable), let scope = scopes[path.variable] else {
             throw Self.unsupported("A variable of the predicate is used outside of the collection that it belongs to.")

@@ -1,6 +1,6 @@
 import StrataRows
 
-/// The rows that one variable of a predicate stands for, and what hangs on them: a part of a FROM clause in the making.
+/// The rows that one variable of a predicate stands for, and the tables joined to them: a part of a FROM clause while it is written.
 package struct QueryScope {
     /// The mapping of the variable's entity.
     package let mapping: EntityMapping
@@ -48,7 +48,7 @@ package struct QueryScope {
         return alias
     }
 
-    /// The table in which the row with a key is found again if it is of an entity, or of one that inherits from it.
+    /// Joins the table of a row once more, in which the row is found only if it is of an entity or of a sub-entity.
     package mutating func cast(_ key: String, to entity: EntityMapping, newAlias: () -> String) -> String {
         let cast = Cast(key: key, entity: entity.number)
         if let known = casts[cast] { return known }

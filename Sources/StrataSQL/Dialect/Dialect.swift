@@ -1,6 +1,6 @@
 import StrataPredicates
 
-/// What differs between databases in the SQL that the compiler writes: one value a database.
+/// What differs between databases in the SQL that the compiler writes: one value for each database.
 ///
 /// The compiler asks here for everything that is not the same text everywhere. What a function does is not said here but by the
 /// engine, which gives each name a meaning on its connections.
@@ -21,6 +21,10 @@ package struct Dialect: Sendable {
     package let sortCollation: @Sendable (SortComparison) -> String?
     /// A sub-select of the members of a list that stands for one parameter, given how that is written.
     package let members: @Sendable (String) -> String
+    /// The forms of SQL that databases spell differently.
+    package let forms: SQLForms
+    /// The columns of tables.
+    package let columns: SQLColumnRules
 
     package init(
         parameter: @escaping @Sendable (Int) -> String,
@@ -30,7 +34,9 @@ package struct Dialect: Sendable {
         cast: String,
         foldingCollation: @escaping @Sendable (StringFolding) -> String?,
         sortCollation: @escaping @Sendable (SortComparison) -> String?,
-        members: @escaping @Sendable (String) -> String
+        members: @escaping @Sendable (String) -> String,
+        forms: SQLForms,
+        columns: SQLColumnRules
     ) {
         self.parameter = parameter
         self.function = function
@@ -40,5 +46,7 @@ package struct Dialect: Sendable {
         self.foldingCollation = foldingCollation
         self.sortCollation = sortCollation
         self.members = members
+        self.forms = forms
+        self.columns = columns
     }
 }

@@ -2,10 +2,11 @@ import Foundation
 import StrataKeys
 import StrataRows
 
-/// Works out a ``SQLMapping``: numbers first, then columns hierarchy by hierarchy, then join tables, then all of it by entity.
+/// Makes a ``SQLMapping``: first numbers, then the columns of each hierarchy, then join tables, then the mapping of each entity.
 package struct MappingBuilder {
     private let schema: Schema
     private let catalog: SQLCatalog?
+    private let rules: SQLColumnRules
     /// In the order of their numbers in the store.
     private let members: [EntityLayout]
     /// Numbers in the store by numbers in the model; 0 for an entity that the store does not hold.
@@ -31,9 +32,10 @@ package struct MappingBuilder {
         var orders: [SQLName] = []
     }
 
-    package init(_ schema: Schema, configuration: String?, catalog: SQLCatalog?) {
+    package init(_ schema: Schema, configuration: String?, catalog: SQLCatalog?, rules: SQLColumnRules) {
         self.schema = schema
         self.catalog = catalog
+        self.rules = rules
         let all = schema.entities
         // A hierarchy has one table and one counter of keys, so it comes with its super-entities.
         var closed: Set<Int> = []
@@ -79,16 +81,13 @@ package struct MappingBuilder {
         try requireFewColumns()
     }
 
-    /// The most columns that a table of SQLite may have, as it is built by default.
-    private static let mostColumns = 2000
-
     private func requireFewColumns() throws {
-        for table in tables where table.columns.count + 3 > Self.mostColumns {
+        for table in tables where table.columns.count + 3 > rules.most {
             throw CocoaError(
                 .persistentStoreIncompatibleSchema,
                 userInfo: [
                     NSLocalizedDescriptionKey:
-                        "The entity \(table.entities[0].layout.name) and its sub-entities need \(table.columns.count + 3) columns in table \(table.name.raw), but a table may have \(Self.mostColumns). Move attributes to entities of their own."
+                        "The entity \(table.entities[0].layout.name) and its sub-entities need \(table.columns.count + 3) columns in table \(table.name.raw), but a table may have \(rules.most). Move attributes to entities of their own."
                 ]
             )
         }
@@ -302,8 +301,8 @@ package struct MappingBuilder {
         func add(_ mapping: EntityMapping, _ isIncluded: (Slot) -> Bool) {
             for slot in mapping.layout.ownSlots where isIncluded(slot) {
                 let column = mapping.columns[slot.index]
-                if let name = column.name { result.append(SQLColumn(name: name, type: Self.declaredType(slot))) }
-                if let name = column.entity { result.append(SQLColumn(name: name, type: "INTEGER")) }
+                if let name = column.name { result.append(SQLColumn(name: name, type: declaredType(slot))) }
+                if let name = column.entity { result.append(SQLColumn(name: name, type: rules.keyType)) }
             }
         }
         for mapping in mappings {
@@ -311,27 +310,15 @@ package struct MappingBuilder {
             add(mapping) { $0.kind == .reference }
         }
         for name in hierarchy.inverselessKeys + hierarchy.orders {
-            result.append(SQLColumn(name: name, type: "INTEGER"))
+            result.append(SQLColumn(name: name, type: rules.keyType))
         }
-        for group in Self.groups {
-            for mapping in mappings { add(mapping) { group.contains($0.type) } }
+        for group in rules.groups {
+            for mapping in mappings { add(mapping) { $0.kind != .reference && group.contains($0.type) } }
         }
         return result
     }
 
-    private static let groups: [[AttributeType]] = [
-        [.double, .float, .date], [.decimal],
-        [.string], [.uri], [.uuid], [.transformable],
-        [.data, .objectID],
-    ]
-
-    private static func declaredType(_ slot: Slot) -> String {
-        switch slot.type {
-        case .double, .float: "FLOAT"
-        case .date: "TIMESTAMP"
-        case .decimal: "DECIMAL"
-        case .string, .uri: "VARCHAR"
-        default: slot.kind == .int || slot.kind == .reference ? "INTEGER" : "BLOB"
-        }
+    private func declaredType(_ slot: Slot) -> String {
+        slot.kind == .reference ? rules.keyType : rules.type(slot.type)
     }
 }

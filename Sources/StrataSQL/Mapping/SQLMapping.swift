@@ -30,9 +30,9 @@ package final class SQLMapping: Sendable {
         _ schema: Schema,
         configuration: String? = nil,
         catalog: SQLCatalog? = nil,
-        dialect: Dialect = .sqlite
+        dialect: Dialect
     ) throws {
-        var builder = MappingBuilder(schema, configuration: configuration, catalog: catalog)
+        var builder = MappingBuilder(schema, configuration: configuration, catalog: catalog, rules: dialect.columns)
         try builder.build()
         self.schema = schema
         self.dialect = dialect

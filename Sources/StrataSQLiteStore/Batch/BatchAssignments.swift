@@ -24,7 +24,7 @@ struct BatchAssignments {
     private var orders: [(column: SQLName, owner: SQLName, value: SQLBinding)] = []
     /// What the worked-out values need, joined to `t0`.
     private let joins: String
-    /// Whether the values need nothing but the row itself, so that they can be worked out while it changes.
+    /// Whether the values depend on the row itself only, so that they can be computed while it changes.
     private let isPlain: Bool
 
     init(_ update: BatchUpdate, _ entity: EntityMapping, _ mapping: SQLMapping) throws {
@@ -67,7 +67,7 @@ struct BatchAssignments {
         )
     }
 
-    /// A query that works out the new values of the rows: their keys, then what is computed.
+    /// A query for the new values of the rows: their keys, then the computed values.
     func values(of rows: RowSelection, _ entity: EntityMapping) -> Bound {
         let columns = computed.indices.map { ", \(computed[$0].text) AS v\($0)" }.joined()
         return (
@@ -76,7 +76,7 @@ struct BatchAssignments {
         )
     }
 
-    /// The statement that changes the rows to values that are worked out for all of them before the first one changes.
+    /// The statement that changes the rows to values that were computed for all of them before the first one changed.
     func statement(from values: Bound, _ entity: EntityMapping) -> Bound {
         let assignments = fixed(of: "\(entity.table)") + computed.indices.map { "\(computed[$0].column) = n.v\($0)" }
         return (

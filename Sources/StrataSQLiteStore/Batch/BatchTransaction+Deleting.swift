@@ -4,7 +4,10 @@ import StrataSQL
 import StrataSQLite
 
 extension BatchTransaction {
-    /// Deletes the rows of a batch: with one statement where nothing hangs on them, else by way of tables of what is doomed.
+    /// Deletes the rows of a batch.
+    ///
+    /// One statement will do if no relationship needs attention; otherwise the rows to delete are gathered in
+    /// tables first.
     func delete(_ deletion: BatchDeletion, _ entity: EntityMapping) throws {
         let rows = try RowSelection(deletion.rows, entity, file.queries)
         if DoomedRows.areNeeded(for: entity, mapping, isRecorded: history != nil)
@@ -61,7 +64,7 @@ extension BatchTransaction {
 
     // MARK: - Delete rules
 
-    /// Refuses what a deny rule forbids, and what would leave somebody without a relationship that must not be nil.
+    /// Refuses a deletion that a deny rule forbids, or that would clear a relationship which must not be nil.
     private func refuse(_ link: StoredLink, _ doomed: DoomedRows) throws {
         let others = doomed.othersOnly("d.Z_PK", of: link)
         switch link.link.relationship.deleteRule {
@@ -78,7 +81,7 @@ extension BatchTransaction {
         }
     }
 
-    /// Refuses to leave a relationship that nothing looks after leading nowhere.
+    /// Refuses a deletion after which a relationship without an inverse would lead to a row that is gone.
     private func refuse(_ link: DoomedRows.LooseLink, _ doomed: DoomedRows) throws {
         let holders =
             "\(link.column) IN (\(doomed.keys(of: link.destinationRoot))) AND \(doomed.othersOnly("Z_PK", link.owner.rootNumber))"
@@ -93,7 +96,7 @@ extension BatchTransaction {
         let root = link.destination.layout.rootNumber
         switch link.place {
         case .column(let column):
-            // The rows take their own column with them; what the other side has besides is its order.
+            // The column of a deleted row goes with it. What remains to be changed is the order on the other side.
             guard let inverse, inverse.isToMany, let name = column.name else { break }
             let others =
                 "Z_PK IN (SELECT \(name) FROM \(link.owner.table) WHERE Z_PK IN (\(owners))) AND \(doomed.othersOnly("Z_PK", of: link))"
@@ -105,7 +108,7 @@ extension BatchTransaction {
                     inverse
                 )
             } else if history != nil {
-                // Contexts need not be told: they take what is deleted out of their relationships.
+                // Contexts need not be informed: they remove deleted objects from their relationships themselves.
                 try list(
                     "SELECT Z_PK, Z_ENT FROM \(link.destination.table) WHERE \(others)",
                     [],

@@ -19,14 +19,16 @@ extension BatchTransaction {
         try history.finish()
     }
 
-    /// Records the rows that are listed as deleted; as long as they are there if values are kept of them.
+    /// Records the rows that are listed as deleted.
+    ///
+    /// If values of them are kept, they must still be there.
     func recordDeletions() throws {
         guard let history else { return }
         for rows in changes.deleted { try history.willDelete(rows.keys, entity(rows)) }
         hasRecordedDeletions = true
     }
 
-    /// Records rows that may be listed several times, but for those that are new.
+    /// Records rows that may be listed several times, except new ones.
     private func recordUpdates(_ groups: [BatchRows], _ history: HistoryWriter) throws {
         var touched = TouchedRows()
         for rows in groups {
@@ -40,7 +42,9 @@ extension BatchTransaction {
         try touched.record(in: history)
     }
 
-    /// The properties that changed; of rows that only triggers have touched, those that the store computes.
+    /// The properties that changed.
+    ///
+    /// For rows that only triggers have changed, these are the derived ones.
     private func mask(_ rows: BatchRows, _ history: HistoryWriter) throws -> HistoryMask {
         let places = history.places(try entity(rows))
         return rows.properties.isEmpty ? places.derivedMask : places.mask(names: rows.properties)

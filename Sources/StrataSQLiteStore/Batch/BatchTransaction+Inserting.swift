@@ -45,7 +45,7 @@ private final class BatchRowInsert {
     private struct Targets {
         let slot: Slot
         let query: SQL
-        /// What was met last: rows mostly come in runs.
+        /// The destination of the last row: rows mostly come in runs with the same one.
         var last: Int64 = 0
         var known = KeySet()
         var keys: [Int64] = []
@@ -103,7 +103,7 @@ private final class BatchRowInsert {
             } catch let error as SQLiteError where error.extendedCode == .constraintUnique {
                 statement.reset()
                 try resolve(given, error)
-                // Those that the stored row has not taken over.
+                // The files that the stored row has not taken over.
                 for name in files.values { transaction.files.takeBack(name) }
             }
             position += 1
@@ -145,7 +145,7 @@ private final class BatchRowInsert {
         return value
     }
 
-    /// The value of a row that was refused, for another row: the file passes to that one.
+    /// The value of a refused row, for the stored row that takes it over, with its file.
     private func taggedAgain(_ data: Data, _ slot: Int) throws -> Data {
         guard let name = files.removeValue(forKey: slot) else { return try transaction.files.tagged(data).value }
         return ExternalData.tagged(file: name)
@@ -153,7 +153,7 @@ private final class BatchRowInsert {
 
     // MARK: - Relationships
 
-    /// Refuses a row that leads to one which is not there.
+    /// Refuses a row with a relationship to a missing row.
     private func requireTargets(_ row: Row) throws {
         for index in targets.indices {
             guard let key = row.reference(targets[index].slot)?.key, key != targets[index].last else { continue }
@@ -171,13 +171,13 @@ private final class BatchRowInsert {
 
     // MARK: - Uniqueness
 
-    /// Deals with a row whose unique values another row has.
+    /// Handles a row whose unique values another row has.
     private func resolve(_ given: GivenRow, _ error: SQLiteError) throws {
         let upsert = insertion.upsert
         let found = try constraints.compactMap { constraint in
             try holder(of: given.row, constraint).map { (constraint, $0.key, $0.entity) }
         }
-        // An index of somebody else, which the model knows nothing of.
+        // A unique index that somebody else has made, and that the model does not have.
         guard let (constraint, key, number) = found.first else { throw error }
         let isOne = found.allSatisfy { $0.1 == key }
         guard upsert != .skip else { return }
@@ -203,7 +203,7 @@ private final class BatchRowInsert {
         return try statement.step() ? (statement.int64(0), statement.int64(1)) : nil
     }
 
-    /// Notes a clash; gives up when there are more than anybody will read.
+    /// Notes a clash, and ends the insertion when there are too many.
     private func note(
         _ row: Row,
         _ constraint: SQLConstraint,
@@ -226,7 +226,7 @@ private final class BatchRowInsert {
         if clashes.count == BatchClashes.limit { throw BatchClashes(layout: layout, clashes: clashes) }
     }
 
-    /// Lets a stored row take over values of one that cannot be inserted, in slots that its entity has too.
+    /// Copies values of a row that cannot be inserted to the stored row, in the slots that both have.
     private func update(_ key: Int64, _ stored: EntityMapping, _ row: Row, _ slots: [Slot]) throws {
         var assignments: [String] = []
         var bindings: [SQLBinding] = []

@@ -5,7 +5,7 @@ import StrataSQL
 import StrataSQLite
 
 extension BatchTransaction {
-    /// Changes the rows of an update with one statement, and then what hangs on relationships that it sets.
+    /// Changes the rows of an update with one statement, and then the other side of relationships that it sets.
     func update(_ update: BatchUpdate, _ entity: EntityMapping) throws {
         var rows = try RowSelection(update.rows, entity, file.queries)
         let clearsOtherSide = update.constantSlots.contains {
@@ -29,7 +29,9 @@ extension BatchTransaction {
         for slot in update.constantSlots where slot.kind == .reference { try joinOwner(slot, update, entity) }
     }
 
-    /// Changes the rows: with one statement, unless they pass through each other's unique values on the way.
+    /// Changes the rows.
+    ///
+    /// One statement will do, unless a row gets a unique value that another one still has.
     private func change(
         _ assignments: BatchAssignments,
         _ rows: RowSelection,
@@ -62,7 +64,7 @@ extension BatchTransaction {
         )
     }
 
-    /// The same rows, whatever changes meanwhile: by their keys, in a temporary table.
+    /// The same rows by their keys in a temporary table, so that changes cannot alter the selection.
     private func fixed(_ rows: RowSelection, _ entity: EntityMapping) throws -> RowSelection {
         try run("CREATE TABLE IF NOT EXISTS temp.strata_meant (k INTEGER PRIMARY KEY)")
         try run("DELETE FROM temp.strata_meant")
@@ -86,7 +88,7 @@ extension BatchTransaction {
 
     // MARK: - Relationships
 
-    /// Takes rows out of what they lead to now, before that is forgotten.
+    /// Removes rows from the relationships that their columns hold now, before these are overwritten.
     func leave(_ slot: Slot, _ entity: EntityMapping, _ rows: RowSelection) throws {
         let place = entity.columns[slot.index]
         guard let column = place.name, let inverse = slot.inverse,
@@ -120,7 +122,7 @@ extension BatchTransaction {
         }
     }
 
-    /// Refuses to let rows lead to one that is not there.
+    /// Refuses a relationship to a missing row.
     private func requireTarget(_ slot: Slot, _ values: Row, _ entity: EntityMapping) throws {
         guard let target = values.reference(slot), let owners = mapping.entity(modelNumber: slot.destinationNumber)
         else {
@@ -130,13 +132,13 @@ extension BatchTransaction {
         if found == nil { throw CocoaError.missingBatchTarget(slot, target.key, entity.layout) }
     }
 
-    /// Puts the rows at the end of the ordered relationship of what they lead to now.
+    /// Puts the rows at the end of the ordered relationship of their new destination.
     private func joinOwner(_ slot: Slot, _ update: BatchUpdate, _ entity: EntityMapping) throws {
         guard let target = update.constants.reference(slot) else { return }
         try join([target.key], slot, entity)
     }
 
-    /// Enters new members into relationships: at the end of ordered ones, whose owners get a new version.
+    /// Adds new members to relationships, at the end of ordered ones, whose owners get a new version.
     func join(_ targets: [Int64], _ slot: Slot, _ entity: EntityMapping) throws {
         let place = entity.columns[slot.index]
         guard let column = place.name, let inverse = slot.inverse, inverse.isToMany,
@@ -163,7 +165,7 @@ extension BatchTransaction {
         }
     }
 
-    /// Gives the members of one owner that have no position yet those behind the others.
+    /// Gives members of one owner that have no position yet positions behind the others.
     private func appendMembers(of owner: Int64, _ table: SQLName, _ column: SQLName, _ order: SQLName) throws {
         let start = try firstKey(
             "SELECT IFNULL(MAX(\(order)), ?) FROM \(table) WHERE \(column) = ?",

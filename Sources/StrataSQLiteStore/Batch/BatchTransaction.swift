@@ -28,7 +28,12 @@ final class BatchTransaction {
         self.file = file
         self.connection = connection
         files = FileChanges(file)
-        history = HistoryWriter(file, connection, author: batch.author, contextName: batch.contextName)
+        history = HistoryWriter(
+            file,
+            connection,
+            author: batch.recorder.author,
+            contextName: batch.recorder.contextName
+        )
     }
 
     /// Writes everything.

@@ -3,8 +3,9 @@ import StrataRows
 import StrataSQL
 import StrataSQLite
 
-/// The rows that a batch deletes, by key, entity and how many cascades have led to them: a temporary table of the writer's
-/// for each hierarchy, so that any number of rows takes no memory of ours.
+/// The rows that a batch deletes, in a temporary table of the writer for each hierarchy.
+///
+/// The columns are key, entity and the number of cascades that led to the row. So any number of rows needs no memory of ours.
 struct DoomedRows {
     /// The table of one hierarchy that rows may be deleted of.
     struct Table {
@@ -22,7 +23,7 @@ struct DoomedRows {
     private(set) var looseLinks: [LooseLink] = []
     private let mapping: SQLMapping
 
-    /// A to-one relationship that no delete rule looks after, since the other side knows nothing of it.
+    /// A to-one relationship that no delete rule can clear, since it has no inverse.
     struct LooseLink {
         let relationship: Relationship
         let owner: EntityMapping
@@ -31,7 +32,7 @@ struct DoomedRows {
         let destinationRoot: Int
     }
 
-    /// Finds out what the deletion of rows of an entity may lead to, by the model alone.
+    /// Finds out from the model alone what the deletion of rows of an entity may lead to.
     init(_ entity: EntityMapping, _ mapping: SQLMapping) {
         self.mapping = mapping
         var waiting = [entity]
@@ -124,7 +125,7 @@ struct DoomedRows {
         for table in tables { try transaction.run("DELETE FROM \(name(table.root))") }
     }
 
-    /// Adds the rows that the request means, and tells how many there are.
+    /// Adds the rows that the request selects, and returns how many there are.
     func add(_ rows: RowSelection, _ entity: EntityMapping, _ transaction: BatchTransaction) throws -> Int {
         try transaction.run(
             "INSERT INTO \(name(entity.rootNumber)) (k, e, r) \(rows.select("t0.Z_PK, t0.Z_ENT, 0"))",

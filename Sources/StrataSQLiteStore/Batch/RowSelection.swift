@@ -14,7 +14,7 @@ struct RowSelection {
     /// The values of condition and window.
     let bindings: [SQLBinding]
 
-    /// Whether the condition alone tells, so that it can stand in an UPDATE or a DELETE itself.
+    /// Whether the condition alone selects the rows, so that it can stand in an UPDATE or a DELETE itself.
     var isPlain: Bool { joins.isEmpty && window.isEmpty }
 
     /// A query for columns of the rows.

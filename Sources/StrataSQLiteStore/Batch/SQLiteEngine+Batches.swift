@@ -11,13 +11,13 @@ extension SQLiteEngine {
 
     package func execute(_ batch: Batch, didCommit: (BatchChanges) -> Void) throws {
         let file = try openFile()
-        // What makes the rows is the user's code, which must not keep others from writing.
+        // The user's code makes the rows. It must not keep others from writing.
         let batch = try batch.withRowsMade(in: file.folder)
         let start = OperationTally.startTiming()
         defer { OperationTally.stopTiming(start) }
         guard let control = batch.control else {
             guard let rows = batch.rows else { return try execute(batch, file, nil, didCommit) }
-            // Beyond the limit it is given up, also because everybody else waits for the writer.
+            // A batch that takes longer than the limit is stopped, also because everybody else waits for the writer.
             return try rows.evaluating {
                 try execute(batch, file, Cancellation(orWhen: EvaluationBudget.end), didCommit)
             }
@@ -38,9 +38,10 @@ extension SQLiteEngine {
         _ cancellation: Cancellation?,
         _ didCommit: (BatchChanges) -> Void
     ) throws {
-        try SQLiteBoundary.run(.saving, file.url, for: batch.contextName) {
+        try SQLiteBoundary.run(.saving, file.url, for: batch.recorder.contextName) {
             let lease = try file.pool.writer(cancellation: cancellation)
             try requireInUse()
+            try file.modelGuard.requireSame(lease.connection)
             try requireNoOtherHistory(of: file, lease.connection)
             let transaction = BatchTransaction(batch, file, lease.connection)
             do {

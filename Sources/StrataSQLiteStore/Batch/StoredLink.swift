@@ -39,7 +39,9 @@ struct StoredLink {
         self.destination = destination
     }
 
-    /// Whether a row's deletion is not all there is to do; a history is told of the owners of the relationship too.
+    /// Whether more has to be done than to delete the row.
+    ///
+    /// A history also records the owners of the relationship.
     func needsWork(isRecorded: Bool) -> Bool {
         switch link.relationship.deleteRule {
         case .cascade, .deny: return true

@@ -2,14 +2,16 @@ import StrataRows
 import StrataSQL
 import StrataSQLite
 
-/// Which keys were given when a file's history began: rows with higher ones must have been inserted by it.
+/// The last keys that were given when the history of a file began.
+///
+/// Rows with higher keys must have been inserted since.
 ///
 /// Kept in the metadata, of files whose history was begun here; Apple's framework keeps no such thing.
 struct HistoryBaseline {
     /// The last key of each hierarchy, by the name of its root entity.
     let lastKeys: [String: Int]
 
-    /// What is in the metadata of a file; `nil` for one whose history somebody else has begun.
+    /// The keys in the metadata of a file; `nil` if somebody else has begun its history.
     init?(_ metadata: StoreMetadata) {
         guard let keys = metadata.values[StoreMetadata.historyBaselineKey] as? [String: Any] else { return nil }
         lastKeys = keys.compactMapValues { $0 as? Int }

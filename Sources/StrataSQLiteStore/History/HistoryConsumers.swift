@@ -30,7 +30,7 @@ struct HistoryConsumers {
         return consumers
     }
 
-    /// Whether a consumer has told how far it has read, and was not given up since.
+    /// Whether a consumer is known: it has reported how far it has read, and was not forgotten since.
     func isKnown(_ name: String) throws -> Bool {
         guard try isPresent() else { return false }
         let statement = try connection.statement(SQL("SELECT 1 FROM \(Self.table) WHERE ZNAME = ?"))
@@ -38,7 +38,9 @@ struct HistoryConsumers {
         return try statement.step()
     }
 
-    /// Notes how far a consumer has read; never back, as one of several that share the name may be slower.
+    /// Notes how far a consumer has read.
+    ///
+    /// The number never decreases, as several readers may share the name and one is slower.
     func set(_ name: String, to number: Int64) throws {
         try connection.execute(
             """

@@ -7,7 +7,7 @@ import StrataSQLite
 struct HistoryPurge {
     let connection: Connection
 
-    /// Removes the transactions before a bound, their changes, and the texts that nobody needs any more.
+    /// Removes the transactions before a bound, their changes, and texts that are no longer in use.
     ///
     /// The counters stay, so that no number is given again.
     ///
@@ -18,7 +18,7 @@ struct HistoryPurge {
             case .number(let number): ("Z_PK", .integer(number))
             case .time(let seconds): ("ZTIMESTAMP", .double(seconds))
             }
-        // What comes after the first one that stays, stays too: a clock that was set back tears no hole into the numbers.
+        // All transactions after the first one that stays remain as well. So a clock that was set back leaves no gap in the numbers.
         let first = try connection.statement(SQL("SELECT MIN(Z_PK) FROM ATRANSACTION WHERE NOT \(column) < ?"))
         try first.bind(value, at: 1)
         let end = try first.step() ? first[0].optionalInt64 ?? .max : .max

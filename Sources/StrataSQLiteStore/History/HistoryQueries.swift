@@ -4,7 +4,7 @@ import StrataRows
 import StrataSQL
 import StrataSQLite
 
-/// Reads the history of one file, on a connection that sees one moment of it.
+/// Reads the history of one file, on a connection inside a read transaction.
 struct HistoryQueries {
     let file: OpenSQLiteFile
     let history: HistoryMapping
@@ -27,8 +27,10 @@ struct HistoryQueries {
         return records
     }
 
-    /// Refuses a number after which something has been purged, or whose own transaction has been; and one that is yet to
-    /// come, as the store is an older copy then, in which other transactions will have the numbers that were read.
+    /// Refuses a number that is too old: its transaction, or one after it, was purged.
+    ///
+    /// Also refuses a number that is yet to come. The store is an older copy then, in which other transactions will get the
+    /// numbers that were read.
     func requireCovered(_ number: Int64) throws {
         guard try requireReached(number) > number else { return }
         let oldest = try oldestNumber()
@@ -141,7 +143,7 @@ struct HistoryQueries {
         )
     }
 
-    /// What is left of a deleted object; `nil` if its entity keeps nothing.
+    /// The values that are kept of a deleted object; `nil` if its entity keeps none.
     private func tombstone(_ statement: borrowing Statement, _ entity: HistoryEntity) throws -> [String: Any]? {
         guard !entity.kept.isEmpty else { return nil }
         var values: [String: Any] = [:]

@@ -144,7 +144,7 @@ final class HistoryEntity: Sendable {
     }
 
     /// The stored attributes that the model wants kept, by name.
-    fileprivate static func kept(_ mapping: EntityMapping) -> [Slot] {
+    static func kept(_ mapping: EntityMapping) -> [Slot] {
         let composites = mapping.layout.composites.filter(\.keepsValueInHistory)
         let leaves = Set(composites.flatMap(\.leaves))
         return mapping.layout.slots.filter { slot in

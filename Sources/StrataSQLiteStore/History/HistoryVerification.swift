@@ -3,11 +3,9 @@ import StrataRows
 import StrataSQL
 import StrataSQLite
 
-/// Checks a file's history against itself and against the rows: played again, the changes must lead to the rows that are
-/// there.
+/// Checks the history of a file by itself and against the rows: replayed, the changes must lead to the rows that exist.
 ///
-/// What a history does not reach back to is taken as it is: rows from before its beginning, and all of which the first
-/// transactions were purged.
+/// What the history does not cover is not checked: rows from before its beginning, and whatever depends on purged transactions.
 struct HistoryVerification {
     private let mapping: SQLMapping
     private let connection: Connection
@@ -130,8 +128,9 @@ struct HistoryVerification {
         )
     }
 
-    /// All rows come from an insertion, unless they were there when the history began; where that was not kept, unless
-    /// they are older than all that the history has inserted.
+    /// All rows come from an insertion, unless they existed when the history began.
+    ///
+    /// If the keys of that moment were not kept, rows with keys below all inserted ones count as older.
     private func checkOrigin(_ table: SQLTable, _ report: inout VerificationReport) throws {
         let inserts = "SELECT ZENTITYPK FROM (\(changes(of: table))) WHERE ZCHANGETYPE = 0"
         let last = baseline?.lastKey(of: table).map(String.init) ?? "(SELECT MIN(ZENTITYPK) FROM (\(inserts)))"

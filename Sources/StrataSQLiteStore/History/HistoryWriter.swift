@@ -3,11 +3,12 @@ import StrataRows
 import StrataSQL
 import StrataSQLite
 
-/// Records what one write transaction changes, in that transaction: changes one by one or in runs, and at the end, with
-/// ``finish()``, who made them.
+/// Records what one write transaction changes, as part of that transaction.
 ///
-/// A transaction that records no change leaves none. If it is rolled back, so is what was recorded, numbers included; nobody
-/// else can have seen them.
+/// Changes come one by one or in runs. At the end ``finish()`` records who made them.
+///
+/// A write transaction without changes leaves no trace. If it is rolled back, so are the records with their numbers, which
+/// nobody else can have seen.
 ///
 /// Used once, by the thread that writes, before it commits.
 final class HistoryWriter {
@@ -65,7 +66,9 @@ final class HistoryWriter {
         try record(.update, keys, entity, changed)
     }
 
-    /// Records that rows of one concrete entity go; called while they are still there, as values are kept of them.
+    /// Records that rows of one concrete entity are deleted.
+    ///
+    /// The rows must still be there, as values of them may be kept.
     ///
     /// - Parameters:
     ///   - keys: Their primary keys.

@@ -27,7 +27,7 @@ extension SQLiteEngine: HistoryStore {
         try writeHistory { connection in
             let consumers = HistoryConsumers(connection: connection)
             let queries = HistoryQueries(file: file, history: history, connection: connection)
-            // One that is known may be late, and changes nothing by that.
+            // A consumer that is known may be late. That changes nothing.
             if try consumers.isKnown(name) {
                 try queries.requireReached(number)
             } else {
@@ -50,8 +50,9 @@ extension SQLiteEngine: HistoryStore {
         let history = try history(of: file)
         return try OperationTally.timingStore {
             try SQLiteBoundary.run(.reading, file.url) {
-                try file.pool.read(isSnapshot: true) {
-                    try body(HistoryQueries(file: file, history: history, connection: $0))
+                try file.pool.read(isSnapshot: true) { connection in
+                    try file.modelGuard.requireSame(connection)
+                    return try body(HistoryQueries(file: file, history: history, connection: connection))
                 }
             }
         }
@@ -70,7 +71,10 @@ extension SQLiteEngine: HistoryStore {
             )
         }
         return try SQLiteBoundary.run(.saving, file.url, for: SQLiteBoundary.waiter) {
-            try file.pool.write { try body($0) }
+            try file.pool.write { connection in
+                try file.modelGuard.requireSame(connection)
+                return try body(connection)
+            }
         }
     }
 

@@ -4,11 +4,11 @@ import StrataRows
 import StrataSQL
 import StrataSQLite
 
-// What is written without being recorded is missing in the history, and nobody who reads it could know. So whoever opens a file
-// without the option does not write to one that has a history.
+// A write that is not recorded is missing in the history, and its readers could not know that. So a store that was opened
+// without the option does not write to a file that has a history.
 
 extension SQLiteEngine {
-    /// Refuses to save from now on if the file has a history that is not to be gone on with.
+    /// Refuses to save from now on if the file has a history that this store does not continue.
     func protectHistory(of file: OpenSQLiteFile) {
         guard let history = file.history, !history.isRecording, !isReadOnly else { return }
         makeReadOnly(
@@ -49,7 +49,7 @@ extension SQLiteEngine {
 extension OpenSQLiteFile {
     /// Whether the file, which had no history when it was opened, has one now.
     ///
-    /// Mostly a look at a number that is in memory, which SQLite counts up when a table is made.
+    /// Mostly this compares one number in memory, which SQLite increments when a table is made.
     func hasNewHistory(_ connection: Connection, _ catalog: SQLCatalog? = nil) throws -> Bool {
         let version = try connection.firstInt64("PRAGMA schema_version") ?? 0
         guard version != schemaWithoutHistory.load(ordering: .relaxed) else { return false }

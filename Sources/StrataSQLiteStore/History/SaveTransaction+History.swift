@@ -20,12 +20,14 @@ struct TouchedRows {
         masks[HistoryRowName(root: entity.rootNumber, key: key), default: (entity, mask)].mask.formUnion(mask)
     }
 
-    /// Takes out what is known of a row, which is recorded already or will be with this.
+    /// Removes and returns what is known of a row, because it is recorded now or was already.
     mutating func take(_ key: Int64, _ entity: EntityMapping) -> HistoryMask? {
         masks.removeValue(forKey: HistoryRowName(root: entity.rootNumber, key: key))?.mask
     }
 
-    /// Records what is left, in the order of the keys: as one run where the same has happened to rows of one entity.
+    /// Records the remaining rows in the order of their keys.
+    ///
+    /// Rows of one entity with the same change are one run.
     func record(in history: HistoryWriter) throws {
         let rows = masks.sorted { ($0.key.root, $0.key.key) < ($1.key.root, $1.key.key) }
         var start = 0

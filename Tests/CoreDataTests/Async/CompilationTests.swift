@@ -1,14 +1,11 @@
-import Foundation
+import TestSupport
 import Testing
 
-/// Programs that the compiler must refuse, line by line, and programs that it must take.
-///
-/// A line that ends in `// error: TEXT` must have an error that contains the text, and no other line may have one. They
-/// are compiled against the module that the tests were built with.
+/// Programs that the compiler must refuse, line by line, and programs that it must take: see `CompilerCheck`.
 @Suite("What must not compile")
 struct CompilationTests {
     @Test func `objects and what holds them are not Sendable (CS-20, 37, user demand 5)`() throws {
-        try check(
+        try CompilerCheck.check(
             """
             func pass<T: Sendable>(_ value: T) {}
 
@@ -23,11 +20,6 @@ struct CompilationTests {
                 pass(controller)  // error: to 'Sendable' is unavailable
                 pass(request)  // error: does not conform to the 'Sendable' protocol
                 pass(result)  // error: does not conform to the 'Sendable' protocol
-            }
-
-            func objectsDoNotEnterOtherContexts(_ object: NSManagedObject, _ context: NSManagedObjectContext) async {
-                await context.perform { object.setValue(1, forKey: "name") }  // error: non-Sendable type 'NSManagedObject'
-                context.perform { object.setValue(1, forKey: "name") }  // error: non-Sendable type 'NSManagedObject'
             }
 
             @MainActor final class Screen {
@@ -46,9 +38,17 @@ struct CompilationTests {
         )
     }
 
-    @Test func `objects do not go on to other tasks (user demand 5)`() throws {
-        try check(
+    @Test func `objects do not go on to other tasks and contexts (user demand 5)`() throws {
+        try CompilerCheck.check(
             """
+            func toAnotherContext(_ object: NSManagedObject, _ context: NSManagedObjectContext) {
+                context.perform { object.setValue(1, forKey: "name") }  // error: risks causing data races
+            }
+
+            func waitingForAnotherContext(_ object: NSManagedObject, _ context: NSManagedObjectContext) async {
+                await context.perform { object.setValue(1, forKey: "name") }  // error: risks causing data races
+            }
+
             func toATask(_ object: NSManagedObject) {
                 Task { print(object.objectID) }  // error: risks causing data races
                 print(object)
@@ -64,7 +64,7 @@ struct CompilationTests {
     }
 
     @Test func `the handler of errors that nobody can be told is called on any thread`() throws {
-        try check(
+        try CompilerCheck.check(
             """
             func toAHandlerOnAnyThread(_ coordinator: NSPersistentStoreCoordinator) {
                 var count = 0
@@ -76,7 +76,7 @@ struct CompilationTests {
     }
 
     @Test func `there are no contexts without a queue (CS-2, 39, 153)`() throws {
-        try check(
+        try CompilerCheck.check(
             """
             func confined() {
                 _ = NSManagedObjectContext()  // error: missing argument
@@ -87,7 +87,7 @@ struct CompilationTests {
     }
 
     @Test func `contexts, coordinators, IDs, models and rows are Sendable (CS-21, 37, user demand 5)`() throws {
-        try check(
+        try CompilerCheck.check(
             """
             func pass<T: Sendable>(_ value: T) {}
 
@@ -153,88 +153,5 @@ struct CompilationTests {
             }
             """
         )
-    }
-
-    // MARK: - Compiling
-
-    private struct Finding: Hashable, CustomStringConvertible {
-        let line: Int
-        let text: String
-        var description: String { "line \(line): \(text)" }
-    }
-
-    /// Compiles a program up to where the compiler knows of data races, and compares its errors with those expected.
-    private func check(_ program: String, sourceLocation: SourceLocation = #_sourceLocation) throws {
-        let folder = FileManager.default.temporaryDirectory.appendingPathComponent("strata-\(UUID().uuidString)")
-        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
-        defer { try? FileManager.default.removeItem(at: folder) }
-        let file = folder.appendingPathComponent("program.swift")
-        try "import CoreData\n\(program)\n".write(to: file, atomically: true, encoding: .utf8)
-
-        let found = try errors(in: file)
-        var expected: [Finding] = []
-        for (index, line) in program.split(separator: "\n", omittingEmptySubsequences: false).enumerated() {
-            guard let marker = line.range(of: "// error: ") else { continue }
-            // The import comes before, and lines count from 1.
-            expected.append(Finding(line: index + 2, text: String(line[marker.upperBound...])))
-        }
-        for wanted in expected {
-            #expect(
-                found.contains { $0.line == wanted.line && $0.text.contains(wanted.text) },
-                "no error like \(wanted); found: \(found)",
-                sourceLocation: sourceLocation
-            )
-        }
-        let lines = Set(expected.map(\.line))
-        #expect(found.filter { !lines.contains($0.line) } == [], sourceLocation: sourceLocation)
-    }
-
-    private func errors(in file: URL) throws -> [Finding] {
-        let modules = try Self.modules()
-        let process = Process()
-        process.executableURL = try Self.compiler()
-        process.arguments = [
-            "-swift-version", "6", "-emit-sil", "-o", "/dev/null", "-diagnostic-style", "llvm", "-no-color-diagnostics",
-            "-I", modules.path, "-I", Self.sources.appendingPathComponent("CStrataSQLite").path, file.path,
-        ]
-        let output = Pipe()
-        process.standardError = output
-        process.standardOutput = FileHandle.nullDevice
-        try process.run()
-        let text = String(decoding: output.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
-        process.waitUntilExit()
-        let findings = text.split(separator: "\n").compactMap { line -> Finding? in
-            guard line.hasPrefix(file.path + ":"), let mark = line.range(of: ": error: ") else { return nil }
-            let place = line[..<mark.lowerBound].dropFirst(file.path.count + 1).split(separator: ":")
-            return Finding(line: place.first.flatMap { Int($0) } ?? 0, text: String(line[mark.upperBound...]))
-        }
-        // A compiler that failed for another reason, such as a module that it cannot find, must not pass for a refusal.
-        try #require(process.terminationStatus == 0 || !findings.isEmpty, "swiftc failed: \(text)")
-        return findings
-    }
-
-    private static let sources = URL(fileURLWithPath: #filePath)
-        .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
-        .appendingPathComponent("Sources")
-
-    /// Where the build that the tests belong to has put its modules.
-    private static func modules() throws -> URL {
-        let program = URL(fileURLWithPath: "/proc/self/exe").resolvingSymlinksInPath()
-        let folders = [program, URL(fileURLWithPath: CommandLine.arguments[0])]
-            .map { $0.deletingLastPathComponent() }
-            .flatMap { [$0.appendingPathComponent("Modules"), $0] }
-        let found = folders.first {
-            FileManager.default.fileExists(atPath: $0.appendingPathComponent("CoreData.swiftmodule").path)
-        }
-        return try #require(found, "There is no CoreData.swiftmodule beside \(program.path).")
-    }
-
-    /// The compiler that is found first.
-    private static func compiler() throws -> URL {
-        let path = ProcessInfo.processInfo.environment["PATH"] ?? "/usr/bin"
-        let found = path.split(separator: ":")
-            .map { URL(fileURLWithPath: String($0)).appendingPathComponent("swiftc") }
-            .first { FileManager.default.isExecutableFile(atPath: $0.path) }
-        return try #require(found, "There is no swiftc in PATH, \(path); these tests need the compiler.")
     }
 }

@@ -10,6 +10,7 @@ final class SlowOperationTests {
     deinit {
         SlowOperationLog.threshold = nil
         SlowOperationLog.handler = nil
+        SlowOperationLog.waitThreshold = .seconds(5)
     }
 
     /// What was told of contexts with this name.
@@ -99,5 +100,70 @@ final class SlowOperationTests {
         }
         let text = String(decoding: result?.standardErrorContent ?? [], as: UTF8.self)
         #expect(text.contains("CoreData: slow performAndWait in private-queue context \"told\""), "\(text)")
+    }
+
+    // MARK: - Waiting for the main queue
+
+    /// Keeps the main queue busy until `work`, which waits for it, was told of.
+    private func waitInVain(named name: String, _ work: () throws -> Void) throws {
+        let (isBusy, isTold) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
+        let log = log
+        SlowOperationLog.handler = { operation in
+            guard operation.context.contains("\"\(name)\"") else { return }
+            log.update { $0.append(operation) }
+            isTold.signal()
+        }
+        SlowOperationLog.waitThreshold = .milliseconds(20)
+        DispatchQueue.main.async {
+            isBusy.signal()
+            #expect(isTold.wait(timeout: .now() + 60) == .success)
+        }
+        isBusy.wait()
+        try work()
+    }
+
+    private func mainContext(_ stack: Stack, _ name: String) -> NSManagedObjectContext {
+        let context = NSManagedObjectContext(.mainQueue)
+        context.persistentStoreCoordinator = stack.coordinator
+        context.name = name
+        return context
+    }
+
+    @Test func `a wait for the main queue is told of after 5 seconds by default, with the log off`() {
+        #expect(SlowOperationLog.waitThreshold == .seconds(5))
+        #expect(SlowOperationLog.threshold == nil)
+    }
+
+    @Test func `who waits for a context of the main queue that nobody serves is told of, once, while it waits`() throws
+    {
+        let stack = try Stack(.memory)
+        let context = mainContext(stack, "unserved")
+        let worker = stack.context("worker")
+        try waitInVain(named: "unserved") { worker.performAndWait { context.performAndWait {} } }
+        let operation = try #require(told("unserved").first)
+        #expect(told("unserved").count == 1)
+        #expect(operation.kind == .waiting)
+        #expect(operation.queueWait >= .milliseconds(20))
+        #expect(operation.waiter?.contains("private-queue context \"worker\"") == true)
+        #expect(operation.description.contains("has waited for main-queue context \"unserved\""))
+    }
+
+    @Test func `a child that asks a context of the main queue is told of`() throws {
+        let stack = try Stack(.memory)
+        let child = NSManagedObjectContext(.privateQueue)
+        child.parent = mainContext(stack, "unserved parent")
+        try waitInVain(named: "unserved parent") { try child.performAndWait { _ = try child.fetch(citiesByName()) } }
+        #expect(told("unserved parent").map(\.kind) == [.waiting])
+    }
+
+    @Test func `a wait that ends in time is not told of`() throws {
+        let stack = try Stack(.memory)
+        let context = mainContext(stack, "served")
+        SlowOperationLog.handler = { [log] operation in log.update { $0.append(operation) } }
+        SlowOperationLog.waitThreshold = .seconds(3600)
+        context.performAndWait {}
+        SlowOperationLog.waitThreshold = nil
+        context.performAndWait {}
+        #expect(told("served").isEmpty)
     }
 }

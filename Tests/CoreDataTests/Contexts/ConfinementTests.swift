@@ -24,6 +24,7 @@ struct ConfinementTests {
             DispatchQueue(label: "wrong queue").sync { _ = city.name }
         }
         let text = message(result)
+        #expect(text.contains("property \"name\" of"), "\(text)")
         #expect(text.contains("private-queue context \"importer\""), "\(text)")
         #expect(text.contains("/City/p1"), "\(text)")
         #expect(text.contains("\"wrong queue\""), "\(text)")
@@ -147,6 +148,52 @@ struct ConfinementTests {
             let name = try await context.perform { try context.get(id, City.self).name }
             #expect(name == "Faro")
             await Task.yield()
+        }
+    }
+
+    // MARK: - The switch
+
+    @Test func `as a warning, each place is told once with what the trap would say, and the program goes on`() async {
+        let result = await #expect(processExitsWith: .success, observing: [\.standardErrorContent]) {
+            setenv("com.apple.CoreData.ConcurrencyDebug", "warn", 1)
+            let context = try Stack(.memory).context("importer")
+            let city = context.performAndWait { City(context: context) }
+            var length = 0
+            for _ in 0..<100 { length += city.name.count }
+            _ = city.value(forKey: "name")
+            _ = city.value(forKey: "name")
+            for _ in 0..<100 { _ = context.registeredObjects }
+        }
+        let lines = message(result).split(separator: "\n").filter { $0.contains("CoreData: ") }
+        // One property that is read in a loop, and two calls.
+        #expect(lines.filter { $0.contains("/City/") }.count == 3, "\(lines)")
+        #expect(lines.filter { $0.hasPrefix("CoreData: registeredObjects") }.count == 1, "\(lines)")
+        #expect(lines.allSatisfy { $0.contains("confined to private-queue context \"importer\"") }, "\(lines)")
+        #expect(lines.count == 4, "\(lines)")
+    }
+
+    @Test func `0 switches the checks off, in debug builds too`() async {
+        let result = await #expect(processExitsWith: .success, observing: [\.standardErrorContent]) {
+            setenv("com.apple.CoreData.ConcurrencyDebug", "0", 1)
+            let context = try Stack(.memory).context()
+            let city = context.performAndWait { City(context: context) }
+            city.name = "Porto"
+            try context.save()
+            #expect(context.registeredObjects == [city])
+        }
+        #expect(!message(result).contains("CoreData: "))
+    }
+
+    @Test func `an actor on a context is checked whatever the switch says`() async {
+        await #expect(processExitsWith: .failure) {
+            setenv("com.apple.CoreData.ConcurrencyDebug", "0", 1)
+            actor Importer {
+                let context: NSManagedObjectContext
+                nonisolated var unownedExecutor: UnownedSerialExecutor { context.unownedExecutor }
+                init(_ context: NSManagedObjectContext) { self.context = context }
+                nonisolated func steal() { assumeIsolated { _ in } }
+            }
+            Importer(try Stack(.memory).context()).steal()
         }
     }
 }

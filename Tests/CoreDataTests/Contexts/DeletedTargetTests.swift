@@ -314,11 +314,3 @@ struct StragglerTests {
         }
     }
 }
-
-/// A reference that a test takes from one block of a context to the next.
-struct UncheckedSendable<Value>: @unchecked Sendable {
-    // @unchecked Sendable: the test uses the value inside the scope of its context only.
-    let value: Value
-
-    init(_ value: Value) { self.value = value }
-}

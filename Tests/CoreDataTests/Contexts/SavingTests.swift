@@ -5,15 +5,6 @@ import Testing
 @Suite("Saving")
 struct SavingTests {
     @Test(arguments: StoreKind.allCases)
-    func `a save without changes does nothing and posts nothing (CS-82)`(_ kind: StoreKind) throws {
-        let stack = try Stack(kind)
-        let context = stack.context()
-        let log = NotificationLog(.ofContexts, of: context)
-        try context.performAndWait { try context.save() }
-        #expect(log.entries.isEmpty)
-    }
-
-    @Test(arguments: StoreKind.allCases)
     func `flags tell what the next save does (CS-83, 84)`(_ kind: StoreKind) throws {
         let stack = try Stack(kind)
         let context = stack.context()

@@ -1,4 +1,5 @@
 import CoreData
+import Synchronization
 import TestSupport
 import Testing
 
@@ -139,13 +140,13 @@ struct MovingStoresTests {
         try await Self.fill(coordinator)
         let held = NSManagedObjectContext(.privateQueue)
         held.persistentStoreCoordinator = coordinator
-        let user = UncheckedSendable(
-            try await held.perform { try UncheckedSendable(#require(held.fetch(User.fetchRequest()).first)) }
-                .value
-        )
+        let user = try await held.perform {
+            try UncheckedSendable(#require(held.fetch(NSFetchRequest<User>(entityName: "User")).first))
+        }
         await held.perform { user.value.email = "lost" }
         let counts = Shared<[Int]>([])
         let changed = Shared<[[NSPersistentStore]]>([])
+        let migrated = Shared<Set<NSManagedObjectID>>([])
         let names: [Notification.Name] = [
             .NSPersistentStoreCoordinatorStoresWillChange, .NSPersistentStoreCoordinatorStoresDidChange,
         ]
@@ -155,16 +156,29 @@ struct MovingStoresTests {
                 context.persistentStoreCoordinator = coordinator
                 let count = context.performAndWait { try? context.count(for: Venue.fetchRequest()) }
                 counts.update { $0.append(count ?? -1) }
-                let stores = notification.userInfo?[NSUUIDChangedPersistentStoresKey] as? [NSPersistentStore]
-                changed.update { $0.append(stores ?? []) }
+                let change = notification.userInfo?[NSUUIDChangedPersistentStoresKey] as? [Any]
+                changed.update { $0.append(change?.compactMap { $0 as? NSPersistentStore } ?? []) }
+                migrated.update { $0 = Set(change?.last as? [NSManagedObjectID] ?? []) }
             }
         }
         defer { observers.forEach(NotificationCenter.default.removeObserver) }
 
         let new = try coordinator.migratePersistentStore(old, to: scratch.file("new.sqlite"), type: .sqlite)
 
-        #expect(counts.current == [20, 20])
-        #expect(changed.current == [[old, new], [old, new]])
+        #expect(counts.current == [20])
+        #expect(changed.current == [[old, new]])
+        let context = NSManagedObjectContext(.privateQueue)
+        context.persistentStoreCoordinator = coordinator
+        let ids = try await context.perform {
+            var ids: Set<NSManagedObjectID> = []
+            for name in coordinator.managedObjectModel.entitiesByName.keys {
+                let request = NSFetchRequest<NSManagedObjectID>(entityName: name)
+                request.resultType = .managedObjectIDResultType
+                ids.formUnion(try context.fetch(request))
+            }
+            return ids
+        }
+        #expect(migrated.current == ids && !ids.isEmpty)
         await held.perform { _ = #expect(throws: CocoaError.self) { try held.save() } }
     }
 
@@ -243,23 +257,46 @@ struct MovingStoresTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `a destroyed store is empty when it is opened again, and must be closed before`(kind: StoreKind) async throws {
+    func `a store that is open is removed before it is destroyed`(kind: StoreKind) async throws {
         let scratch = try ScratchFolder()
         let url = scratch.file("guide.sqlite")
         let coordinator = NSPersistentStoreCoordinator(managedObjectModel: GuideModel.make())
         let store = try coordinator.addPersistentStore(type: kind.type, at: url)
+        let other = try coordinator.addPersistentStore(type: kind.type, at: scratch.file("other.sqlite"))
         try await Self.fill(coordinator)
-
-        let error = #expect(throws: CocoaError.self) {
-            try coordinator.destroyPersistentStore(at: url, type: kind.type)
+        let removals = Mutex<[[NSPersistentStore]]>([])
+        let observer = NotificationCenter.default.addObserver(
+            forName: .NSPersistentStoreCoordinatorStoresDidChange,
+            object: coordinator,
+            queue: nil
+        ) { note in
+            let removed = note.userInfo?[NSRemovedPersistentStoresKey] as? [NSPersistentStore]
+            removals.withLock { $0.append(removed ?? []) }
         }
-        #expect(error?.code == .persistentStoreOperation)
-        #expect(try await Self.contents(coordinator).count == 21)
+        defer { NotificationCenter.default.removeObserver(observer) }
 
-        try coordinator.remove(store)
+        try coordinator.destroyPersistentStore(at: url, type: kind.type)
+        #expect(coordinator.persistentStores == [other] && store.persistentStoreCoordinator == nil)
+        #expect(removals.withLock { $0 } == [[store]])
+
+        // Of one that is not open, and of none, there is nothing to remove.
         try coordinator.destroyPersistentStore(at: url, type: kind.type)
         try coordinator.addPersistentStore(type: kind.type, at: url)
+        try coordinator.remove(other)
         #expect(try await Self.contents(coordinator).isEmpty)
+    }
+
+    @Test func `a store that is open with another type is not destroyed`() throws {
+        let scratch = try ScratchFolder()
+        let url = scratch.file("guide.sqlite")
+        let coordinator = NSPersistentStoreCoordinator(managedObjectModel: GuideModel.make())
+        let store = try coordinator.addPersistentStore(type: .sqlite, at: url)
+
+        let error = #expect(throws: CocoaError.self) { try coordinator.destroyPersistentStore(at: url, type: .binary) }
+        #expect(error?.code == .persistentStoreOperation)
+        let unknown = #expect(throws: CocoaError.self) { try coordinator.destroyPersistentStore(at: url, type: .xml) }
+        #expect(unknown?.code == .persistentStoreInvalidType)
+        #expect(coordinator.persistentStores == [store])
     }
 
     @Test func `a store follows its file to a new URL`() async throws {

@@ -67,9 +67,38 @@ struct StoreListTests {
 
         #expect(
             seen.withLock { $0 } == [
-                "will +1 -0 of 0", "did +1 -0 of 1", "remove +0 -0 of 1", "will +0 -1 of 1", "did +0 -1 of 0",
+                "did +1 -0 of 1", "did +0 -1 of 0",
             ]
         )
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `will-remove is posted for the store, however it leaves`(kind: StoreKind) throws {
+        let scratch = try ScratchFolder()
+        let left = Mutex<[ObjectIdentifier]>([])
+        let observer = NotificationCenter.default.addObserver(
+            forName: .NSPersistentStoreCoordinatorWillRemoveStore,
+            object: nil,
+            queue: nil
+        ) { note in
+            guard let store = note.object as? NSPersistentStore else { return }
+            left.withLock { $0.append(ObjectIdentifier(store)) }
+        }
+        defer { NotificationCenter.default.removeObserver(observer) }
+        var coordinator: NSPersistentStoreCoordinator? = NSPersistentStoreCoordinator(
+            managedObjectModel: GuideModel.make()
+        )
+        let removed = try #require(try coordinator?.addPersistentStore(type: kind.type, at: scratch.file("a.sqlite")))
+        try coordinator?.remove(removed)
+        #expect(left.withLock { $0.filter { $0 == ObjectIdentifier(removed) }.count } == 1)
+        let moved = try #require(try coordinator?.addPersistentStore(type: kind.type, at: scratch.file("b.sqlite")))
+        let kept = try #require(
+            try coordinator?.migratePersistentStore(moved, to: scratch.file("c.sqlite"), type: kind.type)
+        )
+        #expect(left.withLock { $0.contains(ObjectIdentifier(moved)) })
+        #expect(left.withLock { !$0.contains(ObjectIdentifier(kept)) })
+        coordinator = nil
+        #expect(left.withLock { $0.filter { $0 == ObjectIdentifier(kept) }.count } == 1)
     }
 
     @Test func `what cannot be added says why`() throws {
@@ -183,12 +212,11 @@ struct StoreListTests {
                 try coordinator.addPersistentStore(type: .sqlite, at: other)
             }
             #expect(adding?.code == .persistentStoreOpen)
-            let destroying = #expect(throws: CocoaError.self) {
-                try coordinator.destroyPersistentStore(at: other, type: .sqlite)
-            }
-            #expect(destroying?.code == .persistentStoreOperation)
         }
         #expect(coordinator.persistentStores == [store])
+        let destroyed = try #require(others.last)
+        try coordinator.destroyPersistentStore(at: destroyed, type: .sqlite)
+        #expect(coordinator.persistentStores == [])
     }
 
     @Test func `a copy of a store is refused beside it`() throws {

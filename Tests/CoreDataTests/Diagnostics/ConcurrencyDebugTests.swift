@@ -1,29 +1,38 @@
 import CoreData
 import StrataRows
+import TestSupport
 import Testing
 
-/// Release builds check confinement by this switch only; the checks themselves are tested in debug builds.
-@Suite("The switch of release builds")
+/// What the switch says; what it does is tested where confinement is.
+@Suite("The switch for confinement")
 struct ConcurrencyDebugTests {
     private static let name = "com.apple.CoreData.ConcurrencyDebug"
 
-    @Test(arguments: [("1", true), ("3", true), ("0", false), ("-1", false), ("yes", false), ("", false)])
-    func `in the environment`(_ value: String, _ isAsked: Bool) {
-        #expect(ConcurrencyDebug.isAsked(environment: [Self.name: value], arguments: ["server"]) == isAsked)
+    private static let meanings: [(String, ConcurrencyDebug?)] = [
+        ("1", .trap), ("3", .trap), ("0", .off), ("-1", .off), ("warn", .warn), ("yes", nil), ("", nil),
+    ]
+
+    @Test(arguments: meanings)
+    func `in the environment`(_ value: String, _ asked: ConcurrencyDebug?) {
+        #expect(ConcurrencyDebug.asked(environment: [Self.name: value], arguments: ["server"]) == asked)
     }
 
-    @Test(arguments: [(["1"], true), (["0"], false), ([], false), (["on"], false)])
-    func `among the arguments`(_ rest: [String], _ isAsked: Bool) {
-        let arguments = ["server", "-" + Self.name] + rest
-        #expect(ConcurrencyDebug.isAsked(environment: [:], arguments: arguments) == isAsked)
+    @Test(arguments: meanings)
+    func `among the arguments`(_ value: String, _ asked: ConcurrencyDebug?) {
+        let arguments = ["server", "-" + Self.name, value]
+        #expect(ConcurrencyDebug.asked(environment: [:], arguments: arguments) == asked)
+    }
+
+    @Test func `an argument without a value says nothing`() {
+        #expect(ConcurrencyDebug.asked(environment: [:], arguments: ["server", "-" + Self.name]) == nil)
     }
 
     @Test func `the environment has the last word`() {
         let arguments = ["server", "-" + Self.name, "1"]
-        #expect(!ConcurrencyDebug.isAsked(environment: [Self.name: "0"], arguments: arguments))
+        #expect(ConcurrencyDebug.asked(environment: [Self.name: "0"], arguments: arguments) == .off)
     }
 
-    @Test func `unless somebody asks, it is off`() {
-        #expect(!ConcurrencyDebug.isAsked(environment: ["PATH": "/bin"], arguments: ["server", "--port", "1"]))
+    @Test func `unless somebody asks, it says nothing`() {
+        #expect(ConcurrencyDebug.asked(environment: ["PATH": "/bin"], arguments: ["server", "--port", "1"]) == nil)
     }
 }

@@ -1,4 +1,5 @@
 import CoreData
+import TestSupport
 
 /// Random fetches of dictionaries about the entities of any model.
 struct DictionaryGenerator {

@@ -20,6 +20,20 @@ struct DictionaryGroupingTests {
     }
 
     @Test(arguments: StoreKind.allCases)
+    func `sort descriptors beside aggregates of all objects have no effect`(_ kind: StoreKind) throws {
+        let guide = try VenueGuide(kind)
+        let columns: [Any] = [aggregate("sum", "sum:", "price"), aggregate("last", "max:", "name")]
+        let plain = try guide.dictionaries("Venue", columns)
+        for isDistinct in [false, true] {
+            let sorted = try guide.dictionaries("Venue", columns) {
+                $0.sortDescriptors = [.by("name"), .by("price", ascending: false), .by("sum")]
+                $0.returnsDistinctResults = isDistinct
+            }
+            #expect(plain.count == 1 && sorted == plain)
+        }
+    }
+
+    @Test(arguments: StoreKind.allCases)
     func `groups can be made by a relationship, and by what is computed`(_ kind: StoreKind) throws {
         let guide = try VenueGuide(kind)
         try guide.read { context throws in

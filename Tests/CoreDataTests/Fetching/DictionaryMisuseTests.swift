@@ -62,6 +62,26 @@ struct DictionaryMisuseTests {
     }
 
     @Test(arguments: StoreKind.allCases)
+    func `the message says whether a column, a sort descriptor or the having predicate is at fault`(_ kind: StoreKind)
+        throws
+    {
+        let sum = aggregate("sum", "sum:", "price")
+        for groups in [[], ["city"]] as [[String]] {
+            try expectRefusal(kind, saying: "cannot give \"name\"", of: ["name", sum]) {
+                $0.propertiesToGroupBy = groups
+            }
+        }
+        try expectRefusal(kind, saying: "cannot be sorted by \"name\"", of: ["city", sum]) {
+            $0.propertiesToGroupBy = ["city"]
+            $0.sortDescriptors = [.by("city"), .by("name")]
+        }
+        try expectRefusal(kind, saying: "cannot be restricted by \"name\"", "havingPredicate", of: ["city", sum]) {
+            $0.propertiesToGroupBy = ["city"]
+            $0.havingPredicate = NSPredicate(format: "$sum > 1 AND name == 'x'")
+        }
+    }
+
+    @Test(arguments: StoreKind.allCases)
     func `an aggregate of an aggregate, or as a group, is refused`(_ kind: StoreKind) throws {
         let sum = aggregate("sum", "sum:", "price")
         try expectRefusal(kind, saying: "aggregate of an aggregate", of: [computed("x", "max(sum(price))")])

@@ -30,6 +30,39 @@ struct BatchHistoryTests {
         #expect(try stack.verificationProblems() == [])
     }
 
+    @Test(arguments: [
+        NSPersistentStoreRequestType.batchInsertRequestType, .batchUpdateRequestType, .batchDeleteRequestType,
+    ])
+    func `a batch that a child executes has the author and the name of the root`(_ type: NSPersistentStoreRequestType)
+        throws
+    {
+        let stack = try Stack.recording()
+        try insertCities(1, on: stack)
+        let root = stack.context("root")
+        root.performAndWait { root.transactionAuthor = "author of the root" }
+        let middle = NSManagedObjectContext(.privateQueue)
+        middle.parent = root
+        let child = NSManagedObjectContext(.privateQueue)
+        child.parent = middle
+        for context in [middle, child] {
+            context.name = "child"
+            context.performAndWait { context.transactionAuthor = "author of a child" }
+        }
+        let request: NSPersistentStoreRequest
+        switch type {
+        case .batchInsertRequestType: request = NSBatchInsertRequest(entityName: "City", objects: [["name": "new"]])
+        case .batchUpdateRequestType:
+            let update = NSBatchUpdateRequest(entityName: "City")
+            update.propertiesToUpdate = ["name": "changed"]
+            request = update
+        default: request = NSBatchDeleteRequest(fetchRequest: NSFetchRequest(entityName: "City"))
+        }
+        _ = try child.performAndWait { try child.execute(request) }
+        let written = try #require(try stack.transactions().last)
+        #expect(try stack.transactions().count == 2)
+        #expect(written.author == "author of the root" && written.contextName == "root")
+    }
+
     @Test
     func `a batch update tells the rows it has changed and the properties (CS-176)`() throws {
         let stack = try Stack.recording()

@@ -45,8 +45,9 @@ struct HistoryPredicateTests {
         let fetch = NSFetchRequest<any NSFetchRequestResult>()
         fetch.entity = NSPersistentHistoryChange.entityDescription(with: stack.context())
         fetch.predicate = NSPredicate(format: format, argumentArray: arguments)
-        let result = try stack.coordinator.result(.fetchHistory(withFetch: fetch))
-        return try #require(result as? [NSPersistentHistoryChange])
+        let request = NSPersistentHistoryChangeRequest.fetchHistory(withFetch: fetch)
+        request.resultType = .changesOnly
+        return try #require(try stack.coordinator.result(request) as? [NSPersistentHistoryChange])
     }
 
     @Test
@@ -82,7 +83,8 @@ struct HistoryPredicateTests {
         let entity = NSPersistentHistoryChange.entityDescription(with: context)
         let request = NSPersistentHistoryChangeRequest.fetchHistory(after: try stack.transactions()[0].token)
         request.fetchRequest = self.request(entity, "changeType != 2")
-        #expect((try stack.coordinator.result(request) as? [NSPersistentHistoryChange])?.count == 3)
+        let both = try #require(try stack.coordinator.result(request) as? [NSPersistentHistoryTransaction])
+        #expect(both.map(\.transactionNumber) == [2, 3] && both.map { $0.changes?.count } == [1, 2])
         request.resultType = .count
         #expect(try stack.coordinator.result(request) as? Int == 3)
         request.resultType = .transactionsOnly
@@ -102,6 +104,46 @@ struct HistoryPredicateTests {
         limited.fetchRequest?.fetchLimit = 1
         limited.resultType = .changesOnly
         #expect((try stack.coordinator.result(limited) as? [NSPersistentHistoryChange])?.map(\.changeID) == [1])
+    }
+
+    @Test
+    func `a request for changes gives transactions with what was found of their changes`() throws {
+        let request = NSPersistentHistoryChangeRequest.fetchHistory(
+            withFetch: self.request(
+                NSPersistentHistoryChange.entityDescription(with: stack.context()),
+                "changedObjectID == %@",
+                city
+            )
+        )
+        let found = try #require(try stack.coordinator.result(request) as? [NSPersistentHistoryTransaction])
+
+        #expect(found.map(\.transactionNumber) == [1, 3])
+        #expect(found.map { $0.changes?.map(\.changedObjectID) } == [[city], [city]])
+        #expect(found.map(\.author) == ["a", "a"])
+        request.fetchRequest?.fetchLimit = 1
+        #expect((try stack.coordinator.result(request) as? [NSPersistentHistoryTransaction])?.count == 1)
+    }
+
+    @Test
+    func `predicates compare tokens`() throws {
+        let second = try stack.transactions()[1].token
+        #expect(try transactions("token > %@", second) == [3, 4])
+        #expect(try transactions("token >= %@", second) == [2, 3, 4])
+        #expect(try transactions("token < %@", second) == [1])
+        #expect(try transactions("token <= %@", second) == [1, 2])
+        #expect(try transactions("%@ < token", second) == [3, 4])
+        #expect(try transactions("token > %@ AND author != nil", second) == [3])
+        #expect(try transactions("NOT token > %@", second) == [1, 2])
+        // Of another token that of the transaction's store counts; a store that it does not name has been read nowhere.
+        let more = NSPersistentHistoryToken(
+            transactionNumbers: second.transactionNumbers.merging(["other": 9]) { $1 }
+        )
+        #expect(try transactions("token > %@", more) == [3, 4])
+        #expect(try transactions("token <= %@", more) == [1, 2])
+        let other = NSPersistentHistoryToken(transactionNumbers: ["other": 9])
+        #expect(try transactions("token > %@", other) == [1, 2, 3, 4])
+        #expect(try transactions("token > %@", NSNull()) == [])
+        #expect(throws: CocoaError.self) { try transactions("token > 2") }
     }
 
     @Test

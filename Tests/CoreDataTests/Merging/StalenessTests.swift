@@ -5,10 +5,17 @@ import Testing
 @Suite("How old a row may be")
 struct StalenessTests {
     /// A city that another coordinator changes behind the row cache of the first one.
-    private func withStaleCity(_ body: (Stack, NSManagedObjectContext, City, NSManagedObjectID) throws -> Void) throws {
-        let stack = try Stack(.sqlite)
+    ///
+    /// With another journal than the write-ahead log nothing tells that it has.
+    private func withStaleCity(
+        journal: String = "WAL",
+        _ body: (Stack, NSManagedObjectContext, City, NSManagedObjectID) throws -> Void
+    ) throws {
+        let options: [AnyHashable: Any] = [NSSQLitePragmasOption: ["journal_mode": journal]]
+        let stack = try Stack(.sqlite, model: GuideModel.make(), options: options)
         let id = try stack.storeCity("old")
-        let second = try stack.secondCoordinator()
+        let second = NSPersistentStoreCoordinator(managedObjectModel: GuideModel.make())
+        try second.addPersistentStore(type: .sqlite, at: stack.storeURL, options: options)
         let context = stack.context()
         try context.performAndWait {
             let city = try context.get(id, City.self)
@@ -19,8 +26,22 @@ struct StalenessTests {
         for store in second.persistentStores { try second.remove(store) }
     }
 
-    @Test func `by default a cached row never expires: a fault shows it, and so does a refresh (CS-70, 71)`() throws {
+    @Test(arguments: [-1, 0, 3600])
+    func `a row that another coordinator has overwritten is not used, whatever the interval (CS-71)`(
+        _ interval: TimeInterval
+    ) throws {
         try withStaleCity { stack, context, city, id in
+            context.stalenessInterval = interval
+            #expect(city.name == "old")
+            context.refresh(city, mergeChanges: false)
+            #expect(city.name == "theirs")
+            let shown = try stack.read(id, City.self) { $0.name }
+            #expect(shown == "theirs")
+        }
+    }
+
+    @Test func `by default a cached row never expires: a fault shows it, and so does a refresh (CS-70)`() throws {
+        try withStaleCity(journal: "DELETE") { stack, context, city, id in
             #expect(context.stalenessInterval < 0)
             #expect(city.name == "old")
             context.refresh(city, mergeChanges: false)
@@ -34,7 +55,7 @@ struct StalenessTests {
     }
 
     @Test func `with an interval of zero every fault reads the store, and no other object does (CS-70)`() throws {
-        try withStaleCity { _, context, city, _ in
+        try withStaleCity(journal: "DELETE") { _, context, city, _ in
             context.stalenessInterval = 0
             #expect(city.name == "old")
             context.refresh(city, mergeChanges: false)
@@ -43,7 +64,7 @@ struct StalenessTests {
     }
 
     @Test func `a row younger than the interval is good enough (CS-70)`() throws {
-        try withStaleCity { _, context, city, _ in
+        try withStaleCity(journal: "DELETE") { _, context, city, _ in
             context.stalenessInterval = 3600
             context.refresh(city, mergeChanges: false)
             #expect(city.name == "old")

@@ -1,9 +1,9 @@
+import StrataSQLiteStore
 import StrataStoreChecks
 import TestSupport
 import Testing
 
 @testable import CoreData
-@testable import StrataSQL
 
 @Suite("Models that are large, as a hostile one would be")
 struct LargeModelTests {

@@ -1,3 +1,4 @@
+import TestSupport
 import Testing
 
 @testable import CoreData
@@ -26,7 +27,7 @@ struct ModelFreezingTests {
         case 9: book.subentities = []
         case 10: book.uniquenessConstraints = []
         case 11: book.indexes = []
-        case 12: book.userInfo = [:]
+        case 12: book.versionHashModifier = "x"
         case 13: title.name = "x"
         case 14: title.type = .double
         case 15: title.isOptional = false

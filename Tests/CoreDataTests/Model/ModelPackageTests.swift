@@ -1,3 +1,4 @@
+import TestSupport
 import Testing
 
 @testable import CoreData
@@ -68,6 +69,17 @@ struct ModelPackageTests {
         #expect(try NSManagedObjectModel(reading: version.appendingPathComponent("contents")).entities.count == 1)
     }
 
+    @Test func `of an optimized model the compiled one beside it is read`() throws {
+        try scratch.write("optimized", "Shop.omo")
+        let optimized = scratch.folder.appendingPathComponent("Shop.omo")
+        let error = #expect(throws: ModelError.self) { try ModelPackage.contents(at: optimized) }
+        #expect(error.map { "\($0)".contains("with the .mom beside it") } == true)
+
+        try scratch.write("compiled", "Shop.mom")
+        let contents = try ModelPackage.contents(at: optimized)
+        #expect(contents.data == Data("compiled".utf8) && contents.file.lastPathComponent == "Shop.mom")
+    }
+
     @Test func `several versions without a mark are an error`() throws {
         try scratch.writeVersion("A")
         try scratch.writeVersion("B")
@@ -90,6 +102,16 @@ struct ModelPackageTests {
         try scratch.write("nonsense", "Shop.xcdatamodeld/.xccurrentversion")
 
         #expect(try #require(throws: CocoaError.self) { try scratch.entityName() }.code == .fileReadCorruptFile)
+    }
+
+    @Test func `a list without a current version counts as none`() throws {
+        let empty = "<plist version=\"1.0\"><dict><key>other</key><string>x</string></dict></plist>"
+        try scratch.write(empty, "Shop.xcdatamodeld/.xccurrentversion")
+        try scratch.writeVersion("Other")
+        #expect(try scratch.entityName() == "Other")
+
+        try scratch.writeVersion("Shop")
+        #expect(try scratch.entityName() == "Shop")
     }
 
     @Test func `what is missing is said to be missing`() throws {

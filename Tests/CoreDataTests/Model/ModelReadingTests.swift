@@ -1,4 +1,5 @@
 import StrataRows
+import TestSupport
 import Testing
 
 @testable import CoreData
@@ -140,6 +141,29 @@ struct ModelReadingTests {
             derived.derivationText == "uppercase:(kept)" && derived.derivationExpression?.expressionType == .function
         )
         #expect((attributes["owner"] as? NSDerivedAttributeDescription)?.derivationExpression?.keyPath == "kept")
+    }
+
+    @Test func `a composite attribute is read in Xcode's spelling`() throws {
+        let model = try NSManagedObjectModel.parsing(
+            """
+            <entity name="Person" representedClassName="Person" syncable="YES" codeGenerationType="class">
+                <attribute name="name" optional="YES" attributeType="Composite" composite="FullName"/>
+            </entity>
+            <composite name="FullName">
+                <attribute name="first" optional="YES" attributeType="String"/>
+                <attribute name="place" optional="YES" attributeType="Composite" composite="Point"/>
+            </composite>
+            <composite name="Point"><attribute name="x" attributeType="Double" defaultValueString="2.5"/></composite>
+            """
+        )
+
+        #expect(model.entities.map(\.name) == ["Person"])
+        let name = try #require(model.entity("Person").attributesByName["name"] as? NSCompositeAttributeDescription)
+        #expect(name.type == .composite && name.isOptional)
+        #expect(name.elements.map(\.name) == ["first", "place"])
+        let point = try #require(name.elements[1] as? NSCompositeAttributeDescription)
+        #expect(point.elements.map(\.name) == ["x"] && point.elements[0].defaultValue as? Double == 2.5)
+        try model.tryFreeze()
     }
 
     @Test func `a composite attribute takes its elements from the type that it names`() throws {

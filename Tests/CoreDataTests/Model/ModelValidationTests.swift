@@ -1,4 +1,5 @@
 import StrataRows
+import TestSupport
 import Testing
 
 @testable import CoreData

@@ -268,14 +268,3 @@ struct MisuseTests {
         #expect(owner === context)
     }
 }
-
-/// A class that declares properties otherwise than its entity keeps them.
-final class Narrow: NSManagedObject {
-    @Managed var int16: Int
-    @Managed var nonsense: Int16
-    @Managed var text: Int32
-    @Managed var draft: Int16
-    @Managed("others") var friend: Narrow?
-    @Managed var others: Set<Narrow>
-    @Managed("others") var wrongOthers: [Person]
-}

@@ -253,7 +253,7 @@ private final class OverridingCoordinator: NSPersistentStoreCoordinator, @unchec
 
 private final class OverridingContainer: NSPersistentContainer, @unchecked Sendable {
     // @unchecked Sendable: as its superclass, and it adds nothing.
-    required init(name: String, managedObjectModel model: NSManagedObjectModel) {
+    override init(name: String, managedObjectModel model: NSManagedObjectModel) {
         super.init(name: name, managedObjectModel: model)
     }
     override func loadPersistentStores(
@@ -272,7 +272,7 @@ private final class OverridingPolicy: NSMergePolicy, @unchecked Sendable {
     // @unchecked Sendable: what it adds is atomic.
     let calls = Atomic(0)
 
-    required init(merge ty: NSMergePolicyType) { super.init(merge: ty) }
+    override init(merge ty: NSMergePolicyType) { super.init(merge: ty) }
     override func resolve(mergeConflicts list: [Any]) throws {
         calls.add(1, ordering: .relaxed)
         try super.resolve(mergeConflicts: list)

@@ -8,54 +8,110 @@ struct StrangerTests {
         String(decoding: result?.standardErrorContent ?? [], as: UTF8.self)
     }
 
-    @Test func `a temporary one stops the program when it turns out to be permanent elsewhere`() async {
-        let result = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
-            let (own, other) = (try Stack(.memory), try Stack(.memory))
-            _ = try own.storeCity("of this coordinator")
-            let (context, elsewhere) = (own.context("here"), other.context())
-            let id = elsewhere.performAndWait { City(context: elsewhere).objectID }
-            try context.performAndWait {
-                let stranger = context.object(with: id)
-                try elsewhere.performAndWait {
-                    (elsewhere.object(with: id) as? City)?.name = "of another coordinator"
-                    try elsewhere.save()
-                }
-                _ = try context.all(City.self)
-                print(stranger.value(forKey: "name") ?? "")
-            }
+    // MARK: - Whose store is open here too
+
+    @Test func `a permanent one stands for the same row here`() throws {
+        let stack = try Stack(.sqlite)
+        let id = try stack.storeCity("Porto")
+        let second = try stack.secondCoordinator()
+        let context = NSManagedObjectContext(.privateQueue)
+        context.persistentStoreCoordinator = second
+        try context.performAndWait { () throws in
+            #expect(context.registeredObject(for: id) == nil)
+            let city: City = try typed(context.existingObject(with: id))
+            #expect(city.name == "Porto" && city.objectID !== id)
+            #expect(city.objectID.uriRepresentation() == id.uriRepresentation())
+            #expect(context.object(with: id) === city && context.registeredObject(for: id) === city)
         }
-        #expect(message(result).contains("belongs to another coordinator"), "\(message(result))")
     }
 
-    @Test func `in a tree as well`() async {
-        let result = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
-            let (own, other) = (try Stack(.memory), try Stack(.memory))
-            let (parent, child) = own.pair()
-            let elsewhere = other.context()
-            let id = elsewhere.performAndWait { City(context: elsewhere).objectID }
-            let stranger = child.performAndWait { child.object(with: id) }
-            try elsewhere.performAndWait {
-                (elsewhere.object(with: id) as? City)?.name = "of another coordinator"
-                try elsewhere.save()
-            }
-            // Some other object of the tree becomes permanent.
-            parent.insertCity("of this coordinator")
-            try parent.saveAndWait()
-            try child.performAndWait { _ = try child.all(City.self) }
-            print(stranger.objectID)
+    @Test func `predicates take it for the same row too`() throws {
+        let stack = try Stack(.sqlite)
+        let (id, other) = (try stack.storeCity("Porto"), try stack.storeCity("Faro"))
+        let context = NSManagedObjectContext(.privateQueue)
+        context.persistentStoreCoordinator = try stack.secondCoordinator()
+        try context.performAndWait { () throws in
+            let request = NSFetchRequest<City>(entityName: "City")
+            request.predicate = NSPredicate(format: "SELF == %@", id)
+            #expect(try context.fetch(request).map(\.name) == ["Porto"])
+            request.predicate = NSPredicate(format: "SELF IN %@", [id, other])
+            #expect(try context.count(for: request) == 2)
+            // Evaluated in memory, because of the change.
+            try context.get(other, City.self).population = 7
+            #expect(try context.count(for: request) == 2)
+            try context.execute(NSBatchDeleteRequest(objectIDs: [id]))
         }
-        #expect(message(result).contains("belongs to another coordinator"), "\(message(result))")
+        #expect(try stack.count("City") == 1)
     }
 
-    @Test func `a permanent one names no registered object here`() throws {
+    @Test(arguments: [false, true])
+    func `a temporary one becomes the row that it is saved as elsewhere`(inTree: Bool) throws {
+        let stack = try Stack(.sqlite)
+        let elsewhere = stack.context("elsewhere")
+        let root = NSManagedObjectContext(.privateQueue)
+        root.persistentStoreCoordinator = try stack.secondCoordinator(model: stack.coordinator.managedObjectModel)
+        let context = inTree ? root.child() : root
+        let new = elsewhere.performAndWait {
+            let city = City(context: elsewhere)
+            city.name = "Porto"
+            return UncheckedSendable(city)
+        }
+        let id = new.value.objectID
+        let stranger = context.performAndWait { UncheckedSendable(context.object(with: id)) }
+        try elsewhere.saveAndWait()
+        try context.performAndWait { () throws in
+            #expect(try context.all(City.self).map(\.name) == ["Porto"])
+            #expect(context.object(with: id) === stranger.value)
+            #expect(stranger.value.value(forKey: "name") as? String == "Porto")
+        }
+    }
+
+    // MARK: - Whose store is not
+
+    @Test func `a permanent one makes a throwing call throw`() throws {
         let (own, other) = (try Stack(.memory), try Stack(.memory))
         let (id, same) = (try own.storeCity("here"), try other.storeCity("elsewhere"))
         #expect(id.uriRepresentation().lastPathComponent == same.uriRepresentation().lastPathComponent)
         let context = own.context()
-        try context.performAndWait {
+        try context.performAndWait { () throws in
             let city = try context.get(id, City.self)
             #expect(context.registeredObject(for: id) === city)
             #expect(context.registeredObject(for: same) == nil)
+            let error = #expect(throws: CocoaError.self) { try context.existingObject(with: same) }
+            #expect(error?.code == .managedObjectReferentialIntegrity)
+            #expect(error?.localizedDescription.contains("belongs to another coordinator") == true)
+        }
+    }
+
+    @Test func `a permanent one makes another call stop the program`() async {
+        let result = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
+            let (own, other) = (try Stack(.memory), try Stack(.memory))
+            let id = try other.storeCity("elsewhere")
+            let context = own.context("here")
+            context.performAndWait { print(context.object(with: id)) }
+        }
+        #expect(message(result).contains("belongs to another coordinator"), "\(message(result))")
+    }
+
+    @Test(arguments: [false, true])
+    func `a temporary one never turns into another object, nor keeps others from being fetched`(inTree: Bool) throws {
+        let (own, other) = (try Stack(.memory), try Stack(.memory))
+        _ = try own.storeCity("of this coordinator")
+        let (root, elsewhere) = (own.context("here"), other.context())
+        let context = inTree ? root.child() : root
+        let new = elsewhere.performAndWait { UncheckedSendable(City(context: elsewhere)) }
+        let id = new.value.objectID
+        let stranger = context.performAndWait { UncheckedSendable(context.object(with: id)) }
+        try elsewhere.performAndWait { () throws in
+            new.value.name = "of another coordinator"
+            try elsewhere.save()
+        }
+        root.insertCity("new")
+        try root.saveAndWait()
+        try context.performAndWait { () throws in
+            #expect(try context.all(City.self).map(\.name).sorted() == ["new", "of this coordinator"])
+            #expect(throws: CocoaError.self) { try context.existingObject(with: id) }
+            #expect(stranger.value.value(forKey: "name") as? String ?? "" == "")
         }
     }
 }

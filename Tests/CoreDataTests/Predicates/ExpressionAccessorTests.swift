@@ -1,4 +1,5 @@
 import CoreData
+import TestSupport
 import Testing
 
 /// What expressions and comparisons tell about themselves.

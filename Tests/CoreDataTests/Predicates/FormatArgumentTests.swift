@@ -1,4 +1,5 @@
 import CoreData
+import TestSupport
 import Testing
 
 /// Each conversion of the format language with the numbers that it is for, and those that it can hardly hold.

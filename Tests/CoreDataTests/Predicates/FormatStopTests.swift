@@ -1,4 +1,5 @@
 import CoreData
+import TestSupport
 import Testing
 
 /// What is a programmer's error in a text, and so the end of the program.

@@ -31,6 +31,25 @@ struct RefusalTests {
     }
 
     @Test(arguments: StoreKind.allCases)
+    func `text is not compared with numbers, alone or in a collection`(_ kind: StoreKind) throws {
+        let context = try Stack(kind, model: EveryKindModel.make()).context()
+        let predicates = [
+            NSPredicate(format: "name == 5"), NSPredicate(format: "small == '5'"), NSPredicate(format: "small < '5'"),
+            NSPredicate(format: "small BETWEEN {'1', '5'}"), NSPredicate(format: "name IN %@", [1, 2]),
+            NSPredicate(format: "small IN %@", ["1", "2"]), NSPredicate(format: "small IN {1, 'x'}"),
+            NSPredicate(format: "name == small"), NSPredicate(format: "%@ IN name", 5 as NSNumber),
+        ]
+        context.performAndWait {
+            for predicate in predicates {
+                let request = NSFetchRequest<NSManagedObject>(entityName: "Person")
+                request.predicate = predicate
+                let error = #expect(throws: CocoaError.self, "\(predicate)") { try context.fetch(request) }
+                #expect(error?.code == .persistentStoreOperation, "\(predicate)")
+            }
+        }
+    }
+
+    @Test(arguments: StoreKind.allCases)
     func `BETWEEN takes bounds that have an order, and no set, whose order changes`(_ kind: StoreKind) throws {
         let context = try Stack(kind, model: EveryKindModel.make()).context()
         let unordered: [Any] = [Set([1, 2]), NSSet(array: [1, 2]), ["a": 1, "b": 2]]

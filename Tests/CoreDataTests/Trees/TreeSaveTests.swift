@@ -220,13 +220,13 @@ struct TreeSaveTests {
         let stack = try Stack(.memory, model: TreeModel.make())
         let (root, middle, leaf) = stack.chain()
         let id = leaf.performAndWait {
-            let note = Note(context: leaf)
+            let note = DraftNote(context: leaf)
             #expect(note.text == "awake in leaf")
             return note.objectID
         }
         for context in [leaf, middle, root] { try context.saveAndWait() }
         for context in [leaf, middle, root] {
-            #expect(try context.look(id, Note.self) { $0.text } == "awake in leaf")
+            #expect(try context.look(id, DraftNote.self) { $0.text } == "awake in leaf")
         }
     }
 
@@ -234,8 +234,8 @@ struct TreeSaveTests {
         let stack = try Stack(.memory, model: TreeModel.make())
         let (parent, child) = stack.pair()
         let log = Shared<[String]>([])
-        try Note.$log.withValue(log) {
-            let id = child.performAndWait { Note(context: child).objectID }
+        try DraftNote.$log.withValue(log) {
+            let id = child.performAndWait { DraftNote(context: child).objectID }
             try child.saveAndWait()
             #expect(log.current == ["insert child", "willSave child", "didSave child"])
             log.update { $0 = [] }

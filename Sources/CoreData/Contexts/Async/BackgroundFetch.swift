@@ -99,6 +99,11 @@ final class BackgroundFetch<Element>: @unchecked Sendable {
         finish(.cancelled)
     }
 
+    /// Whether ``cancel()`` was called.
+    ///
+    /// Any thread.
+    var isCancelled: Bool { control.isCancelled }
+
     private func finish(_ outcome: Outcome) {
         let completion = completion.withLock { completion in
             defer { completion = nil }

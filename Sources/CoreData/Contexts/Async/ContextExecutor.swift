@@ -53,6 +53,6 @@ extension NSManagedObjectContext {
 
     /// Stops the program if the current thread is not inside the scope, checks or no checks.
     final func assertIsolated() {
-        if !isInScope { reportViolation("the actor's state", nil) }
+        if !isInScope { stop(violation("the actor's state", nil)) }
     }
 }

@@ -17,8 +17,8 @@ open class NSPersistentStoreAsynchronousResult: NSPersistentStoreResult {
     /// How far the request is.
     ///
     /// `nil` unless `Progress.current()` was set when the request was executed; then a child of that. Counts rows:
-    /// the total is the request's estimate, or else indeterminate until the store has counted. Cancelling it cancels
-    /// the request. It is changed inside the context's scope only, since `Progress` on Linux is not safe to use on
+    /// the total is the request's estimate, or else indeterminate until the store has counted. Cancelling it, or one that
+    /// it belongs to, cancels the request, as long as the completion block has not been called. It is changed inside the context's scope only, since `Progress` on Linux is not safe to use on
     /// several threads.
     public let progress: Progress?
 
@@ -30,7 +30,8 @@ open class NSPersistentStoreAsynchronousResult: NSPersistentStoreResult {
     /// Stops the request, if it has not ended.
     ///
     /// The completion block is called all the same, later and on the context's queue, with an empty result and no
-    /// error. Any thread may call it; when the block has been called it does nothing.
+    /// error, even if the store has answered already. Any thread may call it; when the block has been called it does
+    /// nothing.
     open func cancel() {}
 }
 
@@ -58,7 +59,7 @@ open class NSAsynchronousFetchResult<ResultType>: NSPersistentStoreAsynchronousR
         let control = FetchControl(estimate: estimate, report: mirror.map { $0.report })
         let ending = Ending()
         let asked = request.fetchRequest
-        if let type = ResultType.self as? NSManagedObject.Type { ManagedClasses.register(type) }
+        context.noteClass(ResultType.self, of: asked.specification)
         let stores = asked.affectedStores ?? request.affectedStores
         let fetch = BackgroundFetch<ResultType>(context, asked.specification, stores, control) { ending.come($0) }
         let result = NSAsynchronousFetchResult(request, fetch, mirror?.progress)
@@ -84,6 +85,11 @@ open class NSAsynchronousFetchResult<ResultType>: NSPersistentStoreAsynchronousR
     /// and no error. Any thread may call it; when the block has been called it does nothing.
     open override func cancel() { fetch.cancel() }
 
+    /// Whether somebody has cancelled the fetch, its progress or one above.
+    ///
+    /// Foundation calls the handler of a cancelled progress later, on a queue of its own. So its flag is asked as well.
+    private var isCancelled: Bool { fetch.isCancelled || progress?.isCancelled == true }
+
     /// Keeps the result until the fetch has ended, and brings the outcome to it.
     private final class Ending: @unchecked Sendable {
         // @unchecked Sendable: `result` is set before the fetch starts and taken inside the context's scope, once.
@@ -99,6 +105,8 @@ open class NSAsynchronousFetchResult<ResultType>: NSPersistentStoreAsynchronousR
         private func end(_ outcome: BackgroundFetch<ResultType>.Outcome) {
             guard let result else { return }
             self.result = nil
+            // Whoever cancels before the block is called gets nothing, also when the store has answered.
+            let outcome = result.isCancelled ? .cancelled : outcome
             switch outcome {
             case .found(let found): result.finalResult = found
             case .failed(let error): result.operationError = error

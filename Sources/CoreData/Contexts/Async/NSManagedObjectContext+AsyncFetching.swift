@@ -41,15 +41,17 @@ extension NSManagedObjectContext {
     /// - Parameters:
     ///   - request: What to fetch, read before the first suspension.
     ///   - progress: As in ``fetch(_:progress:)``.
-    ///   - body: Takes the results, on the context's queue; one event, as a block of `perform`.
+    ///   - body: Takes the results, on the context's queue; one event, and sent to the context, as a block of `perform`.
     /// - Returns: What `body` returns.
     /// - Throws: `CancellationError` when the task was cancelled; what `body` throws; else as ``fetch(_:)``.
     nonisolated(nonsending) public func fetch<ResultType, Value>(
         _ request: NSFetchRequest<ResultType>,
         progress: (@Sendable (FetchProgress) -> Void)?,
-        _ body: @escaping @Sendable ([ResultType]) throws -> sending Value
+        _ body: sending @escaping ([ResultType]) throws -> sending Value
     ) async throws -> sending Value {
-        try await fetchInBackground(request, progress, body).value
+        // Sent, so that nobody else uses it.
+        let body = UncheckedBox(body)
+        return try await fetchInBackground(request, progress) { try body.value($0) }.value
     }
 
     nonisolated(nonsending) private func fetchInBackground<ResultType, Value>(
@@ -57,7 +59,7 @@ extension NSManagedObjectContext {
         _ progress: (@Sendable (FetchProgress) -> Void)?,
         _ body: @escaping @Sendable ([ResultType]) throws -> Value
     ) async throws -> UncheckedBox<Value> {
-        if let type = ResultType.self as? NSManagedObject.Type { ManagedClasses.register(type) }
+        noteClass(ResultType.self, of: request.specification)
         let report = progress.map { progress -> FetchControl.Report in
             { progress(FetchProgress(completedRows: $0, expectedRows: $1)) }
         }

@@ -254,6 +254,7 @@ private final class LastingRead: Sendable {
 
     init(_ store: OpenStore) {
         self.store = store
+        store.forgetRowsOverwrittenByOthers()
         read = store.cache.beginRead()
         commits = store.cache.commits
     }

@@ -20,8 +20,7 @@ extension NSBatchUpdateRequest: ExecutableRequest {
             request: self,
             work: .update(update),
             listsRows: resultType == .updatedObjectIDsResultType || context.batchesAreFollowed,
-            author: context.transactionAuthor,
-            contextName: context.name
+            recordedBy: context.recordedNames
         )
         return NSBatchUpdateResult(resultType, try context.execute(batch, in: stores))
     }
@@ -51,8 +50,7 @@ extension NSBatchDeleteRequest: ExecutableRequest {
             request: self,
             work: .delete(deletion),
             listsRows: resultType == .resultTypeObjectIDs || context.batchesAreFollowed,
-            author: context.transactionAuthor,
-            contextName: context.name
+            recordedBy: context.recordedNames
         )
     }
 }
@@ -85,8 +83,7 @@ extension NSBatchInsertRequest: ExecutableRequest {
                 )
             ),
             listsRows: resultType == .objectIDs || context.batchesAreFollowed,
-            author: context.transactionAuthor,
-            contextName: context.name
+            recordedBy: context.recordedNames
         )
         return NSBatchInsertResult(resultType, try context.execute(batch, in: [store]))
     }

@@ -48,7 +48,7 @@ extension NSManagedObjectContext {
                         "\(type(of: request)) is refused: the store \(store.store.url?.path ?? "") is read-only.",
                     NSAffectedStoresErrorKey: [store.store],
                 ]
-            )
+            ).marked(.environment)
         }
         if let store = stores.first(where: { !$0.rows.takesBatches }) { throw store.refusal(of: request) }
     }
@@ -61,6 +61,12 @@ extension NSManagedObjectContext {
                     "\(describedName) has no persistentStoreCoordinator to carry out a \(type(of: request))."
             ]
         )
+    }
+
+    /// Under which author and name a batch is recorded in a history: those of the root, as for saves, which the root writes too.
+    final var recordedNames: Batch.Recorder {
+        guard let upward else { return Batch.Recorder(author: transactionAuthor, contextName: name) }
+        return visitParent(upward) { $0.recordedNames }
     }
 
     /// Whether somebody wants to know which rows a batch changes.

@@ -91,7 +91,7 @@ extension NSManagedObjectContext {
     public func batchedResults<Element: NSManagedObject>(for request: NSFetchRequest<Element>) throws
         -> BatchedResults<Element>
     {
-        ManagedClasses.register(Element.self)
+        noteClass(Element.self, of: request.specification)
         guard request.resultType == .managedObjectResultType else {
             throw FetchPlanner.refused("Batched results are objects: set resultType to managedObjectResultType.")
         }

@@ -26,16 +26,20 @@ struct ChangeTracker {
     private(set) var mergedDeletions: [NSManagedObject] = []
     /// Whether the current event is being ended.
     var isEndingEvent = false
+    /// Whether a block that ends the event is in the main queue.
+    var isEndScheduled = false
 
     init() {}
 
     // MARK: - Noting
 
     /// Enters an object that has changed.
+    ///
+    /// - Returns: Whether the object is the first of its event.
     @inline(__always)
-    mutating func note(_ object: NSManagedObject) {
+    mutating func note(_ object: NSManagedObject) -> Bool {
         noteChange(of: object)
-        noteEvent(of: object)
+        return noteEvent(of: object)
     }
 
     /// Enters an object among those to be saved, but not into the event.
@@ -48,12 +52,15 @@ struct ChangeTracker {
     }
 
     /// Enters an object into the event, but not among those to be saved.
+    ///
+    /// - Returns: Whether the object is the first of its event.
     @inline(__always)
-    mutating func noteEvent(of object: NSManagedObject) {
-        if !object.flags.contains(.eventListed) {
-            object.flags.insert(.eventListed)
-            eventObjects.append(object)
-        }
+    @discardableResult
+    mutating func noteEvent(of object: NSManagedObject) -> Bool {
+        guard !object.flags.contains(.eventListed) else { return false }
+        object.flags.insert(.eventListed)
+        eventObjects.append(object)
+        return eventObjects.count == 1
     }
 
     /// Enters an unchanged object whose version the next save checks.

@@ -104,14 +104,14 @@ extension NSManagedObjectContext {
     final func noteEvent(_ object: NSManagedObject, _ flag: ObjectFlags) {
         downward.noteState()
         object.flags.insert(flag)
-        changeTracker.noteEvent(of: object)
+        if changeTracker.noteEvent(of: object) { scheduleEndOfEvent() }
     }
 
     /// Enters an object that has changed among those to be saved, and into the event.
     @inline(__always)
     final func list(_ object: NSManagedObject) {
         downward.noteState()
-        changeTracker.note(object)
+        if changeTracker.note(object) { scheduleEndOfEvent() }
     }
 
     /// Includes an unchanged object in the version check of the next save.

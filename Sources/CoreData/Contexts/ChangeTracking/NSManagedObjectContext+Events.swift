@@ -4,7 +4,8 @@ import StrataRows
 extension NSManagedObjectContext {
     /// Ends the current event: applies delete rules, closes the undo step, and posts objects-did-change.
     ///
-    /// `perform`, fetches and saves do this by themselves.
+    /// `perform`, fetches and saves do this by themselves, and so does a context of the main queue: what was changed there
+    /// in any other way is processed in a block of the main queue, before anything that was submitted after the first change.
     public func processPendingChanges() {
         assertCurrent(#function)
         guard !changeTracker.isEndingEvent else { return }

@@ -4,7 +4,7 @@ import StrataPredicates
 extension NSManagedObjectContext {
     /// The committed results of a request, as they are now and after each commit that changes them.
     ///
-    ///     for try await snapshot in context.results(for: Venue.fetchRequest()) {
+    ///     for try await snapshot in context.results(for: NSFetchRequest<Venue>(entityName: "Venue")) {
     ///         let names = try await context.perform { try snapshot.objects(in: context).map { $0.name ?? "" } }
     ///     }
     ///
@@ -25,7 +25,7 @@ extension NSManagedObjectContext {
     /// - Parameter request: What to fetch; a copy is made. Its result type and `includesPendingChanges` do not count.
     /// - Returns: The sequence; nothing is observed before a loop over it starts.
     public func results<ResultType>(for request: NSFetchRequest<ResultType>) -> LiveResults<ResultType> {
-        if let type = ResultType.self as? NSManagedObject.Type { ManagedClasses.register(type) }
+        noteClass(ResultType.self, of: request.specification)
         return LiveResults(request, self)
     }
 }

@@ -110,18 +110,18 @@ open class NSFetchedResultsController<ResultType>: NSObject {
     ///
     /// Nothing is told to the delegate.
     ///
-    /// - Throws: As `NSManagedObjectContext.fetch(_:)`, moreover for a request without sort descriptors or for
+    /// - Throws: As `NSManagedObjectContext.fetch(_:)`, moreover for a request whose sort descriptors are `nil` or for
     ///   dictionaries or counts, and for a ``sectionNameKeyPath`` that leads nowhere; `coreData` (134060) if objects of
     ///   one section are not sorted next to one another. The results are as before then.
     open func performFetch() throws {
-        if let type = ResultType.self as? NSManagedObject.Type { ManagedClasses.register(type) }
+        managedObjectContext.noteClass(ResultType.self, of: fetchRequest.specification)
         try tracker.performFetch { objects in
             var known: NSManagedObject.Type?
             for object in objects where type(of: object) != known {
                 known = type(of: object)
                 guard result(for: object) == nil else { continue }
                 throw FetchPlanner.refused(
-                    "Objects of entity \(object.entity.name ?? "") are of class \(type(of: object)), which are no results of type \(ResultType.self). Check the class name in the model and the request's resultType."
+                    "Objects of entity \(object.entity.name ?? "") are of class \(type(of: object)), which are no results of type \(ResultType.self). \(object.layout.classAdvice) Check the request's resultType too."
                 )
             }
         }

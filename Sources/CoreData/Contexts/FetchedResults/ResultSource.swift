@@ -21,8 +21,8 @@ struct ResultSource {
 
     /// Resolves a request.
     ///
-    /// - Throws: `persistentStoreOperation` (134070) for a request that makes no sense, has no sort descriptors, or
-    ///   asks for something else than objects or IDs.
+    /// - Throws: `persistentStoreOperation` (134070) for a request that makes no sense, whose sort descriptors are `nil`,
+    ///   or which asks for something else than objects or IDs.
     init(
         _ request: any AnyFetchRequest,
         sectionNameKeyPath: String?,
@@ -35,9 +35,9 @@ struct ResultSource {
                 "A fetched results controller follows objects: set resultType to managedObjectResultType or managedObjectIDResultType."
             )
         }
-        guard !(specification.sortDescriptors ?? []).isEmpty else {
+        guard specification.sortDescriptors != nil else {
             throw FetchPlanner.refused(
-                "A fetched results controller needs a fetch request with at least one sort descriptor, to keep its results in order."
+                "A fetched results controller needs a fetch request with sort descriptors, to keep its results in order; an empty array orders them by ID."
             )
         }
         specification.resultType = .managedObjectResultType
@@ -86,7 +86,9 @@ struct ResultSource {
 
     /// The results as a fetch gives them, pending changes folded in.
     func fetch(in context: NSManagedObjectContext) throws -> [NSManagedObject] {
-        try context.fetch(request(specification))
+        let objects = try context.fetch(request(specification))
+        guard plan.sort == nil else { return objects }
+        return objects.sorted { compareIDs($0, $1) == .orderedAscending }
     }
 
     private func request(_ specification: FetchSpecification) -> NSFetchRequest<NSManagedObject> {
@@ -170,6 +172,18 @@ struct ResultSource {
     /// The order of two objects by their keys.
     func compare(_ lhs: [PredicateValue], _ rhs: [PredicateValue]) -> ComparisonResult {
         plan.sort?.compare(lhs, rhs) ?? .orderedSame
+    }
+
+    /// The order of two objects with the same keys: by their IDs if there are no sort descriptors.
+    func compareIDs(_ lhs: NSManagedObject, _ rhs: NSManagedObject) -> ComparisonResult {
+        guard plan.sort == nil else { return .orderedSame }
+        // Unsaved objects come last, in the order in which they were made: their keys count down.
+        let (left, right) = (Self.place(of: lhs), Self.place(of: rhs))
+        return left < right ? .orderedAscending : left > right ? .orderedDescending : .orderedSame
+    }
+
+    private static func place(of object: NSManagedObject) -> (Int, Int32, UInt64) {
+        object.key < 0 ? (1, 0, object.key.magnitude) : (0, object.storeIndex, object.key.magnitude)
     }
 
     // MARK: - Section names

@@ -282,7 +282,12 @@ final class ResultsTracker {
         switch source.compare(keysOfEntry(lhs, source), keysOfEntry(rhs, source)) {
         case .orderedAscending: return true
         case .orderedDescending: return false
-        case .orderedSame: return lhs.sequence < rhs.sequence
+        case .orderedSame:
+            switch source.compareIDs(lhs.object, rhs.object) {
+            case .orderedAscending: return true
+            case .orderedDescending: return false
+            case .orderedSame: return lhs.sequence < rhs.sequence
+            }
         }
     }
 

@@ -240,6 +240,7 @@ struct ContextFetch {
     /// The rows that a store holds, and its commit count before they were read.
     func rows(in store: OpenStore, _ plan: FetchPlan) throws -> (rows: [Row], commits: UInt64) {
         if let rows = try prepared?.rows(store, plan) { return rows }
+        store.forgetRowsOverwrittenByOthers()
         let read = store.cache.beginRead()
         defer { store.cache.endRead(read) }
         let commits = store.cache.commits

@@ -14,7 +14,7 @@ extension NSManagedObjectContext {
     /// - Throws: `persistentStoreOperation` (134070) with a text that names the entity or key path for a request that
     ///   makes no sense; errors of the store.
     public func fetch<T>(_ request: NSFetchRequest<T>) throws -> [T] {
-        if let type = T.self as? NSManagedObject.Type { ManagedClasses.register(type) }
+        noteClass(T.self, of: request.specification)
         return try fetch(request.specification, request.affectedStores, nil)
     }
 
@@ -59,7 +59,7 @@ extension NSManagedObjectContext {
     ///
     /// - Throws: As ``fetch(_:)``.
     public func count<T>(for request: NSFetchRequest<T>) throws -> Int {
-        if let type = T.self as? NSManagedObject.Type { ManagedClasses.register(type) }
+        noteClass(T.self, of: request.specification)
         assertCurrent(#function)
         let specification = request.specification
         return try inChain {
@@ -115,7 +115,7 @@ extension NSManagedObjectContext {
         _ wanted: Any.Type
     ) -> CocoaError {
         FetchPlanner.refused(
-            "Objects of entity \(entity.name ?? "") are of class \(type), not \(wanted). The model names class \"\(entity.managedObjectClassName ?? "")\": give it the name of your class, with its module if there is doubt."
+            "Objects of entity \(entity.name ?? "") are of class \(type), not \(wanted). \(entity.layout.classAdvice)"
         )
     }
 

@@ -144,10 +144,14 @@ extension NSManagedObjectContext {
 
     /// A store as the context sees it: the version that it is pinned to, else the store itself.
     ///
-    /// Of a child, which sees nothing by itself, always the store as it was handed over.
+    /// Of a child, which sees nothing by itself, always the store as it was handed over. Rows that somebody else has overwritten are
+    /// not in its cache any more.
     @inline(__always)
     final func seen(_ store: OpenStore) throws -> OpenStore {
-        guard pinnedVersion.generation != nil else { return store }
+        guard pinnedVersion.generation != nil else {
+            store.forgetRowsOverwrittenByOthers()
+            return store
+        }
         return try pinned(store)
     }
 

@@ -31,8 +31,7 @@ extension NSManagedObjectContext {
     }
 
     private func findEntity(for type: NSManagedObject.Type) -> NSEntityDescription {
-        ManagedClasses.register(type)
-        guard let entity = model.entity(for: type) else {
+        guard let entity = model.entity(meantBy: type) else {
             fatalError(
                 "CoreData: the model of \(describedName) has no entity of class \(type). Check the class name in the model."
             )
@@ -70,6 +69,15 @@ extension NSManagedObjectContext {
     final func forEachRegistered(_ body: (NSManagedObject) -> Void) {
         for table in identityMap.tables { table?.forEach(body) }
         identityMap.temporaryObjects.forEach(body)
+    }
+
+    /// Calls `body` with the objects that somebody besides the map holds, those with changes included.
+    ///
+    /// The others are as good as gone: a sweep would take them.
+    final func forEachHeld(_ body: (NSManagedObject) -> Void) {
+        guard !retainsRegisteredObjects else { return forEachRegistered(body) }
+        for table in identityMap.tables { table?.forEachHeldElsewhere(body) }
+        identityMap.temporaryObjects.forEachHeldElsewhere(body)
     }
 
     /// The registered object of a key, if there is one.
@@ -253,7 +261,7 @@ extension NSManagedObjectContext {
 
     // MARK: - Looking up by ID
 
-    /// The registered object of an ID.
+    /// The registered object of an ID of this coordinator.
     ///
     /// An unchanged object that nobody holds is only here because nobody has swept yet: it is a fault again, as if it
     /// had been let go of and made anew, so that it does not show values of long ago.
@@ -261,18 +269,21 @@ extension NSManagedObjectContext {
         // In this order: an ID that is permanent by now is so for what is filed here, too.
         let (key, store) = objectID.current
         settleStrangers()
-        guard isOwn(store) else { return nil }
         let storeIndex = Int32(store?.index ?? 0)
         makeFaultIfForgotten(key: key, root: objectID.layout.rootNumber, storeIndex: storeIndex)
         return registered(key: key, layout: objectID.layout, storeIndex: storeIndex)
     }
 
     /// Turns an unchanged object that nobody holds into a fault.
-    final func makeFaultIfForgotten(key: Int64, root: Int, storeIndex: Int32) {
+    ///
+    /// - Returns: Whether there is such an object.
+    @discardableResult
+    final func makeFaultIfForgotten(key: Int64, root: Int, storeIndex: Int32) -> Bool {
         guard !retainsRegisteredObjects, let table = table(ofKey: key, root: root, storeIndex: storeIndex),
             !table.isHeldElsewhere(key), let object = table[key], object.isDisposable
-        else { return }
+        else { return false }
         object.turnIntoFault()
+        return true
     }
 
     private func table(ofKey key: Int64, root: Int, storeIndex: Int32) -> ObjectTable<NSManagedObject>? {
@@ -285,17 +296,20 @@ extension NSManagedObjectContext {
     /// Reads nothing.
     public func registeredObject(for objectID: NSManagedObjectID) -> NSManagedObject? {
         assertCurrent(#function)
-        return lookUp(objectID)
+        return ownID(objectID).flatMap { lookUp($0) }
     }
 
     /// The object of an ID: the registered one, else a fault.
     ///
-    /// Reads nothing and never answers nil.
+    /// Reads nothing and never answers nil. An ID of another coordinator stands for the same row here, if this context's
+    /// coordinator has that store open as well, by its UUID; otherwise it stops the program.
     ///
     /// If there is no such row, that shows when the fault is realised. Use ``existingObject(with:)`` to know at once.
     public func object(with objectID: NSManagedObjectID) -> NSManagedObject {
         assertCurrent(#function)
-        requireKnown(objectID)
+        guard let objectID = ownID(objectID) else {
+            fatalError("CoreData: \(strangeness(of: objectID))")
+        }
         if let found = lookUp(objectID) { return found }
         let (key, store) = objectID.current
         if let store { return makeFault(key: key, layout: objectID.layout, storeIndex: Int32(store.index)) }
@@ -327,10 +341,13 @@ extension NSManagedObjectContext {
     /// - Returns: Whether it is a stranger no longer.
     private func settle(stranger object: NSManagedObject) -> Bool {
         guard object.context === self, object.key < 0, object.flags.isDisjoint(with: .changed) else { return true }
-        let (key, store) = object.objectID.current
-        guard let store else { return false }
+        let store = object.objectID.current.store
+        guard store != nil else { return false }
         // Whose ID it was could not be told as long as it was temporary.
-        requireKnown(object.objectID)
+        guard let own = ownID(object.objectID), case (let key, let store?) = own.current else { return false }
+        // The fault was made for the other coordinator's model.
+        guard own.layout === object.layout else { return true }
+        object.adopt(own)
         guard registered(key: key, layout: object.layout, storeIndex: Int32(store.index)) == nil else { return true }
         refile(object, key: key, storeIndex: Int32(store.index))
         object.current = nil
@@ -339,10 +356,13 @@ extension NSManagedObjectContext {
 
     /// The object of an ID, with its values loaded.
     ///
-    /// - Throws: `managedObjectReferentialIntegrity` (133000) if there is no such row; an error of the store.
+    /// - Throws: `managedObjectReferentialIntegrity` (133000) if there is no such row, and for an ID of another coordinator
+    ///   whose store is not open in this context's; an error of the store.
     public func existingObject(with objectID: NSManagedObjectID) throws -> NSManagedObject {
         assertCurrent(#function)
-        requireKnown(objectID)
+        guard let objectID = ownID(objectID) else {
+            throw Self.missing(objectID, strangeness(of: objectID)).marked(.request)
+        }
         let known = lookUp(objectID)
         if let known, !known.isFault {
             if known.flags.isDisjoint(with: [.inaccessible, .gone]) { return known }
@@ -361,14 +381,13 @@ extension NSManagedObjectContext {
         return object
     }
 
-    static func missing(_ id: NSManagedObjectID) -> CocoaError {
-        CocoaError(
+    static func missing(_ id: NSManagedObjectID, _ reason: String? = nil) -> CocoaError {
+        let text =
+            reason
+            ?? "There is no object \(id.uriRepresentation().absoluteString) in its store: it was deleted, or never saved."
+        return CocoaError(
             .managedObjectReferentialIntegrity,
-            userInfo: [
-                NSLocalizedDescriptionKey:
-                    "There is no object \(id.uriRepresentation().absoluteString) in its store: it was deleted, or never saved.",
-                NSAffectedObjectsErrorKey: [id],
-            ]
+            userInfo: [NSLocalizedDescriptionKey: text, NSAffectedObjectsErrorKey: [id]]
         )
     }
 
@@ -378,15 +397,20 @@ extension NSManagedObjectContext {
         return store.owner == ObjectIdentifier(coordinator)
     }
 
-    /// Stops the program for an ID of another coordinator: it would name another object here.
-    final func requireKnown(_ id: NSManagedObjectID) {
-        guard !isOwn(id.current.store) else { return }
-        fatalError(
-            """
-            CoreData: \(id) belongs to another coordinator than \(describedName). Pass uriRepresentation() and ask \
-            managedObjectID(forURIRepresentation:) of this context's coordinator.
-            """
-        )
+    /// The ID by which this context's coordinator knows what an ID of any coordinator names.
+    ///
+    /// - Returns: `nil` if the coordinator does not have the store open.
+    final func ownID(_ id: NSManagedObjectID) -> NSManagedObjectID? {
+        if isOwn(id.current.store) { return id }
+        return coordinator?.managedObjectID(forURIRepresentation: id.uriRepresentation())
+    }
+
+    /// What a message says of an ID that ``ownID(_:)`` finds nothing for.
+    private func strangeness(of id: NSManagedObjectID) -> String {
+        """
+        \(id) belongs to another coordinator than \(describedName), and to a store that is not open in this context's. \
+        Add that store to the context's coordinator, or use a context of the other one.
+        """
     }
 }
 

@@ -110,22 +110,19 @@ extension NSManagedObjectContext {
         let message = current(settled(message))
         guard !message.isEmpty else { return }
         let parentRows = parentRows(for: message)
+        var refreshed: [NSManagedObject] = []
         for change in message.updated {
-            let storeIndex = Int32(change.store.index)
-            if change.key > 0 {
-                makeFaultIfForgotten(key: change.key, root: change.layout.rootNumber, storeIndex: storeIndex)
-            }
-            guard let object = registered(key: change.key, layout: change.layout, storeIndex: storeIndex) else {
+            guard let object = held(change) else {
                 observers.noteUnregistered(change)
                 continue
             }
-            mergeUpdate(of: object, parentRows)
+            if mergeUpdate(of: object, change, parentRows) { refreshed.append(object) }
         }
         for change in message.inserted {
             let storeIndex = Int32(change.store.index)
             if let known = registered(key: change.key, layout: change.layout, storeIndex: storeIndex) {
                 // Fetched before the message came, or deleted and now back.
-                mergeUpdate(of: known, parentRows)
+                mergeUpdate(of: known, change, parentRows)
             } else if let id = change.temporaryID {
                 noteEvent(makeForeignFault(id, storeIndex: storeIndex), .eventInserted)
             } else {
@@ -139,8 +136,8 @@ extension NSManagedObjectContext {
                 mergeReturn(change)
                 continue
             }
-            guard let object = registered(key: change.key, layout: change.layout, storeIndex: Int32(change.store.index))
-            else {
+            guard let object = held(change) else {
+                if let forgotten = registered(of: change) { unregister(forgotten) }
                 observers.noteUnregistered(change)
                 unknownRoots.insert(change.layout.rootNumber)
                 continue
@@ -155,11 +152,32 @@ extension NSManagedObjectContext {
             sets.add(.insertedObjectIDs, idsOf: message.inserted)
             sets.add(.updatedObjectIDs, idsOf: message.updated)
             sets.add(.deletedObjectIDs, idsOf: message.deleted)
+            if !refreshed.isEmpty { sets.add(.refreshedObjectIDs, idsOf: refreshed) }
             sets.add(queryGenerationToken)
         }
         noteMerged(message)
         observers.committed(message)
         downward.tellFollowers(message)
+    }
+
+    private func registered(of change: ChangeMessage.Change) -> NSManagedObject? {
+        registered(key: change.key, layout: change.layout, storeIndex: Int32(change.store.index))
+    }
+
+    /// The object of a change, if somebody holds it or it has changes.
+    ///
+    /// One that nobody holds knows nothing of its row afterwards, as if it had been let go of and made anew.
+    private func held(_ change: ChangeMessage.Change) -> NSManagedObject? {
+        guard change.key > 0 else { return registered(of: change) }
+        let storeIndex = Int32(change.store.index)
+        guard makeFaultIfForgotten(key: change.key, root: change.layout.rootNumber, storeIndex: storeIndex) else {
+            return registered(of: change)
+        }
+        if let object = registered(of: change) {
+            object.current = nil
+            object.forgetMembers()
+        }
+        return nil
     }
 
     /// The changes under the keys that this context knows the objects by, without those of objects of another tree.
@@ -187,7 +205,7 @@ extension NSManagedObjectContext {
         guard let object = registered(key: change.key, layout: change.layout, storeIndex: storeIndex) else {
             return observers.noteUnregistered(change)
         }
-        mergeUpdate(of: object, nil)
+        mergeUpdate(of: object, change, nil)
     }
 
     /// Lets loaded relationships be loaded anew that may name deleted rows of which there are no objects here.
@@ -207,13 +225,21 @@ extension NSManagedObjectContext {
         }
     }
 
-    private func mergeUpdate(of object: NSManagedObject, _ parentRows: ParentRows?) {
-        guard !object.isInserted else { return }
+    /// Brings an object up to date with a change.
+    ///
+    /// - Returns: Whether the object was refreshed, and not for the second time without a read in between.
+    @discardableResult
+    private func mergeUpdate(
+        of object: NSManagedObject,
+        _ change: ChangeMessage.Change,
+        _ parentRows: ParentRows?
+    ) -> Bool {
+        guard !object.isInserted else { return false }
         downward.noteState()
         if object.flags.contains(.gone) {
             // Its deletion was merged or found before, and somebody has brought the row back.
             let found = mergedRow(of: object, parentRows)
-            if case .missing = found { return }
+            if case .missing = found { return false }
             if case .found(let row) = found {
                 bringBack(object, row)
             } else {
@@ -229,16 +255,27 @@ extension NSManagedObjectContext {
             case .found(let row):
                 object.rebase(onto: row)
                 object.awake(fromSnapshotEvents: .refresh)
-            case .missing: return mergeDeletion(of: object)
+            case .missing:
+                mergeDeletion(of: object)
+                return false
             case .unreadable:
                 // As a fault it is read again at the next touch. Changes would be lost with that: a save finds the
                 // conflict.
                 if !object.hasChanges { object.turnIntoFault() }
             }
         }
+        if object.isFault {
+            guard !object.flags.contains(.mergedFault) else {
+                // There was nothing to refresh. Those who follow results judge the object by its row.
+                observers.noteUnregistered(change)
+                return false
+            }
+            object.flags.insert(.mergedFault)
+        }
         if object.flags.isDisjoint(with: [.eventInserted, .eventUpdated, .eventDeleted]) {
             noteEvent(object, .eventRefreshed)
         }
+        return true
     }
 
     /// Somebody has deleted the row: the object is deleted here too, and readable as long as it is held.

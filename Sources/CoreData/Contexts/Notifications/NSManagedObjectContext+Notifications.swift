@@ -3,13 +3,15 @@ import Foundation
 extension NSNotification.Name {
     /// A context is about to save.
     ///
-    /// The object is the context; there is no user info.
+    /// Posted also where there is nothing to save. The object is the context; there is no user info.
     public static let NSManagedObjectContextWillSave = NSNotification.Name(
         "NSManagingContextWillSaveChangesNotification"
     )
     /// A context has saved.
     ///
-    /// The user info has sets of objects under the inserted, updated and deleted keys.
+    /// The user info has sets of objects under the inserted, updated and deleted keys, which are empty if there was
+    /// nothing to save. If the history of a store has recorded the save, `"newChangeToken"` has the
+    /// ``NSPersistentHistoryToken`` of the place after it, as in Apple's framework.
     public static var NSManagedObjectContextDidSave: NSNotification.Name { NotificationInterest.didSave.named }
     /// As ``NSManagedObjectContextDidSave``, with sets of object IDs under the keys for IDs.
     public static var NSManagedObjectContextDidSaveObjectIDs: NSNotification.Name {
@@ -49,6 +51,11 @@ public var NSDeletedObjectIDsKey: String { NotificationInterest.inIDs("deleted_o
 public let NSRefreshedObjectIDsKey = "refreshed_objectIDs"
 /// Key for the set of IDs of invalidated objects.
 public let NSInvalidatedObjectIDsKey = "invalidated_objectIDs"
+
+extension NSManagedObjectContext {
+    /// Under what key did-save tells how far the histories have come; Apple's framework has no name for it either.
+    static let newChangeTokenKey = "newChangeToken"
+}
 
 /// Key for the query generation of a pinned context, in its did-save and did-merge notifications: an
 /// ``NSQueryGenerationToken`` of the version that contains what was saved or merged.

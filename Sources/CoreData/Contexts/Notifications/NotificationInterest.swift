@@ -86,6 +86,11 @@ struct NotificationSets {
         if let token { userInfo[NSManagedObjectContextQueryGenerationKey] = token }
     }
 
+    /// Adds how far the histories of the stores have come, if they have recorded what was saved.
+    mutating func add(_ token: NSPersistentHistoryToken?) {
+        if let token { userInfo[NSManagedObjectContext.newChangeTokenKey] = token }
+    }
+
     /// Adds what was saved in a form that other contexts may read on any thread, unlike the objects.
     mutating func add(_ message: @autoclosure () -> ChangeMessage) {
         if isEager { userInfo[ChangeMessage.key] = UncheckedBox(message()) }

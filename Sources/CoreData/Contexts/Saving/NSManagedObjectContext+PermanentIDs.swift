@@ -46,10 +46,21 @@ extension NSManagedObjectContext {
                         NSLocalizedDescriptionKey: "No store is open that could hold the objects.",
                         NSAffectedObjectsErrorKey: objects,
                     ]
-                )
+                ).marked(.environment)
             }
             reserved.append((store, objects, try store.keys(for: objects)))
         }
+        enter(reserved)
+    }
+
+    /// Gives unsaved objects keys of the caller's choice, which no row has and no other object will get.
+    final func makePermanent(_ objects: [NSManagedObject], keys: [Int64], in store: OpenStore) {
+        guard !objects.isEmpty else { return }
+        enter([(store, objects, keys)])
+    }
+
+    private func enter(_ reserved: [(store: OpenStore, objects: [NSManagedObject], keys: [Int64])]) {
+        let unsaved = reserved.flatMap(\.objects)
         var permanent = KeyMap<Int64>(minimumCapacity: unsaved.count)
         (upward?.root ?? self).downward.promotions.promote {
             for (store, objects, keys) in reserved {

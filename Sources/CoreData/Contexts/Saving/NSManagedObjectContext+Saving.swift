@@ -13,8 +13,11 @@ extension NSManagedObjectContext {
     /// what the parent has registered.
     ///
     /// When the save of a context on the coordinator returns, the changes survive the end of the process. When it
-    /// throws, the context is as it was before, and the same save succeeds once the cause is gone. Without changes it
-    /// does nothing.
+    /// throws, the context is as it was before, and the same save succeeds once the cause is gone.
+    ///
+    /// Without changes it posts will-save and did-save, with nothing in them, and writes the metadata that was set for
+    /// stores since (``NSPersistentStoreCoordinator/setMetadata(_:for:)``); that costs next to nothing. With changes it
+    /// writes the metadata of the stores that have changes.
     ///
     /// - Throws: Validation errors (1550–1699; several in 1560). Under the error policy (of a child:
     ///   ``parentConflictPolicy``) `managedObjectMerge` (133020) and `managedObjectConstraintMerge` (133021). Errors of
@@ -27,16 +30,22 @@ extension NSManagedObjectContext {
         processPendingChanges()
         changeTracker.compact()
         checkInvariants()
-        guard !changeTracker.objects.isEmpty || !changeTracker.checkedObjects.isEmpty else { return }
         guard let coordinator else {
+            // Nobody can be told anything of a context that has no place to save to.
+            guard hasSomethingToSave else { return }
             throw CocoaError(
                 .persistentStoreSave,
                 userInfo: [NSLocalizedDescriptionKey: "\(describedName) has no persistentStoreCoordinator to save to."]
-            )
+            ).marked(.request)
         }
         saving.begin()
         defer { saving.end() }
         try ContextSave(self, coordinator).run()
+    }
+
+    /// Whether there are changes to be saved, or versions to be checked.
+    fileprivate final var hasSomethingToSave: Bool {
+        !changeTracker.objects.isEmpty || !changeTracker.checkedObjects.isEmpty
     }
 }
 
@@ -44,7 +53,7 @@ extension NSManagedObjectContext {
 ///
 /// Reads from top to bottom as the save goes:
 ///
-///     save → end the event → will-save → willSave() until quiet → validate → change sets → stores
+///     save → end the event → will-save (→ did-save, if there is nothing to save) → willSave() until quiet → validate → change sets → stores
 ///          ↖ conflicts: the merge policy resolves them, willSave() and validation of what that has changed ↙
 ///          → new rows, permanent keys → didSave() → did-save
 ///
@@ -65,6 +74,10 @@ struct ContextSave {
     /// Saves the changes of the context, whose event has ended.
     func run() throws {
         context.post(.NSManagedObjectContextWillSave)
+        guard context.hasSomethingToSave else {
+            if context.upward == nil { try ConfinementScope.enter(context) { try coordinator.saveMetadata() } }
+            return post()
+        }
         try sendWillSave()
         try validate(context.changeTracker.objects)
         #if FaultPoints
@@ -120,7 +133,7 @@ struct ContextSave {
                 """,
                 NSAffectedObjectsErrorKey: objects,
             ]
-        )
+        ).marked(.request)
     }
 
     /// Resolves conflicts, and then does for what has changed with that what the save has done for all changes before:
@@ -156,6 +169,7 @@ struct ContextSave {
     }
 
     private func validate(_ objects: [NSManagedObject]) throws {
+        if context.settings.savesUnvalidated { return }
         var errors: [any Error] = []
         for object in objects where object.flags.isDisjoint(with: [.gone, .detached]) {
             // Only its relationships are changed, and its row may have gone: that is a conflict, not a missing value.
@@ -208,6 +222,7 @@ struct ContextSave {
     private func takeOver(_ plan: SavePlan, _ before: StateBeforeResolution) {
         guard !plan.committed.isEmpty else { return }
         let permanent = plan.permanentKeys
+        saved.historyNumbers.merge(plan.historyNumbers) { $1 }
         let isAll = plan.committed.count == plan.stores.count
         var rest: [NSManagedObject] = []
         for object in context.changeTracker.objects {
@@ -287,14 +302,24 @@ struct ContextSave {
         // Before hooks and handlers, which may save as well: whoever follows is told of saves in their order.
         if context.upward == nil { coordinator.announce(saved, from: context) } else { context.announceInParent(saved) }
         for object in saved.objects { object.didSave() }
+        post()
+        context.announceToChildren(saved)
+        context.processPendingChanges()
+        context.sweepIfGrown()
+    }
+
+    /// Posts the notifications of a save that has succeeded.
+    private func post() {
         // A handler may save again.
         context.saving.end()
+        let token = coordinator.historyToken(after: saved)
         context.post(.didSave) { sets in
             sets.add(.insertedObjects, saved.inserted)
             sets.add(.updatedObjects, saved.updated)
             sets.add(.deletedObjects, saved.deleted)
             sets.add(ChangeMessage(saved, coordinator))
             sets.add(context.queryGenerationToken)
+            sets.add(token)
         }
         context.post(.didSaveIDs) { sets in
             sets.add(.insertedObjectIDs, idsOf: saved.inserted)
@@ -306,10 +331,8 @@ struct ContextSave {
             }
             sets.add(.deletedObjectIDs, idsOf: saved.deleted)
             sets.add(context.queryGenerationToken)
+            sets.add(token)
         }
-        context.announceToChildren(saved)
-        context.processPendingChanges()
-        context.sweepIfGrown()
     }
 
     private func incompleteSave(_ error: any Error) -> CocoaError {

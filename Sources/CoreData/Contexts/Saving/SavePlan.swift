@@ -77,6 +77,8 @@ final class SavePlan {
     /// The permanent keys of rows that had temporary ones.
     private(set) var permanentKeys = KeyMap<Int64>()
     private(set) var reread: [(store: OpenStore, rows: [Row])] = []
+    /// The transactions that the stores' histories have recorded, by the UUIDs of the stores.
+    private(set) var historyNumbers: [String: Int64] = [:]
     /// The indexes of the stores that have committed.
     private(set) var committed: Set<Int> = []
 
@@ -322,6 +324,7 @@ final class SavePlan {
     /// Right in any order of the commits.
     func didCommit(_ result: StoreSaveResult, to store: OpenStore, _ changes: StoreChanges) {
         committed.insert(store.index)
+        if let number = result.historyNumber { historyNumbers[store.store.identifier ?? ""] = number }
         let temporaryKeys = changes.inserted.map(\.key)
         let keys = changes.settle(result)
         context.downward.promotions.promote {

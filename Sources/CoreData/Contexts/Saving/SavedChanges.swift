@@ -7,6 +7,8 @@ final class SavedChanges {
     var deleted: [NSManagedObject] = []
     /// Rows that the stores have changed on their own meanwhile: derived attributes, rounded values.
     var reread: [ChangeMessage.Change] = []
+    /// The last transaction that the save has recorded in each store's history, by the UUIDs of the stores.
+    var historyNumbers: [String: Int64] = [:]
 
     var objects: [NSManagedObject] { inserted + updated + deleted }
     var isEmpty: Bool { inserted.isEmpty && updated.isEmpty && deleted.isEmpty }

@@ -2,6 +2,9 @@ import Foundation
 
 /// Errors of several objects as one.
 enum ValidationErrors {
+    /// How many failures the text of an error lists.
+    private static let most = 20
+
     /// Does nothing without errors.
     ///
     /// - Throws: One error as itself, several as `validationMultipleErrors` (1560).
@@ -16,11 +19,13 @@ enum ValidationErrors {
             else { return [error] }
             return details
         }
-        let some = flat.prefix(3).map(\.localizedDescription).joined(separator: " ")
+        // All of them are in the user info; a text that names thousands would be of no use.
+        var some = flat.prefix(most).map { "\n- " + $0.localizedDescription }.joined()
+        if flat.count > most { some += "\n- and \(flat.count - most) more, in NSDetailedErrorsKey" }
         throw CocoaError(
             .validationMultipleErrors,
             userInfo: [
-                NSLocalizedDescriptionKey: "\(flat.count) values are not valid. \(some)",
+                NSLocalizedDescriptionKey: "\(flat.count) values are not valid:\(some)",
                 NSDetailedErrorsKey: flat,
             ]
         )

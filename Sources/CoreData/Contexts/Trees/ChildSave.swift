@@ -57,10 +57,12 @@ struct ChildSave {
                 inserted.append((object, parent.registeredForChild(object)))
             } else if flags.contains(.updated) {
                 let changed = object.changedSlotSet()
-                guard !changed.isEmpty || object.hasToManyChanges else { continue }
+                let movesTransients = object.hasTransientsToMove
+                guard !changed.isEmpty || object.hasToManyChanges || movesTransients else { continue }
                 // The order of members is checked by the version of the owner.
                 let isChecked = !changed.isEmpty || (object.changesOrders && !object.isFault)
-                let isLoaded = isChecked || child.parentConflictPolicy != nil
+                // A fault that fires would let its class set transient values anew.
+                let isLoaded = isChecked || child.parentConflictPolicy != nil || movesTransients
                 guard let target = try target(of: object, isLoaded: isLoaded) else {
                     lost.append(object)
                     continue
@@ -114,7 +116,9 @@ struct ChildSave {
     /// The changes of objects that the parent has changed, or deleted, since the child read them.
     func conflicts() throws -> [NSMergeConflict] {
         var result: [NSMergeConflict] = []
-        for pair in updated + deleted {
+        // Of transient values nobody keeps versions.
+        for pair in updated + deleted
+        where pair.object.hasPersistentChangedValues || pair.object.flags.contains(.conflictDetection) {
             if let conflict = try conflict(pair.object, pair.target) { result.append(conflict) }
         }
         for object in lost where !object.isDeleted {
@@ -152,6 +156,7 @@ struct ChildSave {
         let moved = Set(updated.filter { update($0) }.map { ObjectIdentifier($0.target) })
         all.append(contentsOf: updated)
         for pair in all { applyRelationships(pair, moved) }
+        for pair in all { pair.target.takeTransients(of: pair.object) }
         // Each upon what the child has read, so that the root's save finds out who else has changed it.
         for pair in updated + deleted + checked {
             if let base = pair.base { pair.target.stepBack(to: base, pair.changed) }
@@ -290,6 +295,21 @@ struct ChildSave {
 }
 
 extension NSManagedObject {
+    /// Whether transient attributes were set since the last save.
+    fileprivate final var hasTransientsToMove: Bool {
+        guard let extras, !extras.setTransients.isEmpty else { return false }
+        return layout.transients.contains { $0.isAttribute && extras.setTransients.contains($0.index) }
+    }
+
+    /// Takes over the transient attributes that were set for a child's object, as changes: no row holds them, so nobody
+    /// else could tell what they are.
+    fileprivate final func takeTransients(of object: NSManagedObject) {
+        guard object.hasTransientsToMove, let extras = object.extras else { return }
+        for slot in layout.transients where slot.isAttribute && extras.setTransients.contains(slot.index) {
+            setAnyValue(extras.transients[slot.index], forKey: slot.name)
+        }
+    }
+
     /// Takes over the row of a child's object, made upon the very row that this object has.
     fileprivate final func takeOver(_ row: Row) {
         let extras = writableExtras
@@ -306,6 +326,11 @@ extension NSManagedObject {
         context?.downward.noteState()
         markUpdated()
     }
+}
+
+extension TransientSlot {
+    /// Whether the property is no relationship, whose destination is an object of one context alone.
+    fileprivate var isAttribute: Bool { property is NSAttributeDescription }
 }
 
 extension ToManyState {

@@ -48,18 +48,27 @@ extension NSManagedObjectContext {
     final func settleForeign() {
         guard let upward else { return }
         let count = upward.root.downward.promotions.count
-        guard count != upward.seenPromotions else { return }
+        let isOfTree = count != upward.seenPromotions
+        // What another coordinator saves no tree counts; only who has met unsaved objects may have met one of its.
+        let everywhere =
+            upward.foreignIDs.isEmpty
+            ? identityMap.seenPromotions : NSManagedObjectID.promotions.load(ordering: .acquiring)
+        guard isOfTree || everywhere != identityMap.seenPromotions else { return }
         upward.seenPromotions = count
+        identityMap.seenPromotions = everywhere
         var permanent = KeyMap<Int64>()
         for (temporary, id) in upward.foreignIDs {
-            let (key, store) = id.current
-            guard let store else { continue }
-            requireKnown(id)
+            // A save of the tree counts once all of its IDs are permanent; before that none of them may be seen.
+            guard !id.isTemporaryID, let own = ownID(id), isOfTree || own !== id,
+                case (let key, let store?) = own.current
+            else { continue }
             permanent.set(key, for: temporary)
             identityMap.note(permanentKey: key, for: temporary)
             guard let object = identityMap.temporaryObjects[temporary], !object.isInserted,
+                object.layout === own.layout,
                 registered(key: key, layout: object.layout, storeIndex: Int32(store.index)) == nil
             else { continue }
+            object.adopt(own)
             refile(object, key: key, storeIndex: Int32(store.index))
         }
         guard permanent.count > 0 else { return }

@@ -116,14 +116,15 @@ extension NSManagedObjectContext {
         _ id: NSManagedObjectID?
     ) -> NSManagedObject? {
         if let object = registered(key: key, layout: layout, storeIndex: storeIndex) { return object }
-        guard key < 0, let (key, store) = id?.current, let store else { return nil }
+        guard key < 0, let (key, store) = id.flatMap(ownID)?.current, let store else { return nil }
         return registered(key: key, layout: layout, storeIndex: Int32(store.index))
     }
 
     /// The permanent key that a child means.
     private func stored(_ key: Int64, _ storeIndex: Int32, _ id: NSManagedObjectID?) -> (Int64, OpenStore)? {
         if key > 0 { return store(at: storeIndex).map { (key, $0) } }
-        guard let (key, store) = id?.current, let store else { return nil }
+        // The key of another coordinator's row would name some other row here.
+        guard let (key, store) = id.flatMap(ownID)?.current, let store else { return nil }
         return (key, store)
     }
 }

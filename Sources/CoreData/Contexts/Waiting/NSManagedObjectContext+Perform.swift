@@ -9,7 +9,10 @@ extension NSManagedObjectContext {
     /// Never inline, not even from inside the scope. The block is one user event: when it has returned, pending changes
     /// are processed, so objects-did-change is posted on this queue. May be called on any thread; the context lives on
     /// until the block has run.
-    public func perform(_ block: @escaping @Sendable () -> Void) { submit(as: .call, block) }
+    ///
+    /// - Parameter block: What to run. It is sent to the context: what it captures must be `Sendable`, or must not be
+    ///   used by anybody else afterwards, such as a request or an array of dictionaries that was made for it.
+    public func perform(_ block: sending @escaping () -> Void) { submit(as: .call, block) }
 
     /// As ``perform(_:)``, for blocks of the framework's own, which nobody expects to wait for anybody.
     ///
@@ -23,9 +26,11 @@ extension NSManagedObjectContext {
         parent.performUnaskedInTree { self.performUnasked(block) }
     }
 
-    private func submit(as entry: ConfinementScope.Entry, _ block: @escaping @Sendable () -> Void) {
+    private func submit(as entry: ConfinementScope.Entry, _ block: sending @escaping () -> Void) {
+        // Sent, so that nobody else uses it.
+        let block = UncheckedBox(block)
         enqueue(.perform, as: entry) {
-            block()
+            block.value()
             self.endOfEvent()
         }
     }
@@ -45,9 +50,10 @@ extension NSManagedObjectContext {
     /// Runs `block` inside the context's scope, after the blocks submitted before, and waits for it.
     ///
     /// Inline if the caller is in the scope already, at any depth. Does not end the event: pending changes are
-    /// processed by the next `perform`, save or ``processPendingChanges()``. May be called on any thread, but never
-    /// from a parent's scope onto a child that waits for that parent: a ring of contexts that wait for each other stops
-    /// the program, with the chain spelled out.
+    /// processed by the next `perform`, save or ``processPendingChanges()``, and in a context of the main queue with its
+    /// next turn at the latest. May be called on any thread, but never from a parent's scope onto a child that waits for
+    /// that parent: a ring of contexts that wait for each other stops the program, with the chain spelled out. If the
+    /// main queue lets a caller wait for long, ``SlowOperationLog`` tells of it (``SlowOperationLog/waitThreshold``).
     ///
     /// - Returns: What the block returns.
     /// - Throws: What the block throws; the context's pending changes stay as they are then.
@@ -64,8 +70,10 @@ extension NSManagedObjectContext {
         return try MainQueue.keepingTrack {
             let stack = ConfinementScope.stack
             let submitted = SlowOperationLog.submission()
+            let watch = MainQueueWatch(self)
             return try WaitGraph.sync(queue, of: self, gate, stack, as: entry) {
-                try runTurn(.performAndWait, submitted, stack, as: entry, block)
+                watch?.end()
+                return try runTurn(.performAndWait, submitted, stack, as: entry, block)
             }
         }
     }
@@ -101,12 +109,12 @@ extension NSManagedObjectContext {
     ///
     /// - Parameters:
     ///   - schedule: `.immediate` runs the block at once if the caller is in the scope already.
-    ///   - block: What to run.
+    ///   - block: What to run. It is sent to the context, as the block of ``perform(_:)`` is.
     /// - Returns: What the block returns.
     /// - Throws: What the block throws, and nothing if it does not.
     nonisolated(nonsending) public func perform<T, Failure: Error>(
         schedule: ScheduledTaskType = .immediate,
-        _ block: @escaping @Sendable () throws(Failure) -> sending T
+        _ block: sending @escaping () throws(Failure) -> sending T
     ) async throws(Failure) -> sending T {
         try await run(schedule, as: .call, block)
     }
@@ -121,10 +129,12 @@ extension NSManagedObjectContext {
     nonisolated(nonsending) private func run<T, Failure: Error>(
         _ schedule: ScheduledTaskType,
         as entry: ConfinementScope.Entry,
-        _ block: @escaping @Sendable () throws(Failure) -> sending T
+        _ block: sending @escaping () throws(Failure) -> sending T
     ) async throws(Failure) -> sending T {
+        // Sent, so that nobody else uses it.
+        let block = UncheckedBox(block)
         let result: Result<UncheckedBox<T>, Failure> = await outcome(schedule, as: entry) {
-            do throws(Failure) { return .success(UncheckedBox(try block())) } catch { return .failure(error) }
+            do throws(Failure) { return .success(UncheckedBox(try block.value())) } catch { return .failure(error) }
         }
         return try result.get().value
     }
@@ -156,7 +166,7 @@ extension NSManagedObjectContext {
         return concurrencyType == .mainQueueConcurrencyType && MainQueue.isCurrent
     }
 
-    /// Stops the program if the current thread may not use the context.
+    /// Stops the program if the current thread may not use the context, or says so, as `ConcurrencyDebug` wants it.
     ///
     /// The rule is one of scopes: see ``ConfinementScope``.
     @inline(__always)
@@ -171,21 +181,6 @@ extension NSManagedObjectContext {
         guard ConfinementScope.isChecked, !isInScope else { return }
         guard !identityMap.isEmpty else { return }
         reportViolation(member(), nil)
-    }
-
-    @inline(never)
-    final func reportViolation(_ member: String, _ object: NSManagedObject?) -> Never {
-        let what = object.map { "\(member) of \($0.objectID)" } ?? member
-        let label = String(cString: dispatch_queue_get_label(nil))
-        let here =
-            (ConfinementScope.innermost as? NSManagedObjectContext)
-            .map { "inside the scope of \($0.describedName), on queue \"\(label)\"" } ?? "on queue \"\(label)\""
-        fatalError(
-            """
-            CoreData: \(what) was used \(here), but is confined to \(describedName), whose queue is "\(queue.label)". \
-            Use it inside perform or performAndWait of that context, or pass the objectID instead.
-            """
-        )
     }
 
     /// Ends the user event that a `perform` is.

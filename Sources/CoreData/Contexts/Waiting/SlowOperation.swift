@@ -2,7 +2,7 @@ import Foundation
 import StrataRows
 import Synchronization
 
-/// What the slow-operation log tells of one block that ran in a context.
+/// What the slow-operation log tells of one block that ran in a context, or that waits for the main queue.
 public struct SlowOperation: Sendable, CustomStringConvertible {
     /// How the block came to run.
     public enum Kind: String, Sendable {
@@ -12,13 +12,19 @@ public struct SlowOperation: Sendable, CustomStringConvertible {
         case performAndWait
         /// As a job of an actor that lives on the context.
         case actor
+        /// Not yet: a `performAndWait`, or what is built on it, still waits for the main queue.
+        case waiting
     }
 
     /// The context, as messages name it.
     public let context: String
     /// How the block came to run.
     public let kind: Kind
-    /// How long the block waited for the context's queue.
+    /// Who waits for the context: the context in whose block the call is made, and the queue that the call occupies.
+    ///
+    /// `nil` unless ``kind`` is `waiting`.
+    public let waiter: String?
+    /// How long the block waited for the context's queue, or has waited so far.
     public let queueWait: Duration
     /// How long the block ran, the end of the event included.
     public let duration: Duration
@@ -37,6 +43,13 @@ public struct SlowOperation: Sendable, CustomStringConvertible {
                 Double(duration.components.seconds) * 1e3 + Double(duration.components.attoseconds) / 1e15
             )
         }
+        if let waiter {
+            return """
+                CoreData: \(waiter) has waited for \(context) for \(milliseconds(queueWait)), and still does: nothing has served the \
+                main queue meanwhile. It needs a run loop, dispatchMain() or an asynchronous main, and a main thread that \
+                is not busy.
+                """
+        }
         return """
             CoreData: slow \(kind.rawValue) in \(context): waited \(milliseconds(queueWait)), \
             ran \(milliseconds(duration)), of which store \(milliseconds(storeTime)); \(rows) rows, \(faults) faults
@@ -46,12 +59,14 @@ public struct SlowOperation: Sendable, CustomStringConvertible {
 
 /// The log of blocks that keep a context's queue busy, or wait for it, for too long.
 ///
-/// Off by default. On with ``threshold``, or with `STRATA_SLOW_OPERATIONS` in the environment: the threshold in
+/// What waits for a context of the main queue is told of in any case, when it has waited for ``waitThreshold``. Else the log
+/// is off by default. On with ``threshold``, or with `STRATA_SLOW_OPERATIONS` in the environment: the threshold in
 /// milliseconds, 0 for every block. A block of another context that is waited for is told of by itself, and its work
 /// does not count for the one that waits. Any thread may use it.
 public enum SlowOperationLog {
     private struct Settings {
         var threshold: Duration?
+        var waitThreshold: Duration? = .seconds(5)
         var handler: (@Sendable (SlowOperation) -> Void)?
     }
 
@@ -74,7 +89,18 @@ public enum SlowOperationLog {
         }
     }
 
-    /// Who is told, on the thread of the block, when the block has ended but before its context's queue goes on.
+    /// After what time a call is told of that waits for the main queue, while it goes on waiting.
+    ///
+    /// Default 5 seconds; `nil` for never. Counts for calls of `performAndWait` on contexts of the main queue, and for what children
+    /// of such contexts ask them, from the next call on. Each call is told of once. A program that serves no main queue, or
+    /// that blocks the main thread, would hang in silence otherwise.
+    public static var waitThreshold: Duration? {
+        get { settings.withLock { $0.waitThreshold } }
+        set { settings.withLock { $0.waitThreshold = newValue } }
+    }
+
+    /// Who is told, on the thread of the block, when the block has ended but before its context's queue goes on; of one
+    /// that waits, on another thread.
     ///
     /// Default nil: a line on standard error.
     public static var handler: (@Sendable (SlowOperation) -> Void)? {
@@ -123,12 +149,32 @@ public enum SlowOperationLog {
         let operation = SlowOperation(
             context: context.describedName,
             kind: kind,
+            waiter: nil,
             queueWait: waited,
             duration: ran,
             storeTime: tally.storeTime,
             rows: tally.rows,
             faults: tally.faults
         )
+        tell(operation, handler)
+    }
+
+    /// Tells of a call that waits for a context of the main queue.
+    static func tellOfWait(for context: NSManagedObjectContext, by waiter: String, since waited: Duration) {
+        let operation = SlowOperation(
+            context: context.describedName,
+            kind: .waiting,
+            waiter: waiter,
+            queueWait: waited,
+            duration: .zero,
+            storeTime: .zero,
+            rows: 0,
+            faults: 0
+        )
+        tell(operation, handler)
+    }
+
+    private static func tell(_ operation: SlowOperation, _ handler: (@Sendable (SlowOperation) -> Void)?) {
         if let handler { return handler(operation) }
         FileHandle.standardError.write(Data("\(operation)\n".utf8))
     }

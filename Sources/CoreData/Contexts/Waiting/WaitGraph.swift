@@ -107,12 +107,15 @@ package enum WaitGraph {
                 visit.run(within: stack)
                 gate.leave()
             } else {
+                let watch = MainQueueWatch(parent)
                 parent.queue.async {
                     guard end(visit) else { return }
+                    watch?.end()
                     visit.run(within: stack)
                     visit.awake()
                 }
                 visit.sleep()
+                watch?.end()
                 if isGranted(visit) { borrow(parent, stack, visit) }
             }
         }

@@ -2,7 +2,7 @@ import StrataPredicates
 
 /// Turns archived predicates and expressions into the format language, which is then parsed.
 ///
-/// So an archive can make nothing that a text could not, and the checks and bounds of the parser hold for both.
+/// So an archive cannot produce anything that a text could not, and the checks and limits of the parser hold for both.
 struct ArchivedPredicate {
     private let archive: KeyedArchive
     private let values: ArchivedValues

@@ -100,7 +100,10 @@ struct CompiledModelReader {
         entity.versionHashModifier = object.string("NSVersionHashModifier")
         entity.userInfo = properties.userInfo(of: object)
         entity.uniquenessConstraints = try tuples(of: object, "NSUniqueTuples")
-        entity.compoundIndexes = try tuples(of: object, "NSCompoundIndexes")
+        // The compiler makes fetch indexes of indexed attributes and compound indexes, and lists them with the others.
+        let listsIndexes = object.object("NSFetchIndexDescriptions")?.references("NS.objects") != nil
+        entity.listsAllIndexes = listsIndexes
+        if !listsIndexes { entity.compoundIndexes = try tuples(of: object, "NSCompoundIndexes") }
 
         // The list has inherited properties too, each with the entity that declares it.
         var inherited: [String: Int] = [:]
@@ -108,7 +111,9 @@ struct CompiledModelReader {
         var own: [NSPropertyDescription] = []
         for (key, number) in try propertyNumbers(of: object).sorted(by: { $0.key < $1.key }) {
             guard inherited[key] == nil, let described = archive.object(number) else { continue }
-            own.append(try properties.property(from: described, entity: name))
+            let property = try properties.property(from: described, entity: name)
+            if listsIndexes { property.isIndexed = false }
+            own.append(property)
         }
         entity.properties = own
         entities[name] = entity

@@ -1,7 +1,9 @@
 import StrataPredicates
 import StrataRows
 
-/// Turns archived properties, requests and indexes into descriptions, as far as that needs no other entity.
+/// Turns archived properties, requests and indexes into descriptions.
+///
+/// What leads to other entities comes later.
 struct CompiledPropertyReader {
     private let archive: KeyedArchive
 
@@ -131,18 +133,7 @@ struct CompiledPropertyReader {
     ) throws(ModelError) -> Any? {
         guard let number = object.reference("NSDefaultValue"), number != 0 else { return nil }
         let value = value(of: object, "NSDefaultValue")
-        let isRight =
-            switch type {
-            case .stringAttributeType: value is String
-            case .dateAttributeType: value is Date
-            case .binaryDataAttributeType: value is Data
-            case .UUIDAttributeType: value is UUID
-            case .URIAttributeType: value is URL
-            case .undefinedAttributeType, .transformableAttributeType, .objectIDAttributeType, .compositeAttributeType:
-                value != nil
-            default: value is NSNumber
-            }
-        if isRight { return (value as? NSMutableString).map { $0 as String } ?? value }
+        if let value, type.isOfClass(value) { return (value as? NSMutableString).map { $0 as String } ?? value }
         // The default of a transformable attribute may be of a class that only the app has.
         guard isStrict, type != .transformableAttributeType else { return nil }
         throw place.failure("its default value cannot be read")

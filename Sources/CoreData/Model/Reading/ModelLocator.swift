@@ -27,9 +27,14 @@ extension NSManagedObjectModel {
         from bundles: [Bundle]?,
         forStoreMetadata metadata: [String: Any]
     ) -> NSManagedObjectModel? {
-        let versions = modelLocations(in: bundles).flatMap(ModelPackage.versions(at:))
-        let models = versions.compactMap { try? NSManagedObjectModel(reading: $0) }
-        return NSManagedObjectModel(byMerging: models, forStoreMetadata: metadata)
+        NSManagedObjectModel(byMerging: allVersions(in: bundles), forStoreMetadata: metadata)
+    }
+
+    /// All versions of all models in some bundles; those that cannot be read are left out.
+    static func allVersions(in bundles: [Bundle]?) -> [NSManagedObjectModel] {
+        modelLocations(in: bundles).flatMap(ModelPackage.versions(at:)).compactMap {
+            try? NSManagedObjectModel(reading: $0)
+        }
     }
 
     /// The current versions of the models in some bundles, or `nil` when one cannot be read.
@@ -43,14 +48,18 @@ extension NSManagedObjectModel {
     }
 
     private static func modelLocations(in bundles: [Bundle]?) -> [URL] {
+        resources(in: bundles, withExtensions: ["xcdatamodeld", "xcdatamodel", "momd", "mom"])
+    }
+
+    /// The resources of some kinds in bundles, or with `nil` of the main one and of the package's other targets beside it.
+    static func resources(in bundles: [Bundle]?, withExtensions extensions: Set<String>) -> [URL] {
         var folders = (bundles ?? [.main]).map { $0.resourceURL ?? $0.bundleURL }
         if bundles == nil {
             folders += entries(of: Bundle.main.bundleURL).filter { $0.pathExtension == "resources" }
         }
         var seen = Set<String>()
         return folders.flatMap(entries).filter { entry in
-            ["xcdatamodeld", "xcdatamodel", "momd", "mom"].contains(entry.pathExtension)
-                && seen.insert(entry.resolvingSymlinksInPath().path).inserted
+            extensions.contains(entry.pathExtension) && seen.insert(entry.resolvingSymlinksInPath().path).inserted
         }
     }
 

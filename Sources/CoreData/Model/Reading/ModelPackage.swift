@@ -8,14 +8,19 @@ enum ModelPackage {
     /// The XML or the archive of the model at a URL, and the file that it is in.
     ///
     /// The URL may be that of an `.xcdatamodeld` or `.momd` folder, of which the current version is read, of an `.xcdatamodel`
-    /// folder, or of the file itself.
+    /// folder, or of the file itself; of an `.omo` file, the `.mom` beside it is read.
     static func contents(at url: URL) throws(ModelError) -> (data: Data, file: URL) {
         var isFolder: ObjCBool = false
         guard FileManager.default.fileExists(atPath: url.path, isDirectory: &isFolder) else {
             throw failure(.missing, url, "there is no such file")
         }
         if url.pathExtension == "omo" {
-            throw failure(.unsupported, url, "optimized models are not supported; use the .mom beside it")
+            // Xcode writes the same model twice; the optimized form is not documented.
+            let plain = url.deletingPathExtension().appendingPathExtension("mom")
+            guard FileManager.default.fileExists(atPath: plain.path) else {
+                throw failure(.unsupported, url, "an optimized model can only be read with the .mom beside it")
+            }
+            return (try read(plain), plain)
         }
         guard isFolder.boolValue else { return (try read(url), url) }
         switch url.pathExtension {
@@ -58,7 +63,10 @@ enum ModelPackage {
         }
     }
 
-    /// The version that a property list names; without the list, the only version, or the one named as the folder.
+    /// The version that a property list names.
+    ///
+    /// Without the list, or if it names none, as that of a folder with one version does: the version named as the folder, or the
+    /// only one.
     private static func currentVersion(
         of url: URL,
         namedIn list: String,
@@ -69,14 +77,16 @@ enum ModelPackage {
         let marker = url.appendingPathComponent(list)
         if FileManager.default.fileExists(atPath: marker.path) {
             let entries = try? PropertyListSerialization.propertyList(from: try read(marker), format: nil)
-            guard let current = (entries as? [String: Any])?[key] as? String else {
-                throw failure(.malformed, url, "its \(list) names no version")
+            guard let entries = entries as? [String: Any] else {
+                throw failure(.malformed, url, "its \(list) is no property list that could name a version")
             }
-            // Only a name that the folder lists: a path in it must not lead elsewhere.
-            guard let version = versions.first(where: { name($0) == current }) else {
-                throw failure(.missing, url, "its current version \"\(current)\" is not there")
+            if let named = entries[key] {
+                // Only a name that the folder lists: a path in it must not lead elsewhere.
+                guard let version = versions.first(where: { name($0) == named as? String }) else {
+                    throw failure(.missing, url, "its current version \"\(named)\" is not there")
+                }
+                return version
             }
-            return version
         }
         let base = url.deletingPathExtension().lastPathComponent
         if let version = versions.first(where: { $0.deletingPathExtension().lastPathComponent == base }) {
@@ -89,7 +99,8 @@ enum ModelPackage {
         return version
     }
 
-    private static func read(_ file: URL) throws(ModelError) -> Data {
+    /// The bytes of a file, if it has no more than any model.
+    static func read(_ file: URL) throws(ModelError) -> Data {
         let handle: FileHandle
         do {
             handle = try FileHandle(forReadingFrom: file)

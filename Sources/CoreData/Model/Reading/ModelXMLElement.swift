@@ -5,6 +5,8 @@ final class ModelXMLElement {
     let name: String
     let line: Int
     private(set) var children: [ModelXMLElement] = []
+    /// The text in the element, where the form of the file has some.
+    private(set) var content = ""
     private let attributes: [String: String]
 
     init(name: String, attributes: [String: String], line: Int) {
@@ -34,5 +36,9 @@ final class ModelXMLElement {
 
     func append(_ child: ModelXMLElement) {
         children.append(child)
+    }
+
+    func append(text: String) {
+        content += text
     }
 }

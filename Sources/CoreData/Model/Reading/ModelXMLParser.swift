@@ -1,6 +1,6 @@
 import StrataPredicates
 
-/// Parses a model's XML into a small tree of elements and attributes; text between elements is skipped.
+/// Parses a model's XML into a small tree of elements and attributes; text between elements is skipped, but for mapping models.
 ///
 /// Foundation's parser stops the program on some damaged files, so this one is used. It reads what Xcode writes and all XML that
 /// looks like it, and refuses what no model has: document type and entity declarations, deep nesting, and encodings other than
@@ -13,19 +13,29 @@ struct ModelXMLParser {
     private var position = 0
     private var line = 1
     private var countedUpTo = 0
+    private let form: Form
 
-    private init(_ bytes: [UInt8]) {
+    /// What a file may have beside elements and attributes.
+    enum Form {
+        /// Nothing that counts: models.
+        case attributes
+        /// Text in elements, and a document type without declarations, as in the XML stores that mapping models are.
+        case text
+    }
+
+    private init(_ bytes: [UInt8], _ form: Form) {
         self.bytes = bytes
+        self.form = form
     }
 
     /// The root element.
-    static func parse(_ data: Data) throws(ModelError) -> ModelXMLElement {
+    static func parse(_ data: Data, _ form: Form = .attributes) throws(ModelError) -> ModelXMLElement {
         var bytes = [UInt8](data)
         if bytes.starts(with: [0xEF, 0xBB, 0xBF]) { bytes.removeFirst(3) }
         guard !bytes.contains(0), String(validating: bytes, as: UTF8.self) != nil else {
             throw ModelError(.malformed, "it is not UTF-8 text")
         }
-        var parser = ModelXMLParser(bytes)
+        var parser = ModelXMLParser(bytes, form)
         return try parser.document()
     }
 
@@ -36,7 +46,7 @@ struct ModelXMLParser {
         var root: ModelXMLElement?
         var stack: [ModelXMLElement] = []
         var count = 0
-        while try skipToTag(isInside: !stack.isEmpty) {
+        while try skipToTag(in: stack.last) {
             if skip("</") {
                 let name = try name()
                 skipSpace()
@@ -76,20 +86,33 @@ struct ModelXMLParser {
         }
     }
 
-    /// Goes to the next tag, past text, comments and processing instructions; `false` at the end of the file.
-    private mutating func skipToTag(isInside: Bool) throws(ModelError) -> Bool {
+    /// Goes to the next tag, past comments, processing instructions and text, which the element around gets if it counts;
+    /// `false` at the end of the file.
+    private mutating func skipToTag(in element: ModelXMLElement?) throws(ModelError) -> Bool {
+        var text: [UInt8] = []
+        defer { if !text.isEmpty { element?.append(text: String(decoding: text, as: UTF8.self)) } }
         while position < bytes.count {
             if bytes[position] != UInt8(ascii: "<") {
                 // Only the root element may have text around it, and that must be white space.
-                guard isInside || Self.isSpace(bytes[position]) else { throw malformed() }
+                guard element != nil || Self.isSpace(bytes[position]) else { throw malformed() }
                 position += 1
+                guard form == .text, element != nil else { continue }
+                if bytes[position - 1] == UInt8(ascii: "&") {
+                    text += try reference().utf8
+                } else {
+                    text.append(bytes[position - 1])
+                }
             } else if skip("<!--") {
                 try skipPast("-->")
             } else if skip("<![CDATA[") {
-                guard isInside else { throw malformed() }
+                guard element != nil else { throw malformed() }
+                let start = position
                 try skipPast("]]>")
+                if form == .text { text += bytes[start..<position - 3] }
             } else if skip("<?") {
                 try skipPast("?>")
+            } else if form == .text, element == nil, skip("<!DOCTYPE") {
+                try skipDocumentType()
             } else if skip("<!") {
                 throw ModelError(
                     .malformed,
@@ -100,6 +123,15 @@ struct ModelXMLParser {
             }
         }
         return false
+    }
+
+    /// The rest of a document type that declares nothing itself; what it names is not read.
+    private mutating func skipDocumentType() throws(ModelError) {
+        let start = position
+        try skipPast(">")
+        guard !bytes[start..<position].contains(where: { $0 == UInt8(ascii: "[") || $0 == UInt8(ascii: "<") }) else {
+            throw ModelError(.malformed, "it has entity declarations, which no model needs (line \(currentLine()))")
+        }
     }
 
     /// The rest of a start tag.

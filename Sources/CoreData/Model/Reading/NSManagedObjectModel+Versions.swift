@@ -8,7 +8,7 @@ extension NSManagedObjectModel {
     /// - Throws: What ``init(reading:)`` throws, when one of the versions cannot be read or there is none.
     public class func __checksumsForVersionedModel(at url: URL) throws -> [String: String] {
         let versions = ModelPackage.versions(at: url)
-        // An empty folder is the error that reading it is.
+        // An empty folder gives the same error as reading it.
         if versions.isEmpty { _ = try NSManagedObjectModel(reading: url) }
         var checksums: [String: String] = [:]
         for version in versions {

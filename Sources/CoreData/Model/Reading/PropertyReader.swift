@@ -1,7 +1,9 @@
 import StrataPredicates
 import StrataRows
 
-/// Turns the XML of properties into descriptions, as far as that needs no other entity.
+/// Turns the XML of properties into descriptions.
+///
+/// What leads to other entities comes later.
 struct PropertyReader {
     /// The composite types that the model declares, by name.
     private let composites: [String: ModelXMLElement]
@@ -90,25 +92,7 @@ struct PropertyReader {
 
     /// The type with the name that Xcode writes, or `nil` when there is none.
     static func attributeType(_ name: String) -> NSAttributeDescription.AttributeType? {
-        switch name {
-        case "Undefined": .undefined
-        case "Integer 16": .integer16
-        case "Integer 32": .integer32
-        case "Integer 64": .integer64
-        case "Decimal": .decimal
-        case "Double": .double
-        case "Float": .float
-        case "String": .string
-        case "Boolean": .boolean
-        case "Date": .date
-        case "Binary", "Binary Data": .binaryData
-        case "UUID": .uuid
-        case "URI": .uri
-        case "Transformable": .transformable
-        case "Object ID", "ObjectID": .objectID
-        case "Composite": .composite
-        default: nil
-        }
+        AttributeType(described: name).map { NSAttributeDescription.AttributeType(rawValue: NSAttributeType($0)) }
     }
 
     private func derived(from element: ModelXMLElement, _ place: Place) throws(ModelError) -> NSAttributeDescription {
@@ -135,7 +119,10 @@ struct PropertyReader {
         }
         var source = element
         if element.children.allSatisfy({ !["attribute", "composite"].contains($0.name) }) {
-            let keys = ["compositeName", "compositeType", "elementName", "customClassName", "destinationComposite"]
+            // Xcode writes the first; the others are met in files that other tools have made.
+            let keys = [
+                "composite", "compositeName", "compositeType", "elementName", "customClassName", "destinationComposite",
+            ]
             let names = keys.compactMap { element.text($0) }
             guard let named = names.lazy.compactMap({ composites[$0] }).first else {
                 throw place.failure(

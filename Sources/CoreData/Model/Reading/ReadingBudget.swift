@@ -1,10 +1,10 @@
 import StrataPredicates
 
-/// Bounds the work that a model file can cause by referring to one of its parts over and over.
+/// Limits the work that a model file can cause by referring to one of its parts again and again.
 final class ReadingBudget {
     private var left = 1_000_000
 
-    /// Takes note that so many parts are about to be read.
+    /// Counts parts that are about to be read.
     ///
     /// - Throws: An error when the file has used up what any real model needs many times over.
     func spend(_ count: Int) throws(ModelError) {

@@ -17,8 +17,11 @@ struct BatchValues {
 
     /// Sets a property.
     ///
-    /// `given`: Gets the slots that were set.
-    ///
+    /// - Parameters:
+    ///   - value: The value; `nil` and `NSNull` for none.
+    ///   - key: The name of the property.
+    ///   - row: The row that receives the value.
+    ///   - given: The slots that were set so far; that of the property is added.
     /// - Throws: `persistentStoreOperation` (134070) for what cannot be set, or not to that value.
     mutating func set(_ value: Any?, forKey key: String, in row: Row, _ given: inout SlotSet) throws {
         let value = value is NSNull ? nil : value

@@ -3,8 +3,9 @@ import StrataPredicates
 import StrataRows
 import Synchronization
 
-/// A store whose class is not ours: it names objects by references of its own, is asked by one thread at a time, and is
-/// told of objects rather than of rows.
+/// A custom store: one whose class is not ours.
+///
+/// It names objects by references of its own, is called by one thread at a time, and receives objects, not rows.
 protocol CustomStore: NSPersistentStore, RowStore {
     /// Whether a fetch brings rows; otherwise each is asked for when its object's fault fires.
     var fetchesRows: Bool { get }
@@ -34,9 +35,9 @@ extension CustomStore {
         throw refused("takes no batches.", .persistentStoreUnsupportedRequestType)
     }
 
-    /// Asks the store's own methods something, on behalf of the context whose scope the caller is in.
+    /// Calls methods of the store's class, on behalf of the context whose scope the caller is in.
     ///
-    /// Without one, as when a store is migrated, a context that lives for the one call stands in for it.
+    /// If there is no such context, as when a store is migrated, one is made for the call.
     ///
     /// - Throws: `persistentStoreTimeout` (134090), `persistentStoreOperation` (134070) for a store that was removed,
     ///   and what the store throws.
@@ -55,9 +56,13 @@ extension CustomStore {
         }
     }
 
-    /// The error of a store that did not do what its class has to.
+    /// The error of a store that did not do what its class has to do.
     ///
-    /// `what` goes on after the name of the class.
+    /// - Parameters:
+    ///   - what: What is wrong: the rest of a sentence that begins with the name of the class.
+    ///   - code: The code of the error.
+    ///   - underlying: The error behind it.
+    /// - Returns: The error.
     func refused(
         _ what: String,
         _ code: CocoaError.Code = .persistentStoreOperation,
@@ -68,7 +73,8 @@ extension CustomStore {
             NSAffectedStoresErrorKey: [self],
         ]
         userInfo[NSUnderlyingErrorKey] = underlying
-        return CocoaError(code, userInfo: userInfo)
+        let error = CocoaError(code, userInfo: userInfo)
+        return code == .persistentStoreOperation ? error.marked(.environment) : error
     }
 
     /// The ID of a key that contexts know an object by, and the layout of the object's own entity.
@@ -90,8 +96,11 @@ extension CustomStore {
 
     /// What an ID that the store gave refers to.
     ///
-    /// `what` tells where it was given, for the error.
-    ///
+    /// - Parameters:
+    ///   - value: What the store gave.
+    ///   - entity: The entity that the object has to be of.
+    ///   - what: Where the store gave it, for the error.
+    /// - Returns: The reference.
     /// - Throws: `persistentStoreOperation` (134070) for anything but an ID of this store and of `entity` or one below
     ///   it.
     func reference(
@@ -194,7 +203,7 @@ extension CustomStore {
     }
 }
 
-/// The IDs of one store of one's own, and the references behind them.
+/// The IDs of one custom store, and the references behind them.
 ///
 /// Any thread may call any member.
 final class StoreNames: Sendable {

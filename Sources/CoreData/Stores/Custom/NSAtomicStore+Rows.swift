@@ -91,7 +91,11 @@ extension NSAtomicStore: CustomStore, InMemoryRows {
 extension StoreChanges {
     /// Enters the members of a loaded to-many relationship, in the way that the contents keep them.
     ///
-    /// `rows`: The loaded rows by root and key: where the inverse is a to-one relationship, the members' rows hold it.
+    /// - Parameters:
+    ///   - members: The members.
+    ///   - slot: The relationship.
+    ///   - owner: The object that has the relationship.
+    ///   - rows: The loaded rows by root and key. If the inverse is a to-one relationship, it is set in the rows of the members.
     fileprivate mutating func take(
         _ members: [ObjectReference],
         of slot: ToManySlot,

@@ -54,8 +54,7 @@ extension NSAtomicStore {
 
     func writeMetadata() throws { try ask { _ in try save() } }
 
-    /// The rows of those nodes that say something else than the object that was saved, as a store may round or fill in
-    /// values.
+    /// The rows of nodes whose values differ from the saved object, as a store may round or fill in values.
     private func reread(_ changes: StoreChanges) throws -> [Row] {
         var result: [Row] = []
         func compare(_ row: Row, _ version: Int64) throws {
@@ -134,8 +133,9 @@ private final class NodeEdit {
         for node in store.nodes.all { release(node) }
     }
 
-    /// Lets a node forget the removed ones: also where no object has told, since a relationship has no inverse or
-    /// nobody has read it.
+    /// Removes deleted nodes from the relationships of another node.
+    ///
+    /// Also where no object did so, because the relationship has no inverse or nobody has read it.
     ///
     /// Costs no more than the writing of all nodes that follows.
     private func release(_ node: NSAtomicStoreCacheNode) {

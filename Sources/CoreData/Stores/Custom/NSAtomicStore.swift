@@ -47,7 +47,11 @@ open class NSAtomicStore: NSPersistentStore, @unchecked Sendable {
     /// - Throws: Any error, which keeps the store from being added.
     open override func loadMetadata() throws {}
 
-    override func saveMetadata() throws { try writeMetadata() }
+    override func saveMetadata() throws {
+        guard hasNewMetadata else { return }
+        try writeMetadata()
+        hasNewMetadata = false
+    }
 
     // MARK: - To be overridden
 

@@ -4,7 +4,7 @@ import StrataRows
 extension NSIncrementalStore {
     package var takesBatches: Bool { true }
 
-    /// Hands a batch request to the subclass, and takes its answer for what has changed.
+    /// Passes a batch request to the subclass, and reads what has changed from its answer.
     ///
     /// Without IDs in the answer nobody can be told which rows they are: the cached rows of the whole hierarchy are forgotten.
     package func execute(_ batch: Batch, didCommit: (BatchChanges) -> Void) throws {

@@ -44,7 +44,7 @@ extension NSIncrementalStore: CustomStore {
 
     package func count(for plan: FetchPlan) throws -> Int {
         let answer = try fetch(plan, .countResultType)
-        guard answer.count == 1, let count = try? Row.integer(answer[0], .integer64), count >= 0 else {
+        guard answer.count == 1, let count = try? AttributeType.integer64.integer(answer[0]), count >= 0 else {
             throw refused("answered a request for a count with something else than an array of one number.")
         }
         return Int(count)

@@ -47,7 +47,11 @@ open class NSIncrementalStore: NSPersistentStore, @unchecked Sendable {
         super.identifier = "\(Self.identifierForNewStore(at: url))"
     }
 
-    override func saveMetadata() throws { try writeMetadata() }
+    override func saveMetadata() throws {
+        guard hasNewMetadata else { return }
+        try writeMetadata()
+        hasNewMetadata = false
+    }
 
     // MARK: - To be overridden
 

@@ -29,8 +29,13 @@ final class NodeVersions: @unchecked Sendable {
 
     /// The version of a node that was just read.
     ///
-    /// `matches`: Whether the node says what a save of ours has left, asked when the store has not counted that save
-    /// yet.
+    /// - Parameters:
+    ///   - node: The node.
+    ///   - key: The key of its object.
+    ///   - root: The number of the root entity.
+    ///   - matches: Whether the node has the values that our last save wrote. Asked only if the version of the node does not
+    ///     count that save yet.
+    /// - Returns: The version, as contexts count.
     func read(_ node: NSIncrementalStoreNode, _ key: Int64, root: Int, matches: () -> Bool) -> Int64 {
         var known = tables[root]?[key] ?? Known()
         if known.own == 0 {
@@ -63,7 +68,9 @@ final class NodeVersions: @unchecked Sendable {
         tables[root, default: [:]][key] = known
     }
 
-    /// Notes that an object was told as changed though its row stays: the store may have counted that.
+    /// Notes that a save named an object whose row did not change.
+    ///
+    /// The store may have given it a new version.
     func touched(_ key: Int64, root: Int) {
         guard let known = tables[root]?[key], let given = known.given else { return }
         tables[root]?[key]?.node = given.version
@@ -73,7 +80,7 @@ final class NodeVersions: @unchecked Sendable {
         tables[root, default: [:]][key, default: Known()].isDeleted = true
     }
 
-    /// Counts on, since the store says that a row is newer though it has not counted that.
+    /// Advances the version: the store says that a row is newer, though the version of the node is the same.
     func advance(_ key: Int64, root: Int, past base: Int64) -> Int64 {
         tables[root, default: [:]][key, default: Known()].own = base + 1
         return base + 1

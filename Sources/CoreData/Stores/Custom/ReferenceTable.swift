@@ -1,7 +1,7 @@
 import StrataRows
 import Synchronization
 
-/// The reference objects of one store of one's own, each with the integer key by which contexts know the object.
+/// The reference objects of one custom store, each with the integer key by which contexts know the object.
 ///
 /// Keys are counted up and never given to another reference. What was ever named is kept as long as the store is open,
 /// since rows name one another by key.
@@ -28,7 +28,11 @@ final class ReferenceTable: Sendable {
 
     /// The key of a reference, which is given one if it is new.
     ///
-    /// `object`: The reference object; `nil` if it comes from a URI.
+    /// - Parameters:
+    ///   - reference: The reference.
+    ///   - object: The reference object; `nil` if it comes from a URI.
+    ///   - layout: The entity that the reference is given for.
+    /// - Returns: The key.
     func key(of reference: StoreReference, _ object: Any?, in layout: EntityLayout) -> Int64 {
         let box = UncheckedBox(object ?? reference.object)
         let isGiven = object != nil

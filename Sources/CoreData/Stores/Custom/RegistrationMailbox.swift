@@ -1,6 +1,6 @@
 import Synchronization
 
-/// What contexts have to tell an incremental store about the objects they hold, until the store is told.
+/// Notices for an incremental store about the objects that contexts hold, until the store receives them.
 ///
 /// Contexts only post here: their own bookkeeping is never interrupted by a store's code. Any thread may call any
 /// member; the mutex is a leaf in the lock order.
@@ -22,7 +22,7 @@ final class RegistrationMailbox: Sendable {
         }
     }
 
-    /// Takes all notices out, in order.
+    /// Removes and returns all notices, in order.
     func empty() -> [Notice] {
         notices.withLock { notices in
             defer { notices = [] }
@@ -34,7 +34,9 @@ final class RegistrationMailbox: Sendable {
 }
 
 extension NSIncrementalStore {
-    /// Tells the subclass what contexts have posted, if nobody else uses the store just now; else with the next call.
+    /// Tells the subclass what contexts have posted.
+    ///
+    /// If somebody else uses the store just now, the next call does that.
     func deliverRegistrations() {
         guard !mailbox.isEmpty else { return }
         turn.takeIfFree {

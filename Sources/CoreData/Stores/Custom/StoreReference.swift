@@ -1,6 +1,6 @@
 import Foundation
 
-/// How a store of one's own names an object: the reference object, as it is compared and written into URIs.
+/// How a custom store names an object: the reference object, as it is compared and written into URIs.
 enum StoreReference: Hashable, Sendable {
     case number(Int64)
     case text(String)

@@ -12,17 +12,27 @@ protocol EngineStore: NSPersistentStore {
 
     /// Gets ready for requests, after the metadata was loaded and before anybody else knows the store.
     func open() throws
+
+    /// Uses another URL from now on, at which the same store must be.
+    ///
+    /// - Returns: Whether it does.
+    func move(to url: URL) -> Bool
 }
 
 extension EngineStore {
     func open() throws {}
+
+    func move(to url: URL) -> Bool {
+        self.url = url
+        return true
+    }
 }
 
 extension NSPersistentStore {
-    /// What answers for the store: its engine, or a store of one's own itself.
+    /// What answers for the store: its engine, or a custom store itself.
     ///
     /// - Throws: `persistentStoreInvalidType` (134000) for a class that is neither.
-    var rows: any RowStore {
+    package var rows: any RowStore {
         get throws {
             switch self {
             case let store as any EngineStore: return try store.engine

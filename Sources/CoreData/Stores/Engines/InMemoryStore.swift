@@ -6,7 +6,7 @@ import StrataRows
 /// constraints, all-or-nothing saves.
 ///
 /// Gone when it is removed from its coordinator.
-final class InMemoryStore: NSPersistentStore, EngineStore, @unchecked Sendable {
+final class InMemoryStore: NSPersistentStore, EngineStore, WholeStore, @unchecked Sendable {
     // @unchecked Sendable: `opened` is behind its mutex; the rest is the superclass's.
 
     private let opened = Mutex<MemoryEngine?>(nil)
@@ -32,6 +32,21 @@ final class InMemoryStore: NSPersistentStore, EngineStore, @unchecked Sendable {
             NSStoreModelVersionHashesKey: model.versionHashes(forConfigurationName: configurationName) ?? [:],
             NSStoreModelVersionIdentifiersKey: model.versionIdentifiers.compactMap { $0 as? String }.sorted(),
         ]
+    }
+
+    /// Does nothing: a store in memory is gone once it is closed.
+    static func destroyStore(at url: URL, options: [AnyHashable: Any]?) {}
+
+    static func replaceStore(
+        at destination: URL,
+        _ destinationOptions: [AnyHashable: Any]?,
+        withStoreAt source: URL,
+        _ sourceOptions: [AnyHashable: Any]?
+    ) throws {
+        throw CocoaError(
+            .persistentStoreInvalidType,
+            userInfo: [NSLocalizedDescriptionKey: "Stores of type \(NSInMemoryStoreType) cannot be replaced."]
+        )
     }
 
     override class func metadataForPersistentStore(with url: URL) throws -> [String: Any] {

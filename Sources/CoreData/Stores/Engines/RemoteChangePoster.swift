@@ -2,7 +2,7 @@ import Foundation
 import StrataRows
 import Synchronization
 
-/// Posts that a store was written to, by whomever.
+/// Posts that a store was written to, by this or another process.
 ///
 /// Observers run on a queue of their own, so that a slow one holds up neither the watch nor a writer; what is written
 /// meanwhile is posted once, after it.
@@ -29,7 +29,9 @@ final class RemoteChangePoster: @unchecked Sendable {
         }
     }
 
-    /// No notification is posted any more that is not under way.
+    /// Ends the posting.
+    ///
+    /// A notification that is being posted is finished.
     func stop() { isStopped.store(true, ordering: .sequentiallyConsistent) }
 }
 

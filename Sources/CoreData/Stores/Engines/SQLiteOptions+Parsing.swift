@@ -3,7 +3,7 @@ import StrataRows
 import StrataSQLiteStore
 
 extension SQLiteOptions {
-    /// What a store's options come to.
+    /// Reads the options of a store.
     ///
     /// - Throws: `persistentStoreOpen` (134080) for a URL that is no file's, and for pragmas that are no texts or numbers.
     init(url: URL, _ options: [AnyHashable: Any]?) throws {
@@ -17,6 +17,7 @@ extension SQLiteOptions {
         ignoresVersions = flag(NSIgnorePersistentStoreVersioningOption)
         vacuums = flag(NSSQLiteManualVacuumOption)
         analyzes = flag(NSSQLiteAnalyzeOption)
+        defersCleanUp = flag(NSPersistentStoreDeferredLightweightMigrationOptionKey)
         // A dictionary is how Apple's framework takes details.
         tracksHistory =
             flag(NSPersistentHistoryTrackingKey) || options[NSPersistentHistoryTrackingKey] is [AnyHashable: Any]

@@ -3,7 +3,7 @@ import StrataRows
 import StrataSQLiteStore
 
 /// A store in a SQLite file, in the layout of Apple's framework.
-class SQLiteStore: NSPersistentStore, EngineStore, @unchecked Sendable {
+class SQLiteStore: NSPersistentStore, EngineStore, WholeStore, @unchecked Sendable {
     // @unchecked Sendable: `opened` and `remoteChanges` are behind their mutexes; the rest is the superclass's.
 
     private let opened = Mutex<SQLiteEngine?>(nil)
@@ -32,19 +32,19 @@ class SQLiteStore: NSPersistentStore, EngineStore, @unchecked Sendable {
         }
         let configuration = configurationName == defaultConfigurationName ? nil : configurationName
         let options = try SQLiteOptions(url: url, options)
-        let engine = try SQLiteEngine(
-            SQLiteStoreRequest(
-                url: url,
-                schema: model.frozen.schema,
-                configuration: configuration,
-                options: options,
-                newUUID: identifier,
-                versionIdentifiers: model.versionIdentifiers.compactMap { $0 as? String }.sorted()
-            ) { metadata in
-                guard !options.ignoresVersions else { return }
-                try model.requireVersion(ofStoreMetadata: metadata, configuration: configuration, at: url)
-            }
-        )
+        var request = SQLiteStoreRequest(
+            url: url,
+            schema: model.frozen.schema,
+            configuration: configuration,
+            options: options,
+            newUUID: identifier,
+            versionIdentifiers: model.versionIdentifiers.compactMap { $0 as? String }.sorted()
+        ) { metadata in
+            guard !options.ignoresVersions else { return }
+            try model.requireVersion(ofStoreMetadata: metadata, configuration: configuration, at: url)
+        }
+        request.modelCache = { model.frozen.copyForStores(of: model) }
+        let engine = try SQLiteEngine(request)
         let metadata = engine.metadata
         super.identifier = metadata.uuid
         super.metadata = metadata.values
@@ -111,6 +111,12 @@ class SQLiteStore: NSPersistentStore, EngineStore, @unchecked Sendable {
         }
     }
 
+    /// Shows the metadata as the engine has it.
+    func adoptMetadata() {
+        guard let sqlite else { return }
+        super.metadata = sqlite.metadata.values
+    }
+
     private func tellMetadata() { sqlite?.setMetadata(super.metadata ?? [:], uuid: super.identifier ?? "") }
 
     override func saveMetadata() throws { try sqlite?.saveMetadata() }
@@ -122,6 +128,35 @@ class SQLiteStore: NSPersistentStore, EngineStore, @unchecked Sendable {
     override class func setMetadata(_ metadata: [String: Any]?, forPersistentStoreAt url: URL) throws {
         try SQLiteEngine.rewriteMetadata(metadata, at: url)
     }
+
+    // MARK: - Whole files
+
+    static func destroyStore(at url: URL, options: [AnyHashable: Any]?) throws {
+        try SQLiteEngine.destroy(
+            at: url,
+            options: SQLiteOptions(url: url, options),
+            removesFile: StoreOption.flag(options?[NSPersistentStoreForceDestroyOption])
+        )
+    }
+
+    static func replaceStore(
+        at destination: URL,
+        _ destinationOptions: [AnyHashable: Any]?,
+        withStoreAt source: URL,
+        _ sourceOptions: [AnyHashable: Any]?
+    ) throws {
+        try SQLiteEngine.replace(
+            at: destination,
+            SQLiteOptions(url: destination, destinationOptions),
+            with: source,
+            SQLiteOptions(url: source, sourceOptions)
+        )
+    }
+
+    static func discardStore(at url: URL) { SQLiteEngine.removeAll(of: url) }
+
+    /// The model that a store keeps a copy of, as it lies in the file; `nil` if it keeps none.
+    static func cachedModel(at url: URL) throws -> Data? { try SQLiteEngine.cachedModel(at: url) }
 }
 
 extension NSManagedObjectModel {

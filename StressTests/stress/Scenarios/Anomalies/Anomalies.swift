@@ -41,7 +41,7 @@ enum Anomalies: Scenario {
         "error, detecting": ["PMP", "G-single", "G2"],
         "error, pinned": ["G2-item", "G2"],
         "error, pinned, two coordinators": ["G2-item", "G2"],
-        "error, two coordinators": ["PMP", "G2-item", "G2"],
+        "error, two coordinators": ["PMP", "G-single", "G2-item", "G2"],
         // These two give up single writes, so that half of a transaction remains.
         "store trump": ["G0", "PMP", "P4", "G-single", "G2-item", "G2"],
         "rollback": ["G0", "PMP", "P4", "G-single", "G2-item", "G2"],

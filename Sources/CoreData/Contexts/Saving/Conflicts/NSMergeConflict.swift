@@ -118,6 +118,11 @@ public final class NSConstraintConflict: NSObject {
     /// The stored row of `databaseObject`.
     let databaseRow: Row?
 
+    /// A conflict of nothing, as a placeholder.
+    public override convenience init() {
+        self.init([], nil, nil, [], [], nil)
+    }
+
     /// Describes a conflict.
     ///
     /// - Parameters:
@@ -179,9 +184,17 @@ public final class NSConstraintConflict: NSObject {
     /// The constraint, the values and the objects.
     public override var description: String {
         let values = constraint.map { "\($0) = \(constraintValues[$0] ?? "nil")" }.joined(separator: ", ")
+        return "NSConstraintConflict: \(collision(over: values))"
+    }
+
+    /// The constraint and the objects, without values.
+    var summary: String { collision(over: "the same " + constraint.joined(separator: ", ")) }
+
+    private func collision(over what: String) -> String {
+        let objects =
+            conflictingObjects.isEmpty ? "a row" : conflictingObjects.map { "\($0.objectID)" }.joined(separator: ", ")
         let others = databaseObject.map { "the stored \($0.objectID)" } ?? "one another"
-        return
-            "NSConstraintConflict: \(conflictingObjects.map { "\($0.objectID)" }.joined(separator: ", ")) with \(values) collide with \(others)"
+        return "\(objects) with \(what) collide with \(others)"
     }
 }
 

@@ -12,7 +12,7 @@ open class NSMergePolicy: NSObject, @unchecked Sendable {
     public let mergeType: NSMergePolicyType
 
     /// Makes a policy of one of the five types.
-    public required init(merge ty: NSMergePolicyType) { mergeType = ty }
+    public init(merge ty: NSMergePolicyType) { mergeType = ty }
 
     /// A save with conflicts throws `managedObjectMerge` (133020) or `managedObjectConstraintMerge` (133021).
     ///
@@ -65,15 +65,39 @@ open class NSMergePolicy: NSObject, @unchecked Sendable {
     }
 
     static func error(_ code: CocoaError.Code, _ conflicts: [NSObject]) -> CocoaError {
-        let what = conflicts.prefix(3).map(\.description).joined(separator: "; ")
+        // Without values: they are a user's, and are in the conflicts for whoever may see them.
+        let what = conflicts.prefix(3).map { ($0 as? NSConstraintConflict)?.summary ?? $0.description }
+            .joined(separator: "; ")
         let more = conflicts.count > 3 ? "; and \(conflicts.count - 3) more" : ""
+        let (reason, advice) = reason(conflicts.compactMap { $0 as? NSConstraintConflict })
         return CocoaError(
             code,
             userInfo: [
-                NSLocalizedDescriptionKey:
-                    "Nothing was saved, because others have saved meanwhile: \(what)\(more). Refresh the objects and save again, or choose another merge policy.",
+                NSLocalizedDescriptionKey: "Nothing was saved, because \(reason): \(what)\(more). \(advice)",
                 NSPersistentStoreSaveConflictsErrorKey: conflicts,
             ]
+        )
+    }
+
+    /// Why nothing was saved, and what to do.
+    private static func reason(_ constraints: [NSConstraintConflict]) -> (String, String) {
+        guard !constraints.isEmpty else {
+            return (
+                "others have saved meanwhile", "Refresh the objects and save again, or choose another merge policy."
+            )
+        }
+        let stored = constraints.count { $0.databaseObject != nil }
+        if stored == 0 {
+            return (
+                "objects of this save have the same values where only one may have them",
+                "Change or delete all but one, or choose another merge policy."
+            )
+        }
+        return (
+            stored == constraints.count
+                ? "the store has objects with the same values, and only one may have them"
+                : "the store, or this save, has several objects with the same values, and only one may have them",
+            "Fetch and change those, or choose another merge policy."
         )
     }
 }

@@ -1,0 +1,89 @@
+import CDispatch
+import Foundation
+import StrataRows
+import Synchronization
+
+/// A call that waits for the main queue, and is told of if that takes long.
+///
+/// A program without a run loop, without `dispatchMain()` and without an asynchronous `main` serves no main queue: a call that waits
+/// for a context there would wait for ever in silence. Contexts with queues of their own are not watched, as Dispatch serves them.
+///
+/// One block looks at all calls that wait. It is submitted while there are some, and never twice for the same time.
+final class MainQueueWatch: Sendable {
+    private struct Wait: @unchecked Sendable {
+        // @unchecked Sendable: contexts are Sendable, and so is what else may be a waiter.
+        let target: NSManagedObjectContext
+        /// In whose scope the call is.
+        let waiter: AnyObject?
+        let queueLabel: String
+        let since: ContinuousClock.Instant
+        var isTold = false
+    }
+
+    private struct State {
+        var waits: [ObjectIdentifier: Wait] = [:]
+        /// When the next look is due; `nil` if nobody waits.
+        var nextLook: ContinuousClock.Instant?
+    }
+
+    private static let state = Mutex(State())
+
+    /// Notes that the caller is about to wait for a context; `nil` for one with a queue of its own.
+    init?(_ target: NSManagedObjectContext) {
+        guard target.concurrencyType == .mainQueueConcurrencyType, let threshold = SlowOperationLog.waitThreshold else {
+            return nil
+        }
+        let wait = Wait(
+            target: target,
+            waiter: ConfinementScope.innermost,
+            queueLabel: String(cString: dispatch_queue_get_label(nil)),
+            since: .now
+        )
+        let isFirst = Self.state.withLock { state in
+            state.waits[ObjectIdentifier(self)] = wait
+            guard state.nextLook.map({ wait.since + threshold < $0 }) ?? true else { return false }
+            state.nextLook = wait.since + threshold
+            return true
+        }
+        if isFirst { Self.scheduleLook(in: threshold) }
+    }
+
+    /// Notes that the caller waits no longer.
+    func end() {
+        // What it was goes outside the lock, as a context may end with it.
+        let wait = Self.state.withLock { $0.waits.removeValue(forKey: ObjectIdentifier(self)) }
+        _ = consume wait
+    }
+
+    private static func scheduleLook(in duration: Duration) {
+        let (seconds, attoseconds) = duration.components
+        let nanoseconds = Double(seconds) * 1e9 + Double(attoseconds) / 1e9
+        DispatchQueue.global().asyncAfter(deadline: .now() + .nanoseconds(Int(max(nanoseconds, 0)))) { look() }
+    }
+
+    /// Tells of those who have waited for too long, and comes back for the others.
+    private static func look() {
+        let now = ContinuousClock.now
+        let (late, next) = state.withLock { state -> ([Wait], Duration?) in
+            state.nextLook = nil
+            guard let threshold = SlowOperationLog.waitThreshold else { return ([], nil) }
+            var late: [Wait] = []
+            for (key, wait) in state.waits where !wait.isTold {
+                let due = wait.since + threshold
+                if due <= now {
+                    state.waits[key]?.isTold = true
+                    late.append(wait)
+                } else {
+                    state.nextLook = min(due, state.nextLook ?? due)
+                }
+            }
+            return (late, state.nextLook.map { $0 - now })
+        }
+        if let next { scheduleLook(in: next) }
+        for wait in late {
+            let queue = "a block on queue \"\(wait.queueLabel)\""
+            let waiter = (wait.waiter as? NSManagedObjectContext).map { "\($0.describedName), in \(queue)," } ?? queue
+            SlowOperationLog.tellOfWait(for: wait.target, by: waiter, since: now - wait.since)
+        }
+    }
+}

@@ -1,0 +1,66 @@
+import StrataPredicates
+import StrataSQLiteStore
+
+// The way of objects: for mapping models, and for stores that cannot be changed in place. The migration manager goes it.
+
+extension AutomaticMigration {
+    /// Migrates the store by a mapping model of the program's bundles, if one fits.
+    ///
+    /// - Returns: Whether one does. The store may be as it was even so, if somebody else has written to it meanwhile.
+    func migrateByMappingModel(from source: SourceModel, _ metadata: [String: Any]) throws -> Bool {
+        guard let found = search(from: source).fitting.first else { return false }
+        let mapping = NSMappingModel()
+        mapping.entityMappings = found.mappings
+        MigrationLog.note(url, "by the mapping model \(found.url.lastPathComponent)")
+        // A store that others have written to meanwhile is tried again by whoever adds it.
+        _ = try migrate(by: mapping, from: source)
+        return true
+    }
+
+    /// Migrates a store whose class is not ours, object by object.
+    func migrateObjects(by mapping: InferredMapping, from source: SourceModel, _ metadata: [String: Any]) throws {
+        _ = try migrate(by: NSMappingModel(mapping), from: source)
+    }
+
+    /// Migrates the store by a mapping model that somebody has named.
+    ///
+    /// - Throws: `migration` (134110) if others write to the store all the time.
+    func run(_ metadata: [String: Any], by mapping: NSMappingModel) throws {
+        let source = try SourceModel.find(forStoreMetadata: metadata, at: url, known: knownModels) {
+            type == NSSQLiteStoreType ? (try? SQLiteEngine.cachedModel(at: url)) ?? nil : nil
+        }
+        for _ in 0..<Self.mostAttempts where try migrate(by: mapping, from: source) { return }
+        throw MigrationFailure.error(
+            .migration,
+            "The store \(url.path) was written to by others each time its migration was complete. Try again when they are done.",
+            url: url
+        )
+    }
+
+    /// Why the mapping models of the program's bundles do not fit, a sentence each; empty if there are none.
+    func nearMisses(from source: SourceModel) -> String {
+        search(from: source).others.prefix(3).map { other in
+            "The mapping model \(other.url.lastPathComponent) does not fit: \(other.problems.prefix(5).joined(separator: " "))"
+        }.joined(separator: " ")
+    }
+
+    private func search(from source: SourceModel) -> MappingModelSearch {
+        var seen: Set<String> = []
+        let bundles = (Bundle.allBundles + Bundle.allFrameworks).filter { seen.insert($0.bundlePath).inserted }
+        let main = MappingModelSearch(nil, from: source.model, to: model)
+        return main.fitting.isEmpty ? main.merging(MappingModelSearch(bundles, from: source.model, to: model)) : main
+    }
+
+    /// - Returns: Whether the store was migrated; not if others have written to it meanwhile.
+    private func migrate(by mapping: NSMappingModel, from source: SourceModel) throws -> Bool {
+        let storeClass = try StoreTypes.required(type)
+        let managerClass = storeClass.migrationManagerClass() as? NSMigrationManager.Type ?? NSMigrationManager.self
+        let manager = managerClass.init(sourceModel: source.model, destinationModel: model)
+        return try manager.migrateInPlace(
+            StorePlace(url: url, type: type, options: options),
+            mapping,
+            from: source.configuration,
+            to: configuration
+        )
+    }
+}

@@ -1,0 +1,119 @@
+import StrataPredicates
+import StrataRows
+import StrataSQLiteStore
+
+/// The model that a store was written with.
+struct SourceModel {
+    /// Where it was found.
+    enum Origin: String {
+        case stages = "the stages"
+        case bundles = "the program's bundles"
+        case store = "the copy in the store"
+    }
+
+    /// A copy of it, which is in use.
+    let model: NSManagedObjectModel
+    /// The configuration with the entities that the store holds; `nil` for all.
+    let configuration: String?
+    let origin: Origin
+
+    var entities: [NSEntityDescription] { model.entities(forConfigurationName: configuration) ?? [] }
+
+    /// Looks for the model of a store: entity by entity among all versions in the program's bundles, and then in the store itself.
+    ///
+    /// - Parameters:
+    ///   - metadata: The store's metadata.
+    ///   - url: The store.
+    ///   - known: Versions that are looked at first.
+    ///   - cachedModel: Reads the copy of the model that the store keeps.
+    /// - Returns: The model.
+    /// - Throws: `migrationMissingSourceModel` (134130) with the entities that no model has in the store's version.
+    static func find(
+        forStoreMetadata metadata: [String: Any],
+        at url: URL,
+        known: [NSManagedObjectModel] = [],
+        cachedModel: () -> Data?
+    ) throws -> SourceModel {
+        let stored = metadata["NSStoreModelVersionHashes"] as? [String: Data] ?? [:]
+        if let found = make(known, stored, metadata, .stages) { return found }
+        let versions =
+            NSManagedObjectModel.allVersions(in: nil)
+            + NSManagedObjectModel.allVersions(in: Bundle.allBundles + Bundle.allFrameworks)
+        if let found = make(versions, stored, metadata, .bundles) { return found }
+        let cached = cachedModel().flatMap { try? NSManagedObjectModel(cachedModelData: $0) }
+        if let cached, let found = make([cached], stored, metadata, .store) { return found }
+        throw missing(versions, cached, stored, metadata, url)
+    }
+
+    private static func make(
+        _ models: [NSManagedObjectModel],
+        _ stored: [String: Data],
+        _ metadata: [String: Any],
+        _ origin: Origin
+    ) -> SourceModel? {
+        guard !stored.isEmpty else { return nil }
+        // One model that has them all brings what they refer to; else each entity may come from another.
+        let whole = models.first { model in
+            let hashes = model.entityVersionHashesByName
+            return stored.allSatisfy { hashes[$0.key] == $0.value }
+        }
+        if let whole, let copy = whole.copy(with: nil) as? NSManagedObjectModel {
+            return use(copy, stored, origin)
+        }
+        guard let merged = NSManagedObjectModel(byMerging: models, forStoreMetadata: metadata),
+            merged.entityVersionHashesByName == stored
+        else { return nil }
+        return use(merged, stored, origin)
+    }
+
+    /// Freezes a model that nobody else has.
+    private static func use(_ model: NSManagedObjectModel, _ stored: [String: Data], _ origin: Origin) -> SourceModel? {
+        let members = model.entities.filter { stored[$0.name ?? ""] != nil }
+        let isPart = members.count < model.entities.count
+        if isPart { model.setEntities(members, forConfigurationName: partName) }
+        do { try model.tryFreeze() } catch { return nil }
+        return SourceModel(model: model, configuration: isPart ? partName : nil, origin: origin)
+    }
+
+    private static let partName = "Strata.StoreEntities"
+
+    private static func missing(
+        _ models: [NSManagedObjectModel],
+        _ cached: NSManagedObjectModel?,
+        _ stored: [String: Data],
+        _ metadata: [String: Any],
+        _ url: URL
+    ) -> CocoaError {
+        var known: Set<Data> = []
+        for model in models + [cached].compactMap({ $0 }) { known.formUnion(model.entityVersionHashesByName.values) }
+        let unknown = stored.filter { !known.contains($0.value) }
+        let names = unknown.keys.sorted().map { name in "\(name) (\(unknown[name]?.shortHex ?? ""))" }
+        let reason =
+            stored.isEmpty
+            ? "its metadata has no version hashes"
+            : names.isEmpty
+                ? "no combination of the models has all of its entities"
+                : "no model has \(names.joined(separator: ", "))"
+        let copy =
+            cached == nil
+            ? "The store keeps no copy of its model either." : "The copy of a model in the store is of another version."
+        return CocoaError(
+            .migrationMissingSourceModel,
+            userInfo: [
+                NSLocalizedDescriptionKey:
+                    "The store \(url.path) cannot be migrated: the model that it was written with was not found. Among the \(models.count) versions in the program's bundles \(reason). \(copy) Add that version of the model to the bundle.",
+                NSFilePathErrorKey: url.path,
+                NSURLErrorKey: url,
+                "URL": url,
+                "metadata": metadata,
+                "reason": "Can't find model for source store: \(reason)",
+                incompatibleEntitiesErrorKey: unknown.keys.sorted(),
+            ]
+        )
+    }
+}
+
+extension Data {
+    /// The first eight digits of a hash, by which people tell hashes apart.
+    var shortHex: String { prefix(4).map { String($0 >> 4, radix: 16) + String($0 & 15, radix: 16) }.joined() }
+}

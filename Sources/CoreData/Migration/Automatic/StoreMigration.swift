@@ -1,0 +1,35 @@
+import StrataPredicates
+
+/// The migration of a store that nobody adds, for tools.
+package enum StoreMigration {
+    /// Brings a SQLite store to another version of its model, where it is.
+    ///
+    /// - Parameters:
+    ///   - url: The store.
+    ///   - source: The version that it has; `nil` to look for it in the program's bundles and in the store itself.
+    ///   - destination: The version that it shall have.
+    ///   - mapping: What to do; `nil` to infer it.
+    /// - Throws: As adding the store to a coordinator with the options that migrate and infer.
+    package static func run(
+        at url: URL,
+        from source: NSManagedObjectModel?,
+        to destination: NSManagedObjectModel,
+        by mapping: NSMappingModel?
+    ) throws {
+        let metadata = try NSPersistentStoreCoordinator.metadataForPersistentStore(type: .sqlite, at: url)
+        guard !destination.isConfiguration(withName: nil, compatibleWithStoreMetadata: metadata) else { return }
+        try destination.tryFreeze()
+        var migration = AutomaticMigration(
+            model: destination,
+            configuration: nil,
+            type: NSSQLiteStoreType,
+            url: url,
+            options: [
+                NSMigratePersistentStoresAutomaticallyOption: true, NSInferMappingModelAutomaticallyOption: true,
+            ]
+        )
+        if let source { migration.knownModels = [source] }
+        guard let mapping else { return try migration.run(metadata) }
+        try migration.run(metadata, by: mapping)
+    }
+}

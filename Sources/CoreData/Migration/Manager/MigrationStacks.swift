@@ -1,0 +1,123 @@
+import Foundation
+import StrataRows
+import StrataSQLiteStore
+
+/// One side of a migration: a coordinator with one store, and a context on it.
+struct MigrationStack {
+    let model: NSManagedObjectModel
+    let coordinator: NSPersistentStoreCoordinator
+    let context: NSManagedObjectContext
+    let store: OpenStore
+
+    init(
+        _ model: NSManagedObjectModel,
+        _ configuration: String?,
+        _ type: String,
+        at url: URL,
+        _ options: [AnyHashable: Any],
+        name: String
+    ) throws {
+        self.model = model
+        try model.tryFreeze()
+        coordinator = NSPersistentStoreCoordinator(managedObjectModel: model)
+        let added = try coordinator.addPersistentStore(
+            ofType: type,
+            configurationName: configuration,
+            at: url,
+            options: options
+        )
+        guard let entry = coordinator.openStore(of: added) else {
+            throw MigrationFailure.error(.migration, "The store \(url.path) was removed while it was opened.", url: url)
+        }
+        store = entry
+        context = NSManagedObjectContext(.privateQueue)
+        context.persistentStoreCoordinator = coordinator
+        context.name = name
+    }
+
+    func close() {
+        for store in coordinator.persistentStores { try? coordinator.remove(store) }
+    }
+
+    /// The object of a reference, as the context knows it.
+    func object(_ reference: ObjectReference) -> NSManagedObject {
+        let layout = model.frozen.layouts[reference.entity - 1]
+        let index = Int32(store.index)
+        return context.registered(key: reference.key, layout: layout, storeIndex: index)
+            ?? context.makeFault(key: reference.key, layout: layout, storeIndex: index)
+    }
+
+    /// Gives up all objects that nobody holds, and the values of the others.
+    func letGo() {
+        context.refreshAllObjects()
+        context.processPendingChanges()
+        context.sweep()
+    }
+
+    // MARK: - The source
+
+    /// Opens the store to migrate from, for reading, as it is at this moment.
+    ///
+    /// Objects are plain ones: the program's classes are for its present model, and do not fit an older one.
+    ///
+    /// - Throws: `migrationManagerSourceStore` (134150) with the reason under it.
+    static func source(
+        _ model: NSManagedObjectModel,
+        _ configuration: String?,
+        _ type: String,
+        at url: URL,
+        _ options: [AnyHashable: Any]?
+    ) throws -> MigrationStack {
+        var options = MigrationOptions.withoutMigration(options)
+        options[NSReadOnlyPersistentStoreOption] = true
+        do {
+            if type == NSSQLiteStoreType, !FileManager.default.fileExists(atPath: url.path) {
+                throw MigrationFailure.error(.fileNoSuchFile, "There is no file \(url.path).", url: url)
+            }
+            // A store may hold a part of the model only.
+            let metadata = try? StoreTypes.required(type).metadataForPersistentStore(with: url)
+            let part = configuration ?? metadata.flatMap { model.configuration(ofStoreMetadata: $0) }
+            return try MigrationStack(plain(model), part, type, at: url, options, name: "migration source")
+        } catch {
+            throw MigrationFailure.error(
+                .migrationManagerSourceStore,
+                "The store \(url.path) cannot be migrated from: \(error.localizedDescription)",
+                url: url,
+                underlying: error
+            )
+        }
+    }
+
+    /// The model with `NSManagedObject` as the class of every entity; a copy, if it has others.
+    private static func plain(_ model: NSManagedObjectModel) throws -> NSManagedObjectModel {
+        let base = "NSManagedObject"
+        guard model.entities.contains(where: { $0.managedObjectClassName ?? base != base }),
+            let copy = model.copy() as? NSManagedObjectModel
+        else { return model }
+        for entity in copy.entities { entity.managedObjectClassName = base }
+        return copy
+    }
+}
+
+extension NSManagedObjectContext {
+    /// How many objects the context knows.
+    final var registeredCount: Int {
+        identityMap.tables.reduce(identityMap.temporaryObjects.count) { $0 + ($1?.count ?? 0) }
+    }
+}
+
+/// The options of stores, as far as a migration changes them.
+enum MigrationOptions {
+    /// Options of a store that is opened for a migration, and must not begin another.
+    static func withoutMigration(_ options: [AnyHashable: Any]?) -> [AnyHashable: Any] {
+        var options = options ?? [:]
+        for key in [
+            "NSMigratePersistentStoresAutomaticallyOption", "NSInferMappingModelAutomaticallyOption",
+            NSPersistentStoreStagedMigrationManagerOptionKey, "NSPersistentStoreDeferredLightweightMigrationOptionKey",
+            NSPersistentStoreRemoteChangeNotificationPostOptionKey,
+        ] {
+            options[key] = nil
+        }
+        return options
+    }
+}

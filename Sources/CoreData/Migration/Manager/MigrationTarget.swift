@@ -1,0 +1,221 @@
+import Foundation
+import StrataRows
+import StrataSQLiteStore
+
+/// Where a migration writes to: a store that nobody opens before it is complete.
+struct MigrationTarget {
+    let stack: MigrationStack
+    private let type: String
+    private let destination: URL
+    private let options: [AnyHashable: Any]
+    /// The file that is written; the destination itself for stores that are no SQLite files.
+    private let working: URL
+    /// Whether there was something at the destination before.
+    private let isAddition: Bool
+    /// Whether there was any file at the destination before.
+    private let hadFile: Bool
+    /// Whether the destination is the source, which the new store replaces.
+    private let replacesSource: Bool
+    /// Tells whether the source was written to meanwhile, if it is replaced.
+    private let watch: FileWatch?
+
+    /// Opens what is to be written.
+    ///
+    /// - Parameters:
+    ///   - model: The model of the new store.
+    ///   - configuration: The configuration of it that the store holds, or `nil` for all.
+    ///   - type: The type of the new store.
+    ///   - url: Where it goes.
+    ///   - options: What it is opened with.
+    ///   - replacesSource: Whether the source is at that very place, and to be replaced.
+    /// - Throws: `migrationManagerDestinationStore` (134160) with the reason under it.
+    init(
+        _ model: NSManagedObjectModel,
+        _ configuration: String?,
+        _ type: String,
+        at url: URL,
+        _ options: [AnyHashable: Any]?,
+        replacesSource: Bool = false
+    ) throws {
+        self.type = type
+        self.replacesSource = replacesSource
+        destination = url
+        var options = MigrationOptions.withoutMigration(options)
+        options[NSReadOnlyPersistentStoreOption] = nil
+        self.options = options
+        hadFile = FileManager.default.fileExists(atPath: url.path)
+        let isFile =
+            type == NSSQLiteStoreType && StoreTypes.storeClass(type) == SQLiteStore.self
+            && !url.path.hasPrefix("/dev/null")
+        working = isFile || replacesSource ? Self.workingURL(beside: url) : url
+        do {
+            watch = isFile && replacesSource ? try FileWatch(url) : nil
+            isAddition = try !replacesSource && hadFile && (!isFile || Self.holdsStore(url))
+            if isFile {
+                // What a migration has left that was killed nobody needs.
+                Self.removeLeftovers(beside: url)
+                if isAddition {
+                    try SQLiteEngine.replace(
+                        at: working,
+                        SQLiteOptions(url: working, nil),
+                        with: url,
+                        SQLiteOptions(url: url, options)
+                    )
+                }
+            }
+            stack = try MigrationStack(model, configuration, type, at: working, options, name: "migration")
+        } catch {
+            if isFile { SQLiteEngine.removeAll(of: working) }
+            throw Self.failure(url, error)
+        }
+    }
+
+    private static func failure(_ url: URL, _ error: any Error) -> CocoaError {
+        MigrationFailure.error(
+            .migrationManagerDestinationStore,
+            "The store \(url.path) cannot be migrated to: \(error.localizedDescription)",
+            url: url,
+            underlying: error
+        )
+    }
+
+    /// Whether a file holds a store already; an empty one does not.
+    private static func holdsStore(_ url: URL) throws -> Bool {
+        let size = (try FileManager.default.attributesOfItem(atPath: url.path)[.size] as? NSNumber)?.intValue ?? 0
+        do {
+            _ = try SQLiteEngine.metadata(at: url)
+            return true
+        } catch let error as CocoaError where error.code == .persistentStoreTypeMismatch && size <= 65_536 {
+            // What is left of a store that was destroyed is a database without tables.
+            if try SQLiteEngine.isEmptyDatabase(at: url) { return false }
+            throw error
+        } catch  where size == 0 {
+            return false
+        }
+    }
+
+    // MARK: - Temporary files
+
+    private static let marker = ".migration-"
+
+    /// A hidden file that nobody else has.
+    static func workingURL(beside url: URL) -> URL {
+        let process = ProcessInfo.processInfo.processIdentifier
+        // The folder of external data is named after the file without its extension, so it takes one more.
+        let name = ".\(url.lastPathComponent)\(marker)\(process)-\(UUID().uuidString.prefix(8)).sqlite"
+        return url.deletingLastPathComponent().appendingPathComponent(name)
+    }
+
+    /// Removes the files of migrations to a place whose processes are gone.
+    static func removeLeftovers(beside url: URL) {
+        let folder = url.deletingLastPathComponent()
+        let prefix = ".\(url.lastPathComponent)\(marker)"
+        let names = (try? FileManager.default.contentsOfDirectory(atPath: folder.path)) ?? []
+        for name in names where name.hasPrefix(prefix) {
+            guard let process = Int32(name.dropFirst(prefix.count).prefix { $0.isNumber }),
+                !FileManager.default.fileExists(atPath: "/proc/\(process)")
+            else { continue }
+            // The main file, its log, and the folder of external data, whose name begins with one more dot.
+            try? FileManager.default.removeItem(at: folder.appendingPathComponent(name))
+        }
+        for name in names where name.hasPrefix("." + prefix) {
+            guard let process = Int32(name.dropFirst(prefix.count + 1).prefix { $0.isNumber }),
+                !FileManager.default.fileExists(atPath: "/proc/\(process)")
+            else { continue }
+            try? FileManager.default.removeItem(at: folder.appendingPathComponent(name))
+        }
+    }
+
+    // MARK: - Identity
+
+    /// Lets the new store be the old one: its UUID, and what the application has put into its metadata.
+    func adoptIdentity(of source: NSPersistentStore) {
+        let store = stack.store.store
+        guard !isAddition, store is any EngineStore || store is NSAtomicStore else { return }
+        if store is SQLiteStore {
+            store.metadata = source.metadata ?? [:]
+        } else {
+            // Keys of the framework are those that the new store has of its own.
+            let own = store.metadata ?? [:]
+            var metadata = source.metadata ?? [:]
+            for key in StoreMetadata.ownKeys { metadata[key] = nil }
+            store.metadata = metadata.merging(own) { _, own in own }
+        }
+        store.identifier = source.identifier
+    }
+
+    /// Reserves the keys from 1 to the highest of the source's, so that objects can keep theirs.
+    ///
+    /// - Parameter highest: The highest key by the number of the destination's root entity.
+    /// - Returns: The roots for which that was possible.
+    /// - Throws: Errors of the store.
+    func reserve(_ highest: [Int: Int64]) throws -> Set<Int> {
+        guard !isAddition, stack.store.custom == nil else { return [] }
+        let wanted = highest.filter { $0.value > 0 && $0.value < 1 << 53 }
+        guard !wanted.isEmpty else { return [] }
+        let ranges = try stack.store.rows.reserveKeys(wanted.mapValues { Int($0) })
+        return Set(
+            ranges.filter { root, ranges in
+                ranges.count == 1 && ranges[0].lowerBound == 1 && ranges[0].upperBound > (wanted[root] ?? .max)
+            }.keys
+        )
+    }
+
+    // MARK: - Ending
+
+    /// Puts the store in its place.
+    ///
+    /// - Returns: Whether it is there; not if the source was to be replaced, and was written to meanwhile.
+    /// - Throws: `migrationManagerDestinationStore` (134160) with the reason under it.
+    func finish() throws -> Bool {
+        do {
+            try stack.store.store.saveMetadata()
+            stack.close()
+            guard working != destination else { return true }
+            if replacesSource {
+                let isReplaced = try replaceSource()
+                SQLiteEngine.removeAll(of: working)
+                return isReplaced
+            }
+            if hadFile || FileManager.default.fileExists(atPath: working.path + "-wal") {
+                // Others may have the file open: they see all of the old store or all of the new one.
+                try SQLiteEngine.replace(
+                    at: destination,
+                    SQLiteOptions(url: destination, options),
+                    with: working,
+                    SQLiteOptions(url: working, nil)
+                )
+                SQLiteEngine.removeAll(of: working)
+            } else {
+                try SQLiteEngine.moveClosed(from: working, to: destination)
+            }
+            return true
+        } catch {
+            abandon()
+            throw Self.failure(destination, error)
+        }
+    }
+
+    private func replaceSource() throws -> Bool {
+        if let watch {
+            let options = try SQLiteOptions(url: destination, options)
+            return try SQLiteEngine.replaceContents(of: destination, options, by: working, ifUnchanged: watch)
+        }
+        // A store of one's own: its file takes the old one's place at once.
+        guard rename(working.path, destination.path) == 0 else {
+            _ = try FileManager.default.replaceItemAt(destination, withItemAt: working)
+            return true
+        }
+        return true
+    }
+
+    /// Removes what was written.
+    func abandon() {
+        stack.close()
+        if working != destination {
+            SQLiteEngine.removeAll(of: working)
+        } else if !hadFile, !destination.path.hasPrefix("/dev/null") {
+            try? FileManager.default.removeItem(at: destination)
+        }
+    }
+}

@@ -1,0 +1,130 @@
+import StrataPredicates
+
+/// How the objects of one entity mapping are migrated.
+///
+/// Subclass it to do what expressions cannot, and name the class in
+/// ``NSEntityMapping/entityMigrationPolicyClassName``. There is one instance for each mapping, which lives through the whole
+/// migration, so it may keep state. The manager calls:
+///
+/// 1. In the first pass ``begin(_:with:)``, then ``createDestinationInstances(forSource:in:manager:)`` for each source object,
+///    and ``endInstanceCreation(forMapping:manager:)``.
+/// 2. In the second pass ``createRelationships(forDestination:in:manager:)`` for each destination object that was associated
+///    through the mapping, and ``endRelationshipCreation(forMapping:manager:)``.
+/// 3. In the third pass ``performCustomValidation(forMapping:manager:)`` and ``end(_:manager:)``.
+///
+/// Each pass is done for all mappings, in their order, before the next begins. Objects are written and turned into faults
+/// every thousand or so, so that memory does not grow with the number of rows: objects that a policy holds stay valid.
+///
+/// Everything is called on the thread that migrates, inside the scopes of both contexts of the manager. An error that a step
+/// throws ends the migration, whose caller gets it as it is.
+open class NSEntityMigrationPolicy: NSObject, ExpressionFunctionTarget {
+    /// Makes a policy; the manager makes one for each mapping.
+    public required override init() { super.init() }
+
+    /// Called before anything is done for a mapping.
+    ///
+    /// Does nothing.
+    ///
+    /// - Throws: What ends the migration.
+    open func begin(_ mapping: NSEntityMapping, with manager: NSMigrationManager) throws {}
+
+    /// Makes what becomes of a source object.
+    ///
+    /// Inserts an object of the mapping's destination entity into ``NSMigrationManager/destinationContext``, gives its
+    /// attributes the values of the mapping's expressions, and associates it with the source object. Nothing is made without
+    /// a destination entity. An override that does not call this must associate what it makes
+    /// (``NSMigrationManager/associate(sourceInstance:withDestinationInstance:for:)``), or the second pass leaves it out.
+    ///
+    /// - Throws: `entityMigrationPolicy` (134170) if a function cannot be called, `migration` (134110) for a value that the
+    ///   attribute does not take.
+    open func createDestinationInstances(
+        forSource sInstance: NSManagedObject,
+        in mapping: NSEntityMapping,
+        manager: NSMigrationManager
+    ) throws {
+        guard let step = try manager.running(mapping) else { return }
+        try step.createDestination(for: sInstance)
+    }
+
+    /// Called when the source objects of the mapping are done, before the next mapping's turn in the first pass.
+    ///
+    /// Does nothing.
+    ///
+    /// - Throws: What ends the migration.
+    open func endInstanceCreation(forMapping mapping: NSEntityMapping, manager: NSMigrationManager) throws {}
+
+    /// Gives a destination object its relationships.
+    ///
+    /// Evaluates the mapping's relationship mappings. A value of nil leaves the relationship as it is; of a collection a
+    /// to-one relationship takes the first object.
+    ///
+    /// - Throws: `entityMigrationPolicy` (134170) if a function cannot be called, `migration` (134110) for a value that the
+    ///   relationship does not take.
+    open func createRelationships(
+        forDestination dInstance: NSManagedObject,
+        in mapping: NSEntityMapping,
+        manager: NSMigrationManager
+    ) throws {
+        guard let step = try manager.running(mapping) else { return }
+        try step.createRelationships(of: dInstance)
+    }
+
+    /// Called when the destination objects of the mapping have their relationships.
+    ///
+    /// Does nothing.
+    ///
+    /// - Throws: What ends the migration.
+    open func endRelationshipCreation(forMapping mapping: NSEntityMapping, manager: NSMigrationManager) throws {}
+
+    /// Called in the third pass; checks what validation does not.
+    ///
+    /// Does nothing. All destination objects are validated afterwards.
+    ///
+    /// - Throws: What ends the migration.
+    open func performCustomValidation(forMapping mapping: NSEntityMapping, manager: NSMigrationManager) throws {}
+
+    /// Called last for a mapping; objects may still be made and changed.
+    ///
+    /// Does nothing.
+    ///
+    /// - Throws: What ends the migration.
+    open func end(_ mapping: NSEntityMapping, manager: NSMigrationManager) throws {}
+
+    // MARK: - Functions by name
+
+    /// A function that a value expression can call, with the values of its arguments.
+    public typealias Function = ([Any?]) throws -> Any?
+
+    /// The function that `FUNCTION($entityPolicy, "name", …)` calls.
+    ///
+    /// There is no Objective-C runtime on Linux to find methods by name, so a policy lists those that its mapping model uses,
+    /// under the very names that are there:
+    ///
+    ///     override func function(named name: String) -> Function? {
+    ///         switch name {
+    ///         case "titleCased:": { arguments in (arguments[0] as? String)?.capitalized }
+    ///         default: super.function(named: name)
+    ///         }
+    ///     }
+    ///
+    /// All names are looked up before the first object is migrated, so a missing one is an error then. An addition to Apple's
+    /// API.
+    ///
+    /// - Parameter name: The selector, with its colons.
+    /// - Returns: `nil`, the default, for a name that is not known.
+    open func function(named name: String) -> Function? { nil }
+
+    // MARK: - Classes by name
+
+    /// Makes a policy known by a name that mapping models use.
+    ///
+    /// Needed only for a class whose name is another one in the mapping model, or that several modules have: others are found by
+    /// their names, whatever module the mapping model says. An addition to Apple's API. Any thread may call it.
+    ///
+    /// - Parameters:
+    ///   - type: The class.
+    ///   - name: The name in the mapping model; the class is always known by its bare name too.
+    public static func register(_ type: NSEntityMigrationPolicy.Type, as name: String? = nil) {
+        PolicyClasses.register(type, as: name)
+    }
+}

@@ -1,0 +1,77 @@
+import Foundation
+import StrataRows
+import StrataSQLiteStore
+
+/// A migration to another place by a copy of the file, which is then migrated in place by SQL: no object is made.
+///
+/// Only for an inferred mapping that nobody has changed, and from one SQLite file to another that is not there yet.
+struct StoreCopyMigration {
+    private let manager: NSMigrationManager
+    private let mapping: InferredMapping
+    private let source: StorePlace
+    private let destination: StorePlace
+
+    /// `nil` if it has to be done by objects.
+    init?(_ manager: NSMigrationManager, _ model: NSMappingModel, from source: StorePlace, to destination: StorePlace) {
+        // A manager of one's own may do something else, and is promised to be asked.
+        guard manager.usesStoreSpecificMigrationManager, type(of: manager) == NSMigrationManager.self,
+            let mapping = model.uneditedInference(from: manager.sourceModel, to: manager.destinationModel),
+            [source, destination].allSatisfy({ place in
+                place.type == NSSQLiteStoreType && StoreTypes.storeClass(place.type) == SQLiteStore.self
+                    && !place.url.path.hasPrefix("/dev/null")
+            }), !FileManager.default.fileExists(atPath: destination.url.path)
+        else { return nil }
+        self.manager = manager
+        self.mapping = mapping
+        self.source = source
+        self.destination = destination
+    }
+
+    func run() throws {
+        let working = MigrationTarget.workingURL(beside: destination.url)
+        defer { SQLiteEngine.removeAll(of: working) }
+        do {
+            try SQLiteEngine.replace(
+                at: working,
+                SQLiteOptions(url: working, nil),
+                with: source.url,
+                SQLiteOptions(url: source.url, source.options)
+            )
+        } catch {
+            throw MigrationFailure.error(
+                .migrationManagerSourceStore,
+                "The store \(source.url.path) cannot be migrated from: \(error.localizedDescription)",
+                url: source.url,
+                underlying: error
+            )
+        }
+        let (old, new) = (manager.sourceModel, manager.destinationModel)
+        try old.tryFreeze()
+        try new.tryFreeze()
+        let request = SQLiteMigrationRequest(
+            url: working,
+            options: try SQLiteOptions(url: working, MigrationOptions.withoutMigration(destination.options)),
+            migration: SchemaMigration(mapping, from: old.frozen, nil, to: new.frozen, nil),
+            versionIdentifiers: new.versionIdentifiers.compactMap { $0 as? String }.sorted(),
+            modelCache: new.frozen.copyForStores(of: new)
+        )
+        guard try SQLiteEngine.migrate(request) != nil else {
+            throw MigrationFailure.error(
+                .migrationManagerSourceStore,
+                "The store \(source.url.path) cannot be migrated from: it was not made with the source model.",
+                url: source.url,
+                underlying: CocoaError(.persistentStoreIncompatibleVersionHash)
+            )
+        }
+        do {
+            try SQLiteEngine.moveClosed(from: working, to: destination.url)
+        } catch {
+            throw MigrationFailure.error(
+                .migrationManagerDestinationStore,
+                "The store \(destination.url.path) cannot be migrated to: \(error.localizedDescription)",
+                url: destination.url,
+                underlying: error
+            )
+        }
+    }
+}

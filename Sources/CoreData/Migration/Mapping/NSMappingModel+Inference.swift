@@ -1,0 +1,144 @@
+import StrataPredicates
+
+extension NSMappingModel {
+    /// Works out a mapping model from what two models have in common.
+    ///
+    /// Entities and properties are paired by their renaming identifiers. The mappings are named as Apple's framework names them:
+    /// `IEM_Copy_E`, `IEM_Transform_E`, `IEM_Add_E` and `IEM_Remove_E`, with the source's name of a renamed entity. They can be
+    /// changed; a migration carries out what they say then.
+    ///
+    /// - Parameters:
+    ///   - sourceModel: The model to migrate from.
+    ///   - destinationModel: The model to migrate to.
+    /// - Returns: The mapping model.
+    /// - Throws: `inferredMappingModel` (134190) if that cannot be done, with one error for each reason under
+    ///   `NSDetailedErrorsKey`.
+    public class func inferredMappingModel(
+        forSourceModel sourceModel: NSManagedObjectModel,
+        destinationModel: NSManagedObjectModel
+    ) throws -> NSMappingModel {
+        let mapping = InferredMapping(from: sourceModel, to: destinationModel)
+        try mapping.requireInferable()
+        return NSMappingModel(mapping)
+    }
+
+    /// The mapping model that does by objects what an inferred mapping does.
+    convenience init(_ mapping: InferredMapping) {
+        self.init()
+        entityMappings = mapping.entities.map(NSEntityMapping.init)
+        inferredText = text
+    }
+
+    /// The inferred mapping, if this model was made of one between two models and was not changed since.
+    func uneditedInference(from source: NSManagedObjectModel, to destination: NSManagedObjectModel) -> InferredMapping?
+    {
+        guard let inferredText, inferredText == text else { return nil }
+        let mapping = InferredMapping(from: source, to: destination)
+        // Another pair of models may give another mapping.
+        guard mapping.obstacles.isEmpty, NSMappingModel(mapping).text == inferredText else { return nil }
+        return mapping
+    }
+
+    /// All that the model says, in one text.
+    private var text: String {
+        entityMappings.map { mapping in
+            let properties = ((mapping.attributeMappings ?? []) + (mapping.relationshipMappings ?? [])).map { "\($0)" }
+            let hashes = [mapping.sourceEntityVersionHash, mapping.destinationEntityVersionHash]
+                .map { $0?.base64EncodedString() ?? "" }
+            return
+                ([
+                    "\(mapping)", mapping.entityMigrationPolicyClassName ?? "",
+                    mapping.sourceExpression.map { "\($0)" } ?? "",
+                ] + hashes + properties).joined(separator: "|")
+        }.joined(separator: "\n")
+    }
+}
+
+extension NSEntityMapping {
+    fileprivate convenience init(_ inferred: InferredEntity) {
+        self.init()
+        name = inferred.name
+        mappingType =
+            switch inferred.kind {
+            case .copy: .copyEntityMappingType
+            case .transform: .transformEntityMappingType
+            case .add: .addEntityMappingType
+            case .remove: .removeEntityMappingType
+            }
+        sourceEntityName = inferred.source?.name
+        destinationEntityName = inferred.destination?.name
+        sourceEntityVersionHash = inferred.source?.versionHash
+        destinationEntityVersionHash = inferred.destination?.versionHash
+        if let source = inferred.source?.name {
+            sourceExpression = MappingExpressions.objects(of: source, predicate: "TRUEPREDICATE")
+        }
+        guard inferred.source != nil, inferred.destination != nil else { return }
+        attributeMappings = inferred.attributes.map { attribute in
+            NSPropertyMapping(attribute.destination.name, MappingExpressions.value(of: attribute))
+        }
+        relationshipMappings = inferred.relationships.map { relationship in
+            let members = relationship.source.map { MappingExpressions.sourceValue($0.name) }
+            let name = relationship.source?.name ?? ""
+            return NSPropertyMapping(
+                relationship.destination.name,
+                members.map { MappingExpressions.destinations(relationship: name, $0) }
+            )
+        }
+    }
+}
+
+extension NSPropertyMapping {
+    fileprivate convenience init(_ name: String, _ expression: NSExpression?) {
+        self.init()
+        self.name = name
+        valueExpression = expression
+    }
+}
+
+extension MappingExpressions {
+    /// The value of a property of the source object, as Apple's inference writes it.
+    fileprivate static func sourceValue(_ key: String) -> NSExpression {
+        NSExpression(
+            forFunction: NSExpression(forVariable: NSMigrationSourceObjectKey),
+            selectorName: "valueForKey:",
+            arguments: [NSExpression(forConstantValue: key)]
+        )
+    }
+
+    /// What gives an attribute its value; `nil` for one that starts with its default.
+    fileprivate static func value(of attribute: InferredAttribute) -> NSExpression? {
+        guard let source = attribute.source else { return nil }
+        let value = sourceValue(source.name)
+        guard attribute.hasRenamedElements else { return value }
+        return NSExpression(
+            block: { _, arguments, _ in
+                (arguments.first as? [String: Any]).map { attribute.renaming($0) as Any } ?? NSNull()
+            },
+            arguments: [value]
+        )
+    }
+}
+
+extension InferredAttribute {
+    /// Whether some element of a composite attribute has another name than before, or is new, or was dropped.
+    fileprivate var hasRenamedElements: Bool {
+        guard !elements.isEmpty else { return false }
+        let old = (source as? NSCompositeAttributeDescription)?.elements.map(\.name) ?? []
+        return elements.contains { $0.source?.name != $0.destination.name || $0.hasRenamedElements }
+            || old.count != elements.count
+    }
+
+    /// The elements under their new names.
+    fileprivate func renaming(_ values: [String: Any]) -> [String: Any] {
+        var renamed: [String: Any] = [:]
+        for element in elements {
+            guard let name = element.source?.name, let value = values[name] else {
+                renamed[element.destination.name] = element.destination.defaultValue
+                continue
+            }
+            let nested = value as? [String: Any]
+            renamed[element.destination.name] = element.elements.isEmpty ? value : nested.map(element.renaming) ?? value
+        }
+        return renamed
+    }
+}

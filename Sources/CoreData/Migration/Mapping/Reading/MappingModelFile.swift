@@ -1,0 +1,87 @@
+import StrataPredicates
+
+/// The files that a mapping model can come in.
+enum MappingModelFile {
+    /// The two models of a mapping model.
+    struct Models {
+        let source: NSManagedObjectModel
+        let destination: NSManagedObjectModel
+    }
+
+    /// Reads a mapping model.
+    ///
+    /// - Parameters:
+    ///   - url: A compiled `.cdm` file, or an `.xcmappingmodel` folder or the XML in it.
+    ///   - models: The models of the edited form; `nil` to find them where it says. The compiled form needs none.
+    /// - Returns: The mappings, in order.
+    /// - Throws: A `CocoaError` with what is wrong: 260, 263 or 259.
+    static func mappings(at url: URL, models: Models? = nil) throws -> [NSEntityMapping] {
+        do {
+            let (data, file) = try contents(at: url)
+            if data.starts(with: Data("bplist".utf8)) { return try CompiledMappingReader.mappings(in: data) }
+            let edited = try EditedMappingModel(data)
+            return try MappingModelCompiler(edited, try models ?? edited.models(beside: file)).mappings()
+        } catch let error as ModelError {
+            throw CocoaError(
+                error.kind.code,
+                userInfo: [
+                    NSLocalizedDescriptionKey: "The mapping model at \(url.path) cannot be used: \(error.reason).",
+                    NSURLErrorKey: url,
+                ]
+            )
+        }
+    }
+
+    private static func contents(at url: URL) throws(ModelError) -> (data: Data, file: URL) {
+        var isFolder: ObjCBool = false
+        guard FileManager.default.fileExists(atPath: url.path, isDirectory: &isFolder) else {
+            throw ModelError(.missing, "there is no such file")
+        }
+        let file = isFolder.boolValue ? url.appendingPathComponent("xcmapping.xml") : url
+        guard FileManager.default.fileExists(atPath: file.path) else {
+            throw ModelError(.missing, "the folder has no file \"xcmapping.xml\"")
+        }
+        return (try ModelPackage.read(file), file)
+    }
+}
+
+/// The mapping models among the resources of bundles, and how they fit two models.
+struct MappingModelSearch {
+    /// One that fits.
+    struct Found {
+        let url: URL
+        let mappings: [NSEntityMapping]
+    }
+
+    /// Those that fit, in the order of their paths.
+    private(set) var fitting: [Found] = []
+    /// Those that do not, with the reasons: those first that lack least.
+    private(set) var others: [(url: URL, problems: [String])] = []
+
+    init(_ bundles: [Bundle]?, from source: NSManagedObjectModel, to destination: NSManagedObjectModel) {
+        for url in NSManagedObjectModel.resources(in: bundles, withExtensions: ["cdm", "xcmappingmodel"]) {
+            do {
+                let mappings = try MappingModelFile.mappings(at: url)
+                let model = NSMappingModel()
+                model.entityMappings = mappings
+                let problems = MappingModelMatch(model, from: source, to: destination).problems
+                if problems.isEmpty, !mappings.isEmpty {
+                    fitting.append(Found(url: url, mappings: mappings))
+                } else {
+                    others.append((url, problems))
+                }
+            } catch {
+                others.append((url, [error.localizedDescription]))
+            }
+        }
+        others.sort { $0.problems.count < $1.problems.count }
+    }
+
+    /// Both searches together.
+    func merging(_ other: MappingModelSearch) -> MappingModelSearch {
+        var merged = self
+        merged.fitting += other.fitting
+        merged.others = (others + other.others).sorted { $0.problems.count < $1.problems.count }
+        return merged
+    }
+}

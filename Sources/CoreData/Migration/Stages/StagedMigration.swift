@@ -1,0 +1,247 @@
+import Foundation
+import StrataPredicates
+import StrataRows
+import StrataSQLiteStore
+
+/// The staged migration of a store that is being added.
+///
+/// Looks anew at the store before each step, so it goes on where a killed process, or another one at the same time, has come to.
+struct StagedMigration {
+    private let manager: NSStagedMigrationManager
+    /// The migration that the store would get without stages.
+    private let whole: AutomaticMigration
+    private let plan: StagePlan
+    private let models: StageModels
+
+    /// - Throws: 134504 for stages that cannot be understood.
+    init(_ manager: NSStagedMigrationManager, of whole: AutomaticMigration) throws {
+        self.manager = manager
+        self.whole = whole
+        plan = try StagePlan(manager.stages)
+        models = StageModels(plan, whole)
+    }
+
+    /// Brings the store to the coordinator's model.
+    ///
+    /// - Throws: 134504 for a store, or a version of the list, that is not known; 134506 for a store that is newer than the model;
+    ///   `migrationMissingMappingModel` (134140) for two versions that do not meet, before any step is taken; the errors of
+    ///   the steps, and what handlers throw.
+    func run() throws {
+        var way = try Way(self)
+        try way.check()
+        // Others may do some of the steps; nobody can undo one.
+        var attempts = 0
+        while let index = try way.next() {
+            attempts += 1
+            guard attempts <= 4 * (plan.versions.count + 1) else {
+                throw MigrationFailure.error(
+                    .migration,
+                    "The store \(whole.url.path) was written to by others each time a stage was complete. Try again when they are done.",
+                    url: whole.url
+                )
+            }
+            try step(to: index, way)
+        }
+    }
+
+    // MARK: - The way
+
+    /// The versions from the store's to the coordinator's.
+    private struct Way {
+        private let migration: StagedMigration
+        /// The models of the list, with the coordinator's at the end if it is not in it; `nil` for those that are not needed.
+        private(set) var models: [NSManagedObjectModel?]
+        private let end: Int
+        private let start: Int
+
+        init(_ migration: StagedMigration) throws {
+            self.migration = migration
+            let plan = migration.plan
+            let url = migration.whole.url
+            let model = migration.whole.model
+            let stored = try migration.storedHashes()
+            let checksum = SchemaHashes.checksum(of: stored)
+            guard let start = migration.index(ofStored: stored) else {
+                throw StageFailure.error(
+                    .modelReferenceNotFound,
+                    """
+                    The store \(url.path) has version \(checksum) of the model, which is in no stage. \
+                    \(migration.nearestVersion(stored))The stages have: \(plan.checksums.joined(separator: ", ")).
+                    """,
+                    checksum: checksum,
+                    known: plan.checksums,
+                    url: url
+                )
+            }
+            self.start = start
+            end = plan.index(of: model.versionChecksum) ?? plan.versions.count
+            guard end >= start else {
+                throw StageFailure.error(
+                    .backwards,
+                    """
+                    The store \(url.path) has version \(checksum) of the model, which comes after the coordinator's version \
+                    \(model.versionChecksum) in the stages. Open it with a newer version of the program.
+                    """,
+                    checksum: checksum,
+                    known: plan.checksums,
+                    url: url
+                )
+            }
+            models = Array(repeating: nil, count: plan.versions.count + 1)
+            for index in start...end {
+                models[index] =
+                    index == plan.versions.count ? model : try migration.models.model(plan.versions[index].checksum)
+            }
+        }
+
+        /// The index of the version to go to next; `nil` at the end.
+        mutating func next() throws -> Int? {
+            let stored = try migration.storedHashes()
+            if stored == migration.whole.model.versionHashes(forConfigurationName: migration.whole.configuration) {
+                return nil
+            }
+            guard let index = migration.index(ofStored: stored), index >= start, index < end else {
+                throw StageFailure.error(
+                    .modelReferenceNotFound,
+                    "Another process has brought the store \(migration.whole.url.path) to version \(SchemaHashes.checksum(of: stored)), which is not on the way.",
+                    checksum: SchemaHashes.checksum(of: stored),
+                    known: migration.plan.checksums,
+                    url: migration.whole.url
+                )
+            }
+            return index + 1
+        }
+
+        /// Finds out whether each step can be taken, before the first is.
+        func check() throws {
+            guard start < end else { return }
+            for index in start + 1...end {
+                guard let from = models[index - 1], let to = models[index] else { continue }
+                try migration.require(from, index - 1, to, index)
+            }
+        }
+    }
+
+    /// The version hashes that the store has now.
+    private func storedHashes() throws -> [String: Data] {
+        let metadata = try StoreTypes.required(whole.type).metadataForPersistentStore(with: whole.url)
+        return metadata["NSStoreModelVersionHashes"] as? [String: Data] ?? [:]
+    }
+
+    /// The place of a store in the list.
+    private func index(ofStored hashes: [String: Data]) -> Int? {
+        if let index = plan.index(of: SchemaHashes.checksum(of: hashes)) { return index }
+        guard whole.configuration != nil else { return nil }
+        // A store that holds a part of the model has another checksum.
+        return plan.versions.firstIndex { version in
+            guard let model = try? models.model(version.checksum) else { return false }
+            return model.versionHashes(forConfigurationName: whole.configuration) == hashes
+        }
+    }
+
+    /// Which listed version is nearest to a store, and what differs; empty if none is known.
+    private func nearestVersion(_ stored: [String: Data]) -> String {
+        let known = plan.checksums.compactMap { checksum -> (String, [String])? in
+            guard let model = try? models.model(checksum) else { return nil }
+            let names = model.entitiesThatDiffer(
+                fromStoreMetadata: ["NSStoreModelVersionHashes": stored],
+                configuration: whole.configuration
+            )
+            return (checksum, names)
+        }
+        guard let nearest = known.min(by: { $0.1.count < $1.1.count }) else { return "" }
+        return
+            "The nearest listed version is \(nearest.0), of which it differs in \(nearest.1.joined(separator: ", ")). "
+    }
+
+    private func describe(_ index: Int) -> String {
+        guard index < plan.versions.count else { return "the coordinator's model (\(whole.model.versionChecksum))" }
+        let version = plan.versions[index]
+        return "version \(version.checksum) of stage \"\(version.stage.describedLabel)\""
+    }
+
+    /// - Throws: `migrationMissingMappingModel` (134140) if there is no way from one version to the next.
+    private func require(_ from: NSManagedObjectModel, _ first: Int, _ to: NSManagedObjectModel, _ second: Int) throws {
+        let mapping = InferredMapping(
+            from: from.entities(forConfigurationName: whole.configuration) ?? [],
+            to: to.entities(forConfigurationName: whole.configuration) ?? []
+        )
+        guard !mapping.obstacles.isEmpty else { return }
+        guard MappingModelSearch(nil, from: from, to: to).fitting.isEmpty else { return }
+        let error = InferenceObstacle.error(mapping.obstacles)
+        let text = """
+            The store \(whole.url.path) was not migrated: \(describe(first)) and \(describe(second)) do not meet. \
+            \(error.localizedDescription)
+            """
+        throw CocoaError(
+            .migrationMissingMappingModel,
+            userInfo: [
+                NSLocalizedDescriptionKey: text, "reason": text, NSUnderlyingErrorKey: error, "sourceModel": from,
+                "destinationModel": to, NSFilePathErrorKey: whole.url.path,
+            ]
+        )
+    }
+
+    // MARK: - Steps
+
+    private func step(to index: Int, _ way: Way) throws {
+        guard let from = way.models[index - 1], let to = way.models[index] else { return }
+        let start = ContinuousClock.now
+        if index < plan.versions.count, case .custom(let stage) = plan.versions[index].step,
+            stage.willMigrateHandler != nil || stage.didMigrateHandler != nil
+        {
+            try StageWithHandlers(stage, manager, whole, from: from, to: to).run()
+        } else {
+            try whole.step(from: from, to: to, at: whole.url)
+        }
+        MigrationLog.note(whole.url, "\(describe(index)) reached in \(ContinuousClock.now - start)")
+    }
+}
+
+/// The models of a list of versions.
+///
+/// From the references of custom stages, the coordinator, all versions in the program's bundles, and the store itself.
+private final class StageModels {
+    private let references: [String: NSManagedObjectModelReference]
+    private let whole: AutomaticMigration
+    private var known: [String: NSManagedObjectModel] = [:]
+    private var hasRead = false
+
+    init(_ plan: StagePlan, _ whole: AutomaticMigration) {
+        references = plan.references
+        self.whole = whole
+        known[whole.model.versionChecksum] = whole.model
+    }
+
+    /// - Throws: 134504 if there is no such model.
+    func model(_ checksum: String) throws -> NSManagedObjectModel {
+        if let model = known[checksum] { return model }
+        if let reference = references[checksum] {
+            let model = try reference.resolve()
+            known[checksum] = model
+            return model
+        }
+        readAll()
+        if let model = known[checksum] { return model }
+        throw StageFailure.error(
+            .modelReferenceNotFound,
+            "A stage names version \(checksum), but no model with this checksum is in the program's bundles. Add that version of the model.",
+            checksum: checksum,
+            known: known.keys.sorted()
+        )
+    }
+
+    private func readAll() {
+        guard !hasRead else { return }
+        hasRead = true
+        var models = NSManagedObjectModel.allVersions(in: nil)
+        models += NSManagedObjectModel.allVersions(in: Bundle.allBundles + Bundle.allFrameworks)
+        for reference in references.values { if let model = try? reference.resolve() { models.append(model) } }
+        if whole.type == NSSQLiteStoreType, let data = try? SQLiteEngine.cachedModel(at: whole.url),
+            let model = try? NSManagedObjectModel(cachedModelData: data)
+        {
+            models.append(model)
+        }
+        for model in models where known[model.versionChecksum] == nil { known[model.versionChecksum] = model }
+    }
+}

@@ -1,0 +1,147 @@
+import Foundation
+import StrataRows
+
+// Properties of types that have no slot of their own: what transformable, composite and transient attributes hold, and the
+// classes of Foundation that stand for a scalar.
+
+extension NSManagedObject {
+    /// Reads a transformable, composite or transient property of a type that has no slot of its own.
+    ///
+    /// A value of another type reads as nil; the coordinator's ``NSPersistentStoreCoordinator/unreportableErrorHandler`` is told so,
+    /// once for each property.
+    @_disfavoredOverload
+    public final func managedValue<Value>(_ property: borrowing ManagedProperty<Value?>) -> Value? {
+        objectValue(property.untyped, as: Value.self)
+    }
+
+    /// Writes a transformable, composite or transient property of a type that has no slot of its own.
+    @_disfavoredOverload
+    public final func setManagedValue<Value>(_ value: Value?, _ property: borrowing ManagedProperty<Value?>) {
+        setObjectValue(value, property.untyped)
+    }
+
+    /// Reads an attribute as an object of a class: what a transformable one holds, or an `NSNumber`, `NSDate` and so on.
+    ///
+    /// No value reads as zero or as an empty object, for the classes of Foundation. For any other class it stops the program:
+    /// declare the property optional.
+    @_disfavoredOverload
+    public final func managedValue<Value: AnyObject>(_ property: borrowing ManagedProperty<Value>) -> Value {
+        if let value = objectValue(property.untyped, as: Value.self) ?? EmptyObjects.object(of: Value.self) {
+            return value
+        }
+        fatalError(
+            "CoreData: property \"\(property.untyped.name)\" of \(entity.name ?? "") has no value of class \(Value.self), but is not optional. Declare it as \(Value.self)?."
+        )
+    }
+
+    /// Writes an attribute as an object of a class.
+    @_disfavoredOverload
+    public final func setManagedValue<Value: AnyObject>(_ value: Value, _ property: borrowing ManagedProperty<Value>) {
+        setObjectValue(value, property.untyped)
+    }
+
+    /// Reads a transformable attribute that holds an array; empty if there is none.
+    @_disfavoredOverload
+    public final func managedValue<Element>(_ property: borrowing ManagedProperty<[Element]>) -> [Element] {
+        objectValue(property.untyped, as: [Element].self) ?? []
+    }
+
+    /// Writes a transformable attribute that holds an array.
+    @_disfavoredOverload
+    public final func setManagedValue<Element>(_ value: [Element], _ property: borrowing ManagedProperty<[Element]>) {
+        setObjectValue(value, property.untyped)
+    }
+
+    /// Reads a transformable attribute that holds a set; empty if there is none.
+    @_disfavoredOverload
+    public final func managedValue<Element>(_ property: borrowing ManagedProperty<Set<Element>>) -> Set<Element> {
+        objectValue(property.untyped, as: Set<Element>.self) ?? []
+    }
+
+    /// Writes a transformable attribute that holds a set.
+    @_disfavoredOverload
+    public final func setManagedValue<Element>(
+        _ value: Set<Element>,
+        _ property: borrowing ManagedProperty<Set<Element>>
+    ) {
+        setObjectValue(value, property.untyped)
+    }
+
+    /// Reads a transformable or composite attribute that holds a dictionary; empty if there is none.
+    @_disfavoredOverload
+    public final func managedValue<Key, Value>(
+        _ property: borrowing ManagedProperty<[Key: Value]>
+    ) -> [Key: Value] {
+        objectValue(property.untyped, as: [Key: Value].self) ?? [:]
+    }
+
+    /// Writes a transformable or composite attribute that holds a dictionary.
+    @_disfavoredOverload
+    public final func setManagedValue<Key, Value>(
+        _ value: [Key: Value],
+        _ property: borrowing ManagedProperty<[Key: Value]>
+    ) {
+        setObjectValue(value, property.untyped)
+    }
+
+    /// The value of an attribute as an object of a type.
+    ///
+    /// The look-up stops the program unless the entity has such an attribute.
+    final func objectValue<Value>(_ property: borrowing AnyManagedProperty, as type: Value.Type) -> Value? {
+        _ = property.slot(in: unmanagedLayout, .object)
+        guard let value = anyValue(forKey: property.name) else { return nil }
+        if let typed = value as? Value { return typed }
+        reportMismatch(property.name, value, type)
+        return nil
+    }
+
+    final func setObjectValue(_ value: Any?, _ property: borrowing AnyManagedProperty) {
+        _ = property.slot(in: unmanagedLayout, .object)
+        setAnyValue(value, forKey: property.name)
+    }
+
+    /// Whether a property is an attribute that holds objects, and so no relationship.
+    final func holdsObjects(_ name: String) -> Bool {
+        switch layout.places[layout.primitiveBase(of: name) ?? name] {
+        case .slot(let index)?: layout.slots[index].type == .transformable && layout.slots[index].kind != .reference
+        case .transient(let index)?: layout.transients[index].property is NSAttributeDescription
+        case .composite?: true
+        case .toMany?, .fetched?, nil: false
+        }
+    }
+
+    private func reportMismatch(_ name: String, _ value: Any, _ type: Any.Type) {
+        // A recorded key path reads samples.
+        guard KeyPathRecording.current == nil, let coordinator = managedObjectContext?.persistentStoreCoordinator else {
+            return
+        }
+        let model = coordinator.frozenModel
+        guard model.mismatches.withLock({ $0.insert("\(layout.number).\(name)").inserted }) else { return }
+        let error = CocoaError(
+            .coreData,
+            userInfo: [
+                NSLocalizedDescriptionKey:
+                    "Property \"\(name)\" of \(entity.name ?? "") is declared as \(type), but holds a value of type \(Swift.type(of: value)). It reads as no value."
+            ]
+        )
+        coordinator.report(error, "reading property \"\(name)\" of \(entity.name ?? "")")
+    }
+}
+
+/// What properties of Foundation's classes read as where there is no value.
+private enum EmptyObjects {
+    static func object<Value>(of type: Value.Type) -> Value? {
+        let object: Any? =
+            switch ObjectIdentifier(type) {
+            case ObjectIdentifier(NSDecimalNumber.self): NSDecimalNumber.zero
+            case ObjectIdentifier(NSNumber.self): NSNumber(value: 0)
+            case ObjectIdentifier(NSString.self): NSString()
+            case ObjectIdentifier(NSDate.self): NSDate(timeIntervalSinceReferenceDate: 0)
+            case ObjectIdentifier(NSData.self): NSData()
+            case ObjectIdentifier(NSArray.self): NSArray()
+            case ObjectIdentifier(NSDictionary.self): NSDictionary()
+            default: nil
+            }
+        return object as? Value
+    }
+}

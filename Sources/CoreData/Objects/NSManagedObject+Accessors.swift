@@ -1,0 +1,99 @@
+import Foundation
+
+// What `@ManagedAccessor` writes calls to. Inverses follow; positions are those of an ordered relationship.
+
+extension NSManagedObject {
+    /// Adds an object to a to-many relationship, at the end of an ordered one.
+    public final func addManagedMembers(_ value: NSManagedObject, to key: String) {
+        add(value, toRelationshipNamed: key)
+    }
+
+    /// Adds objects to a to-many relationship.
+    public final func addManagedMembers(_ values: NSSet, to key: String) { add(values, to: key) }
+
+    /// Adds objects to a to-many relationship, in their order at the end of an ordered one.
+    public final func addManagedMembers(_ values: NSOrderedSet, to key: String) { add(values, to: key) }
+
+    /// Adds objects to a to-many relationship.
+    public final func addManagedMembers<Member: NSManagedObject>(_ values: Set<Member>, to key: String) {
+        add(values, to: key)
+    }
+
+    /// Adds objects to a to-many relationship, in their order at the end of an ordered one.
+    public final func addManagedMembers<Member: NSManagedObject>(_ values: [Member], to key: String) {
+        add(values, to: key)
+    }
+
+    /// Removes an object from a to-many relationship.
+    public final func removeManagedMembers(_ value: NSManagedObject, from key: String) {
+        remove(value, fromRelationshipNamed: key)
+    }
+
+    /// Removes objects from a to-many relationship.
+    public final func removeManagedMembers(_ values: NSSet, from key: String) { remove(values, from: key) }
+
+    /// Removes objects from a to-many relationship.
+    public final func removeManagedMembers(_ values: NSOrderedSet, from key: String) { remove(values, from: key) }
+
+    /// Removes objects from a to-many relationship.
+    public final func removeManagedMembers<Member: NSManagedObject>(_ values: Set<Member>, from key: String) {
+        remove(values, from: key)
+    }
+
+    /// Removes objects from a to-many relationship.
+    public final func removeManagedMembers<Member: NSManagedObject>(_ values: [Member], from key: String) {
+        remove(values, from: key)
+    }
+
+    private func add(_ values: some Sequence, to key: String) {
+        for value in values { add(member(value, of: key), toRelationshipNamed: key) }
+    }
+
+    private func remove(_ values: some Sequence, from key: String) {
+        for value in values { remove(member(value, of: key), fromRelationshipNamed: key) }
+    }
+
+    private func member(_ value: Any, of key: String) -> NSManagedObject {
+        guard let object = value as? NSManagedObject else {
+            fatalError("CoreData: relationship \"\(key)\" takes managed objects, not \(Swift.type(of: value)).")
+        }
+        return object
+    }
+
+    // MARK: - Positions
+
+    /// Inserts an object into an ordered relationship.
+    ///
+    /// Stops the program for a position that does not exist, as the methods below.
+    public final func insertManagedMembers(_ value: NSManagedObject, at index: Int, into key: String) {
+        mutableOrderedSetValue(forKey: key).insert(value, at: index)
+    }
+
+    /// Inserts objects into an ordered relationship, so that they have the positions `indexes` afterwards.
+    public final func insertManagedMembers(_ values: [NSManagedObject], at indexes: NSIndexSet, into key: String) {
+        let members = mutableOrderedSetValue(forKey: key)
+        for (value, index) in zip(values, indexes) { members.insert(value, at: index) }
+    }
+
+    /// Removes the object at a position of an ordered relationship.
+    public final func removeManagedMembers(at index: Int, from key: String) {
+        mutableOrderedSetValue(forKey: key).removeObject(at: index)
+    }
+
+    /// Removes the objects at positions of an ordered relationship.
+    public final func removeManagedMembers(at indexes: NSIndexSet, from key: String) {
+        let members = mutableOrderedSetValue(forKey: key)
+        for index in indexes.reversed() { members.removeObject(at: index) }
+    }
+
+    /// Puts an object in the place of the one at a position of an ordered relationship.
+    public final func replaceManagedMembers(at index: Int, with value: NSManagedObject, of key: String) {
+        mutableOrderedSetValue(forKey: key).replaceObject(at: index, with: value)
+    }
+
+    /// Puts objects in the places of those at positions of an ordered relationship.
+    public final func replaceManagedMembers(at indexes: NSIndexSet, with values: [NSManagedObject], of key: String) {
+        let members = mutableOrderedSetValue(forKey: key)
+        for (index, value) in zip(indexes, values) { members.replaceObject(at: index, with: value) }
+    }
+}

@@ -1,0 +1,34 @@
+/// A store that the coordinator can destroy, and replace by a copy of another.
+///
+/// All of this is done while nobody of this coordinator has the store open.
+protocol WholeStore: NSPersistentStore {
+    /// Removes all that a store holds.
+    ///
+    /// - Parameters:
+    ///   - url: The store.
+    ///   - options: As for opening it, and `NSPersistentStoreForceDestroyOption`.
+    /// - Throws: Errors of the file.
+    static func destroyStore(at url: URL, options: [AnyHashable: Any]?) throws
+
+    /// Copies one store over another.
+    ///
+    /// - Parameters:
+    ///   - destination: What is replaced, or made.
+    ///   - destinationOptions: Options for the destination.
+    ///   - source: What is copied.
+    ///   - sourceOptions: Options for the source.
+    /// - Throws: `persistentStoreInvalidType` (134000) if stores of this class cannot be replaced, and errors of either file.
+    static func replaceStore(
+        at destination: URL,
+        _ destinationOptions: [AnyHashable: Any]?,
+        withStoreAt source: URL,
+        _ sourceOptions: [AnyHashable: Any]?
+    ) throws
+
+    /// Removes what is left of a new store that could not be filled.
+    static func discardStore(at url: URL)
+}
+
+extension WholeStore {
+    static func discardStore(at url: URL) {}
+}

@@ -1,0 +1,92 @@
+/// A method that `@ManagedAccessor` stands on, such as `addToPages(_ value: Page)`.
+struct AccessorDeclaration: Equatable {
+    /// What the method does: a call of the runtime.
+    let call: String
+}
+
+extension AccessorDeclaration {
+    private struct Parameter {
+        let label: String
+        let name: String
+    }
+
+    /// Reads a method without a body.
+    ///
+    /// - Throws: What keeps it from being written.
+    init(reading source: String) throws(Diagnostic) {
+        var cursor = Cursor(source)
+        var attribute: AttributeSyntax?
+        guard let header = cursor.readHeader(attribute: { if $0.name == "ManagedAccessor" { attribute = $0 } }),
+            header.keyword.text == "func", let name = header.name
+        else {
+            throw Diagnostic("@ManagedAccessor can only stand on a method.", at: Cursor(source).range)
+        }
+        for modifier in header.modifiers where ["static", "class"].contains(modifier.text) {
+            throw Diagnostic("@ManagedAccessor needs a method of each object, not of the class.", at: modifier.range)
+        }
+        guard !header.isGeneric, let parameters = Self.readParameters(&cursor) else {
+            throw Self.unknownMethod(name)
+        }
+        if let next = cursor.current {
+            throw Diagnostic(
+                next.text == "{"
+                    ? "@ManagedAccessor writes the body itself: remove this block."
+                    : "@ManagedAccessor writes methods that return nothing.",
+                at: next.range
+            )
+        }
+        let explicit = try attribute?.argumentsStart.flatMap { start throws(Diagnostic) in
+            try PropertyDeclaration.modelName(in: cursor, from: start, of: "@ManagedAccessor")
+        }
+        guard let call = Self.call(name.text, parameters, explicit) else { throw Self.unknownMethod(name) }
+        self.call = call
+    }
+
+    /// The parameters; `nil` if they are not understood.
+    private static func readParameters(_ cursor: inout Cursor) -> [Parameter]? {
+        guard cursor.take("(") else { return nil }
+        var parameters: [Parameter] = []
+        while !cursor.take(")") {
+            guard let label = cursor.current, label.kind == .word else { return nil }
+            cursor.advance()
+            var name = label
+            if let second = cursor.current, second.kind == .word {
+                name = second
+                cursor.advance()
+            }
+            guard cursor.take(":"), cursor.readType() != nil else { return nil }
+            parameters.append(Parameter(label: label.text, name: name.text))
+            guard cursor.take(",") || cursor.isAt(")") else { return nil }
+        }
+        return parameters
+    }
+
+    private static func call(_ method: String, _ parameters: [Parameter], _ explicit: String?) -> String? {
+        let names = parameters.map(\.name)
+        func key(after verb: String) -> String? {
+            guard method.hasPrefix(verb), method.count > verb.count else { return nil }
+            let rest = method.dropFirst(verb.count)
+            return explicit ?? "\"\(rest.prefix(1).lowercased())\(rest.dropFirst())\""
+        }
+        switch parameters.map(\.label) {
+        case ["_"]:
+            if let key = key(after: "addTo") { return "addManagedMembers(\(names[0]), to: \(key))" }
+            return key(after: "removeFrom").map { "removeManagedMembers(\(names[0]), from: \($0))" }
+        case ["at"]:
+            return key(after: "removeFrom").map { "removeManagedMembers(at: \(names[0]), from: \($0))" }
+        case ["_", "at"]:
+            return key(after: "insertInto").map { "insertManagedMembers(\(names[0]), at: \(names[1]), into: \($0))" }
+        case ["at", "with"]:
+            return key(after: "replace").map { "replaceManagedMembers(at: \(names[0]), with: \(names[1]), of: \($0))" }
+        default: return nil
+        }
+    }
+
+    private static func unknownMethod(_ name: Token) -> Diagnostic {
+        Diagnostic(
+            "@ManagedAccessor writes addToPages(_:), removeFromPages(_:), insertIntoPages(_:at:), removeFromPages(at:) and "
+                + "replacePages(at:with:), for a relationship \"pages\".",
+            at: name.range
+        )
+    }
+}

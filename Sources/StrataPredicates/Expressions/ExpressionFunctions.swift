@@ -1,0 +1,85 @@
+/// An object that offers functions of its own to `FUNCTION(target, "name:", …)`.
+///
+/// On Apple's platforms such an expression calls a method by its selector. Here the target looks the function up:
+///
+/// ```swift
+/// final class Rates: ExpressionFunctionTarget {
+///     func function(named name: String) -> (([Any?]) throws -> Any?)? {
+///         switch name {
+///         case "convert:": { arguments in try self.convert(arguments[0] as? Double) }
+///         default: nil
+///         }
+///     }
+/// }
+/// let expression = NSExpression(format: #"FUNCTION($rates, "convert:", price)"#)
+/// let price = expression.expressionValue(with: item, context: ["rates": Rates()])
+/// ```
+///
+/// Functions for targets of other types are registered with ``NSExpression/setFunction(_:forName:)``.
+public protocol ExpressionFunctionTarget {
+    /// The function with a name, `nil` if the target has none of that name.
+    ///
+    /// It is asked on the thread that evaluates the expression, which also calls the function.
+    ///
+    /// - Parameter name: The name as the expression has it, in the form of a selector: one colon for each argument. A call with
+    ///   another number of arguments is an error, and the function is not called.
+    /// - Returns: Takes the values of the arguments, of which each may be nil. What it throws ends the evaluation:
+    ///   `evaluate(with:)` is false then, and the value of the expression nil.
+    func function(named name: String) -> (([Any?]) throws -> Any?)?
+}
+
+extension NSExpression {
+    /// The code of a registered function: takes the target, which is never nil, and the values of the arguments, of which each
+    /// may be nil.
+    ///
+    /// What it throws ends the evaluation: `evaluate(with:)` is false then, and the value of the expression nil. Any thread may
+    /// call it, several at once.
+    public typealias Function = @Sendable (_ target: Any, _ arguments: [Any?]) throws -> Any?
+
+    /// Registers a function that `FUNCTION(target, "name:", …)` calls, on targets of any type.
+    ///
+    /// ```swift
+    /// NSExpression.setFunction({ text, _ in (text as? String).map { String($0.reversed()) } }, forName: "reversed")
+    /// NSPredicate(format: #"FUNCTION(name, "reversed") BEGINSWITH "x""#).evaluate(with: person)
+    /// ```
+    ///
+    /// A registered function takes precedence over a method of the same name that expressions know without it. If the target is
+    /// an ``ExpressionFunctionTarget``, its own function comes first. For a target that is nil the value is nil, and no function
+    /// is called.
+    ///
+    /// Predicates from outside (``NSPredicate/init(validating:arguments:)``) can call registered functions too, with any
+    /// arguments. Refuse them with an ``NSPredicateValidating``, or register only what may be called by everybody.
+    ///
+    /// From any thread.
+    ///
+    /// - Parameters:
+    ///   - function: The function; it replaces an earlier one of that name. `nil` removes it.
+    ///   - name: The name in the form of a selector: one colon for each argument. A call with another number of arguments is an
+    ///     error, and the function is not called.
+    public class func setFunction(_ function: Function?, forName name: String) {
+        ExpressionFunctions.shared[name] = function
+    }
+
+    /// The names of all registered functions, in no order.
+    ///
+    /// From any thread.
+    public class func functionNames() -> [String] {
+        ExpressionFunctions.shared.names
+    }
+}
+
+/// The registered functions.
+final class ExpressionFunctions: Sendable {
+    static let shared = ExpressionFunctions()
+
+    private let functions = Mutex<[String: NSExpression.Function]>([:])
+
+    subscript(name: String) -> NSExpression.Function? {
+        get { functions.withLock { $0[name] } }
+        set { functions.withLock { $0[name] = newValue } }
+    }
+
+    var names: [String] {
+        functions.withLock { Array($0.keys) }
+    }
+}

@@ -1,0 +1,64 @@
+import StrataPredicates
+
+/// How rows of one version of a model become rows of another: which entity becomes which, and which property which.
+///
+/// Says nothing of how a store keeps them.
+package struct SchemaMigration: Sendable {
+    package let source: Schema
+    /// The configuration of the source whose entities the store holds, or `nil` for all.
+    package let sourceConfiguration: String?
+    package let destination: Schema
+    /// The configuration of the destination whose entities the store shall hold, or `nil` for all.
+    package let destinationConfiguration: String?
+    /// The entities that go on; others are added or removed.
+    package let pairs: [EntityPair]
+
+    package init(
+        source: Schema,
+        sourceConfiguration: String?,
+        destination: Schema,
+        destinationConfiguration: String?,
+        pairs: [EntityPair]
+    ) {
+        self.source = source
+        self.sourceConfiguration = sourceConfiguration
+        self.destination = destination
+        self.destinationConfiguration = destinationConfiguration
+        self.pairs = pairs
+    }
+
+    /// The version hashes of the entities that the store holds before.
+    package var sourceHashes: [String: Data] { hashes(source, sourceConfiguration) }
+
+    /// The version hashes of the entities that the store holds afterwards.
+    package var destinationHashes: [String: Data] { hashes(destination, destinationConfiguration) }
+
+    private func hashes(_ schema: Schema, _ configuration: String?) -> [String: Data] {
+        let entities = schema.entities(inConfiguration: configuration)
+        return Dictionary(entities.map { ($0.name, $0.versionHash) }) { _, last in last }
+    }
+}
+
+/// An entity and what it becomes.
+package struct EntityPair: Sendable {
+    package let source: EntityLayout
+    package let destination: EntityLayout
+    /// The names of stored properties: what the destination's is called in the source.
+    ///
+    /// Leaves of composite attributes have paths for names. What is missing is new.
+    package let names: [String: String]
+
+    package init(source: EntityLayout, destination: EntityLayout, names: [String: String]) {
+        self.source = source
+        self.destination = destination
+        self.names = names
+    }
+
+    /// The slot whose value a slot of the destination gets; `nil` for one that is new, or was no slot.
+    package func source(of slot: Slot) -> Slot? { names[slot.name].flatMap { source.slot(named: $0) } }
+
+    /// The relationship whose members one of the destination gets.
+    package func source(of relationship: Relationship) -> Relationship? {
+        names[relationship.name].flatMap { source.relationships[$0] }
+    }
+}

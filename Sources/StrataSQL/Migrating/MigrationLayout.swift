@@ -1,0 +1,230 @@
+import StrataPredicates
+import StrataRows
+
+/// What a migration does to the tables of a file: worked out from the two mappings, without looking at rows.
+package struct MigrationLayout: Sendable {
+    package let tables: [TableMigration]
+    package let joins: [JoinMigration]
+    /// What rows must fulfil.
+    package let checks: [RowCheck]
+
+    /// Works out a migration.
+    ///
+    /// - Parameters:
+    ///   - migration: What becomes what.
+    ///   - source: The tables that the file has.
+    ///   - destination: The tables that it shall have.
+    package init(_ migration: SchemaMigration, from source: SQLMapping, to destination: SQLMapping) {
+        var mapper = MigrationMapper(migration, from: source, to: destination)
+        tables = destination.tables.map { mapper.migrate($0) }
+        joins = destination.joinTables.map { mapper.migrate($0) }
+        mapper.checkRows()
+        checks = mapper.checks
+    }
+}
+
+/// Works out a ``MigrationLayout``.
+struct MigrationMapper {
+    let source: SQLMapping
+    let destination: SQLMapping
+    /// The pairs of entities that both mappings hold.
+    let pairs: [MappedPair]
+    private(set) var checks: [RowCheck] = []
+    /// The source's tables that give rows to more than one of the destination's.
+    private let sharedSources: Set<SQLName>
+
+    /// A pair of entities with their mappings.
+    struct MappedPair {
+        let pair: EntityPair
+        let from: EntityMapping
+        let to: EntityMapping
+    }
+
+    init(_ migration: SchemaMigration, from source: SQLMapping, to destination: SQLMapping) {
+        self.source = source
+        self.destination = destination
+        let pairs = migration.pairs.compactMap { pair in
+            source.entity(pair.source).flatMap { from in
+                destination.entity(pair.destination).map { MappedPair(pair: pair, from: from, to: $0) }
+            }
+        }
+        self.pairs = pairs
+        let targets = Dictionary(grouping: pairs, by: \.from.table).mapValues { Set($0.map(\.to.table)) }
+        sharedSources = Set(targets.filter { $0.value.count > 1 }.keys)
+    }
+
+    mutating func add(_ check: RowCheck) { checks.append(check) }
+
+    // MARK: - Tables
+
+    mutating func migrate(_ table: SQLTable) -> TableMigration {
+        let members = pairs.filter { $0.to.table == table.name }
+        guard let name = members.first?.from.table, let from = source.tables.first(where: { $0.name == name }) else {
+            return TableMigration(
+                destination: table,
+                source: nil,
+                numbers: [],
+                leavesRowsBehind: false,
+                sharesSource: false,
+                values: table.columns.map { _ in .null },
+                tagChanges: [],
+                derived: []
+            )
+        }
+        let rows = members.filter { $0.from.table == name && !$0.from.layout.isAbstract }
+        let kept = Set(rows.map(\.from.number))
+        let leaves = from.entities.contains { !$0.layout.isAbstract && !kept.contains($0.number) }
+        var values: [SQLName: MigratedValue] = [:]
+        var tags: [TableMigration.TagChange] = []
+        var derived: [SQLName] = []
+        for entity in table.entities {
+            for slot in entity.layout.ownSlots {
+                let column = entity.columns[slot.index]
+                guard let name = column.name else { continue }
+                if slot.kind == .reference {
+                    values[name] = combine(entity, rows) { reference($0, slot, .key) }
+                    if let name = column.entity {
+                        values[name] = combine(entity, rows) { reference($0, slot, .entity) }
+                    }
+                    if let name = column.order { values[name] = combine(entity, rows) { reference($0, slot, .order) } }
+                    checkSingle(slot, entity, rows)
+                } else {
+                    let wasTagged = wasTagged(slot, entity, rows)
+                    values[name] = combine(entity, rows) { attribute($0, slot, isTagged: wasTagged ?? column.isTagged) }
+                    if let wasTagged, wasTagged != column.isTagged {
+                        tags.append(.init(column: name, isTagged: column.isTagged))
+                    }
+                    if slot.isDerived, needsComputing(slot, entity, rows) { derived.append(name) }
+                }
+            }
+        }
+        addInverseless(table, rows, &values)
+        let isShared = sharedSources.contains(name)
+        let ordered = table.columns.map { values[$0.name] ?? .null }
+        return TableMigration(
+            destination: table,
+            source: from,
+            numbers: rows.map { ($0.from.number, $0.to.number) },
+            leavesRowsBehind: leaves || isShared,
+            sharesSource: isShared,
+            values: ordered,
+            tagChanges: tags,
+            derived: derived
+        )
+    }
+
+    /// One value for the rows of all entities that have a column.
+    private func combine(
+        _ declaring: EntityMapping,
+        _ rows: [MappedPair],
+        _ value: (MappedPair) -> MigratedValue
+    ) -> MigratedValue {
+        var groups: [(value: MigratedValue, numbers: [Int])] = []
+        for row in rows {
+            let value = declaring.subtree.contains(row.to.number) ? value(row) : .null
+            if let index = groups.firstIndex(where: { $0.value == value }) {
+                groups[index].numbers.append(row.from.number)
+            } else {
+                groups.append((value, [row.from.number]))
+            }
+        }
+        guard let first = groups.first else { return .null }
+        if groups.count == 1 { return first.value }
+        // The column is NULL already in rows of entities that do not have it.
+        let others = groups.filter { !$0.value.isNull }
+        if others.count == 1, let base = others[0].value.base, others[0].value.isStrict {
+            let without = groups.filter(\.value.isNull).flatMap(\.numbers)
+            let isFree = without.allSatisfy { number in
+                source.entity(storeNumber: Int64(number)).map { !$0.has(base) } ?? false
+            }
+            if isFree { return others[0].value }
+        }
+        return MigratedValue.cases(groups)
+    }
+
+    // MARK: - Attributes
+
+    private func attribute(_ row: MappedPair, _ slot: Slot, isTagged: Bool) -> MigratedValue {
+        let fallback = slot.isDerived ? .null : defaultValue(row.to.layout, slot, isTagged: isTagged)
+        guard let old = row.pair.source(of: slot), old.kind != .reference, let name = row.from.columns[old.index].name
+        else {
+            return .constant(fallback)
+        }
+        return old.isOptional && !slot.isOptional ? .column(name, orElse: fallback) : .column(name)
+    }
+
+    private func defaultValue(_ layout: EntityLayout, _ slot: Slot, isTagged: Bool) -> SQLBinding {
+        // A sub-entity has the slots of its super-entity at the same places.
+        let value = SQLBinding(valueOf: slot, in: layout.defaults)
+        guard isTagged, case .blob(let data) = value else { return value }
+        return .blob(Data([1]) + data)
+    }
+
+    /// Whether the column that a slot's values come from has tags; `nil` if they come from none.
+    private func wasTagged(_ slot: Slot, _ entity: EntityMapping, _ rows: [MappedPair]) -> Bool? {
+        for row in rows where entity.subtree.contains(row.to.number) {
+            if let old = row.pair.source(of: slot), old.kind != .reference {
+                return row.from.columns[old.index].isTagged
+            }
+        }
+        return nil
+    }
+
+    /// Whether a derived value cannot be taken over.
+    private func needsComputing(_ slot: Slot, _ entity: EntityMapping, _ rows: [MappedPair]) -> Bool {
+        rows.contains { row in
+            guard entity.subtree.contains(row.to.number) else { return false }
+            guard let old = row.pair.source(of: slot), old.isDerived else { return true }
+            return old.traits?.derivation != slot.traits?.derivation
+        }
+    }
+
+    // MARK: - Joins
+
+    mutating func migrate(_ join: SQLJoinTable) -> JoinMigration {
+        for entity in destination.entities {
+            for slot in entity.layout.ownToMany {
+                guard case .join(let side) = entity.toMany[slot.index], side.table == join.name,
+                    side.owner == join.first
+                else { continue }
+                return migrate(join, slot.relationship, side)
+            }
+        }
+        return JoinMigration(destination: join, kept: nil, pairs: nil, columns: (join.first, join.second, nil, nil))
+    }
+
+    private func migrate(
+        _ join: SQLJoinTable,
+        _ relationship: Relationship,
+        _ side: ToManyMapping.JoinSide
+    ) -> JoinMigration {
+        let links = links(relationship)
+        var kept: (SQLJoinTable, [(from: SQLName, to: SQLName)])?
+        if links.count == 1, let old = links[0].join, !links[0].isFiltered, old.table.isSymmetric == join.isSymmetric,
+            old.owner == old.table.first, (old.order == nil) == (side.order == nil),
+            (old.inverseOrder == nil) == (side.inverseOrder == nil)
+        {
+            var names = [(old.owner, side.owner), (old.member, side.member)]
+            if let from = old.order, let to = side.order { names.append((from, to)) }
+            if let from = old.inverseOrder, let to = side.inverseOrder { names.append((from, to)) }
+            let changed = names.filter { $0.0 != $0.1 }
+            let existing = Set(names.map { $0.0.raw.uppercased() })
+            if changed.allSatisfy({ !existing.contains($0.1.raw.uppercased()) }) {
+                kept = (old.table, changed.map { (from: $0.0, to: $0.1) })
+            }
+        }
+        return JoinMigration(
+            destination: join,
+            kept: kept,
+            pairs: Link.union(links),
+            columns: (side.owner, side.member, side.order, side.inverseOrder)
+        )
+    }
+}
+
+extension EntityMapping {
+    /// Whether rows of the entity have something in a column.
+    fileprivate func has(_ name: SQLName) -> Bool {
+        columns.contains { $0.name == name || $0.entity == name || $0.order == name }
+    }
+}

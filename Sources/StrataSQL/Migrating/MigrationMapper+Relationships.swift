@@ -1,0 +1,300 @@
+import StrataRows
+
+// How relationships move between foreign keys and tables of their own.
+
+/// What selects the pairs of one relationship as the file has it, before the migration: owner `o`, member `m`, the position `fo` of the
+/// member among the owner's, and the position `fi` of the owner among the member's.
+struct Link {
+    let sql: String
+    /// The table of many-to-many pairs that has them, as seen from the owner.
+    let join: (table: SQLJoinTable, owner: SQLName, member: SQLName, order: SQLName?, inverseOrder: SQLName?)?
+    /// Whether pairs are left out.
+    let isFiltered: Bool
+    /// The entity of the members, in the source.
+    let members: EntityMapping
+    /// Whether an owner, or a member, is in one pair at most.
+    let isSingle: (owner: Bool, member: Bool)
+
+    static func union(_ links: [Link]) -> String? {
+        links.isEmpty ? nil : links.map(\.sql).joined(separator: " UNION ALL ")
+    }
+}
+
+extension MigrationMapper {
+    /// The part of a to-one relationship that a column holds.
+    enum ReferencePart {
+        case key, entity, order
+    }
+
+    /// What a column of a to-one relationship gets.
+    func reference(_ row: MappedPair, _ slot: Slot, _ part: ReferencePart) -> MigratedValue {
+        guard let relationship = slot.relationship, let target = destination.entity(modelNumber: slot.destinationNumber)
+        else { return .null }
+        if let old = row.pair.source(of: slot), old.kind == .reference, let key = row.from.columns[old.index].name,
+            let oldTarget = source.entity(modelNumber: old.destinationNumber)
+        {
+            return reference(row.from.columns[old.index], key, successors(of: oldTarget, in: target), part)
+        }
+        let links = links(relationship, ownedBy: [row])
+        guard let pairs = Link.union(links), let members = links.first?.members else { return .null }
+        let found = "SELECT m FROM (\(pairs)) WHERE o = t.Z_PK ORDER BY m LIMIT 1"
+        switch part {
+        case .key: return .query(found)
+        case .entity:
+            let arms = successors(of: members, in: target).map { "WHEN \($0.from) THEN \($0.to ?? 0)" }
+            return .query(
+                "SELECT CASE x.Z_ENT \(arms.joined(separator: " ")) END FROM \(members.table) AS x WHERE x.Z_PK = (\(found))"
+            )
+        case .order:
+            return .query(
+                "SELECT IFNULL(fi, (t.Z_PK + 1) * 1024) FROM (\(pairs)) WHERE o = t.Z_PK ORDER BY m LIMIT 1"
+            )
+        }
+    }
+
+    private func reference(
+        _ column: SlotColumn,
+        _ key: SQLName,
+        _ targets: [(from: Int, to: Int?)],
+        _ part: ReferencePart
+    ) -> MigratedValue {
+        let lost = targets.filter { $0.to == nil }.map { "\($0.from)" }
+        if lost.count == targets.count { return .null }
+        switch part {
+        case .key:
+            guard !lost.isEmpty, let entity = column.entity else { return .column(key) }
+            return .expression(
+                "CASE WHEN \(entity) IN (\(lost.joined(separator: ", "))) THEN NULL ELSE \(key) END",
+                base: key,
+                isStrict: true
+            )
+        case .entity:
+            guard let entity = column.entity else {
+                let number = targets.compactMap(\.to).first ?? 0
+                return .expression("CASE WHEN \(key) NOT NULL THEN \(number) END", base: nil)
+            }
+            if targets.allSatisfy({ $0.from == $0.to }) { return .column(entity) }
+            let arms = targets.compactMap { target in target.to.map { "WHEN \(target.from) THEN \($0)" } }
+            return .expression("CASE \(entity) \(arms.joined(separator: " ")) END", base: entity, isStrict: true)
+        case .order:
+            if let order = column.order { return .column(order) }
+            return .expression("CASE WHEN \(key) NOT NULL THEN (Z_PK + 1) * 1024 END", base: nil)
+        }
+    }
+
+    /// What becomes of the objects that a relationship can lead to: the numbers of the entities, and `nil` for those whose rows go.
+    private func successors(of old: EntityMapping, in target: EntityMapping) -> [(from: Int, to: Int?)] {
+        old.subtree.compactMap { number in
+            guard let entity = source.entity(storeNumber: Int64(number)), !entity.layout.isAbstract else { return nil }
+            let pair = pairs.first { $0.from.number == number }
+            return (number, pair.flatMap { target.subtree.contains($0.to.number) ? $0.to.number : nil })
+        }
+    }
+
+    // MARK: - Pairs
+
+    /// Where the pairs of a relationship are; empty if it starts so.
+    func links(_ relationship: Relationship, ownedBy owners: [MappedPair]? = nil) -> [Link] {
+        let owners = owners ?? pairs.filter { $0.to.layout.isKind(of: relationship.entity) }
+        let own = links(relationship, owners, isReversed: false)
+        if !own.isEmpty { return own }
+        // A relationship that is new may have been there from the other side.
+        guard let inverse = relationship.inverse, inverse !== relationship else { return [] }
+        return links(inverse, pairs.filter { $0.to.layout.isKind(of: inverse.entity) }, isReversed: true)
+    }
+
+    private func links(_ relationship: Relationship, _ owners: [MappedPair], isReversed: Bool) -> [Link] {
+        var found: [(relationship: Relationship, owners: [MappedPair])] = []
+        for owner in owners {
+            guard let old = owner.pair.source(of: relationship), !old.isTransient else { continue }
+            if let index = found.firstIndex(where: { $0.relationship === old }) {
+                found[index].owners.append(owner)
+            } else {
+                found.append((old, [owner]))
+            }
+        }
+        return found.compactMap { link($0.relationship, $0.owners, isReversed) }
+    }
+
+    private func link(_ old: Relationship, _ owners: [MappedPair], _ isReversed: Bool) -> Link? {
+        guard let owner = source.entity(old.entity), let target = old.destination.flatMap({ source.entity($0) }) else {
+            return nil
+        }
+        var columns: (owner: String, member: String, order: String?, inverseOrder: String?)
+        var table: SQLName
+        var join: (table: SQLJoinTable, owner: SQLName, member: SQLName, order: SQLName?, inverseOrder: SQLName?)?
+        if let slot = owner.layout.slot(named: old.name) {
+            let column = owner.columns[slot.index]
+            guard let key = column.name else { return nil }
+            table = owner.table
+            columns = ("Z_PK", key.description, nil, column.order?.description)
+        } else if let slot = owner.layout.toMany(named: old.name) {
+            switch owner.toMany[slot.index] {
+            case .key(let key):
+                table = key.table
+                columns = (key.column.description, "Z_PK", key.order?.description, nil)
+            case .join(let side):
+                guard let found = source.joinTables.first(where: { $0.name == side.table }) else { return nil }
+                table = side.table
+                columns = (
+                    side.owner.description, side.member.description, side.order?.description,
+                    side.inverseOrder?.description
+                )
+                join =
+                    isReversed
+                    ? (found, side.member, side.owner, side.inverseOrder, side.order)
+                    : (found, side.owner, side.member, side.order, side.inverseOrder)
+            case .absent: return nil
+            }
+        } else {
+            return nil
+        }
+        var sql =
+            "SELECT \(columns.owner) AS o, \(columns.member) AS m, \(columns.order ?? "NULL") AS fo, \(columns.inverseOrder ?? "NULL") AS fi FROM \(table) WHERE \(columns.owner) NOT NULL AND \(columns.member) NOT NULL"
+        // What leads from, or to, rows that go is left out.
+        let kept = Set(owners.map(\.from.number))
+        let ends = [(columns.owner, owner, kept), (columns.member, target, survivors(target))]
+        var isFiltered = false
+        for (column, entity, kept) in ends {
+            let all = entity.subtree.filter {
+                source.entity(storeNumber: Int64($0)).map { !$0.layout.isAbstract } ?? false
+            }
+            guard !all.allSatisfy(kept.contains) else { continue }
+            isFiltered = true
+            let numbers = kept.sorted().map(String.init).joined(separator: ", ")
+            sql += " AND \(column) IN (SELECT Z_PK FROM \(entity.table) WHERE Z_ENT IN (\(numbers)))"
+        }
+        if isReversed { sql = "SELECT m AS o, o AS m, fi AS fo, fo AS fi FROM (\(sql))" }
+        let single = (owner: !old.isToMany, member: old.inverse.map { !$0.isToMany } ?? old.isToMany)
+        return Link(
+            sql: sql,
+            join: join,
+            isFiltered: isFiltered,
+            members: isReversed ? owner : target,
+            isSingle: isReversed ? (single.member, single.owner) : single
+        )
+    }
+
+    private func survivors(_ entity: EntityMapping) -> Set<Int> {
+        Set(pairs.map(\.from.number).filter { entity.subtree.contains($0) })
+    }
+
+    // MARK: - Keys of owners without an inverse
+
+    /// Fills the columns that to-many relationships without an inverse have in a table of members.
+    mutating func addInverseless(_ table: SQLTable, _ rows: [MappedPair], _ values: inout [SQLName: MigratedValue]) {
+        for entity in destination.entities {
+            for slot in entity.layout.ownToMany {
+                guard case .key(let key) = entity.toMany[slot.index], key.isWithoutInverse, key.table == table.name
+                else {
+                    continue
+                }
+                let links = links(slot.relationship)
+                guard let pairs = Link.union(links) else { continue }
+                if links.count == 1, !links[0].isFiltered, let old = plainKey(slot.relationship, rows) {
+                    values[key.column] = .column(old.column)
+                    if let order = key.order {
+                        values[order] =
+                            old.order.map { .column($0) }
+                            ?? .expression("CASE WHEN \(old.column) NOT NULL THEN (Z_PK + 1) * 1024 END", base: nil)
+                    }
+                    continue
+                }
+                let found = "FROM (\(pairs)) WHERE m = t.Z_PK ORDER BY o LIMIT 1"
+                values[key.column] = .query("SELECT o \(found)")
+                if let order = key.order {
+                    values[order] = .query("SELECT IFNULL(fo, (t.Z_PK + 1) * 1024) \(found)")
+                }
+                if links.count > 1 || links.contains(where: { !$0.isSingle.member }) {
+                    add(
+                        RowCheck(
+                            sql:
+                                "SELECT COUNT(*) FROM (SELECT 1 FROM (\(pairs)) GROUP BY m HAVING COUNT(DISTINCT o) > 1)",
+                            entity: entity.layout.name,
+                            property: slot.name,
+                            reason:
+                                "%d objects have several owners, but the relationship has no inverse, so each can have one only"
+                        )
+                    )
+                }
+            }
+        }
+    }
+
+    /// The column that has the keys of the owners already, in the table that the rows come from.
+    private func plainKey(_ relationship: Relationship, _ rows: [MappedPair]) -> ToManyMapping.KeyColumn? {
+        for pair in pairs where pair.to.layout.isKind(of: relationship.entity) {
+            guard let old = pair.pair.source(of: relationship), let slot = pair.from.layout.toMany(named: old.name),
+                case .key(let key) = pair.from.toMany[slot.index], key.isWithoutInverse,
+                key.table == rows.first?.from.table
+            else { continue }
+            return key
+        }
+        return nil
+    }
+
+    // MARK: - What rows must fulfil
+
+    /// A to-one relationship that had several members may have none with more than one.
+    mutating func checkSingle(_ slot: Slot, _ entity: EntityMapping, _ rows: [MappedPair]) {
+        guard let relationship = slot.relationship else { return }
+        let owners = rows.filter { entity.subtree.contains($0.to.number) }
+        let links = links(relationship, ownedBy: owners)
+        guard links.contains(where: { !$0.isSingle.owner }), let pairs = Link.union(links) else { return }
+        add(
+            RowCheck(
+                sql: "SELECT COUNT(*) FROM (SELECT 1 FROM (\(pairs)) GROUP BY o HAVING COUNT(DISTINCT m) > 1)",
+                entity: entity.layout.name,
+                property: slot.name,
+                reason:
+                    "%d objects have more than one object there, but the relationship becomes one to a single object"
+            )
+        )
+    }
+
+    /// What values and entities the rows must have.
+    mutating func checkRows() {
+        for pair in pairs where !pair.from.layout.isAbstract {
+            let rows = "SELECT COUNT(*) FROM \(pair.from.table) WHERE Z_ENT = \(pair.from.number)"
+            let entity = pair.to.layout
+            guard !entity.isAbstract else {
+                add(
+                    RowCheck(
+                        sql: rows,
+                        entity: entity.name,
+                        property: nil,
+                        reason: "there are %d objects of this entity, which becomes abstract"
+                    )
+                )
+                continue
+            }
+            for slot in entity.slots where slot.kind != .reference && !slot.isOptional && !slot.isDerived {
+                guard entity.defaults.isNull(slot.index) else { continue }
+                guard let old = pair.pair.source(of: slot), old.kind != .reference,
+                    let column = pair.from.columns[old.index].name
+                else {
+                    add(
+                        RowCheck(
+                            sql: rows,
+                            entity: entity.name,
+                            property: slot.name,
+                            reason:
+                                "missing attribute values on mandatory destination attribute: it is new and required, has no default value, and there are %d objects"
+                        )
+                    )
+                    continue
+                }
+                guard old.isOptional else { continue }
+                add(
+                    RowCheck(
+                        sql: rows + " AND \(column) IS NULL",
+                        entity: entity.name,
+                        property: slot.name,
+                        reason:
+                            "missing attribute values on mandatory destination attribute: it becomes required, has no default value, and %d objects have none"
+                    )
+                )
+            }
+        }
+    }
+}

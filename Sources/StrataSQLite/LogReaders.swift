@@ -1,0 +1,51 @@
+import Foundation
+
+/// The oldest version of a database that somebody reads just now, and that its log therefore has to keep.
+package struct OldestReader: Sendable, Equatable {
+    /// How many frames of the log belong to the version; 0 for what the database file itself holds.
+    package let frames: Int
+    /// How many frames the log has for the newest version.
+    package let newestFrames: Int
+    /// Who reads it.
+    package let holders: [LockHolder]
+
+    /// The oldest version of the database at `path` that some other process reads.
+    ///
+    /// For programs that do not have the database open: this opens the index of the log, and closing that would drop
+    /// SQLite's locks of the process.
+    ///
+    /// - Returns: `nil` if nobody reads, or there is no log.
+    package static func find(at path: String) -> OldestReader? {
+        let index = path + "-shm"
+        let readers = FileLock.all(on: index).filter { !$0.isExclusive && $0.processID != getpid() }
+        guard !readers.isEmpty, let file = FileHandle(forReadingAtPath: index) else { return nil }
+        defer { try? file.close() }
+        guard let bytes = try? file.read(upToCount: Layout.end), bytes.count == Layout.end else { return nil }
+        func number(at offset: Int) -> Int {
+            Int(bytes.withUnsafeBytes { $0.loadUnaligned(fromByteOffset: offset, as: UInt32.self) })
+        }
+        let marks = (0..<Layout.markCount).compactMap { mark -> (frames: Int, holders: [Int32])? in
+            let byte = UInt64(Layout.firstReadLock + mark)
+            let holders = readers.filter { $0.bytes.contains(byte) }.map(\.processID)
+            return holders.isEmpty ? nil : (number(at: Layout.firstMark + 4 * mark), holders)
+        }
+        guard let oldest = marks.min(by: { $0.frames < $1.frames }) else { return nil }
+        return OldestReader(
+            frames: oldest.frames,
+            newestFrames: number(at: Layout.newestFrame),
+            holders: Set(oldest.holders).sorted().map { LockHolder(processID: $0) }
+        )
+    }
+
+    /// Where the index of the log has what is needed here, in the byte order of the machine; part of SQLite's file format.
+    private enum Layout {
+        /// The last frame that was committed.
+        static let newestFrame = 16
+        /// The last frame of each version that somebody may read.
+        static let firstMark = 100
+        static let markCount = 5
+        /// The byte that whoever reads by the first of these marks has locked.
+        static let firstReadLock = 123
+        static let end = 136
+    }
+}

@@ -1,0 +1,197 @@
+import Foundation
+import StrataKeys
+import StrataRows
+import StrataSQL
+import StrataSQLite
+
+#if FaultPoints
+import StrataLocks
+#endif
+
+/// What a SQLite file is migrated with.
+package struct SQLiteMigrationRequest: Sendable {
+    package let url: URL
+    package let options: SQLiteOptions
+    /// What becomes what.
+    package let migration: SchemaMigration
+    /// The labels of the new version of the model.
+    package let versionIdentifiers: [String]
+    /// The copy of the new model for the file; `nil` for none.
+    package let modelCache: Data?
+
+    package init(
+        url: URL,
+        options: SQLiteOptions,
+        migration: SchemaMigration,
+        versionIdentifiers: [String],
+        modelCache: Data?
+    ) {
+        self.url = url
+        self.options = options
+        self.migration = migration
+        self.versionIdentifiers = versionIdentifiers
+        self.modelCache = modelCache
+    }
+}
+
+/// What a migration has done.
+package struct SQLiteMigrationReport: Sendable {
+    /// The tables that were copied, those that were changed where they are, and those that were left alone.
+    package fileprivate(set) var copiedTables: [String] = []
+    package fileprivate(set) var changedTables: [String] = []
+    package fileprivate(set) var untouchedTables: [String] = []
+    /// Rows that were written, in copied tables.
+    package fileprivate(set) var copiedRows = 0
+
+    mutating func noteCopy(_ table: SQLName, rows: Int) {
+        copiedTables.append(table.raw)
+        copiedRows += rows
+    }
+
+    mutating func noteChange(_ table: SQLName, isNothing: Bool) {
+        if isNothing { untouchedTables.append(table.raw) } else { changedTables.append(table.raw) }
+    }
+}
+
+extension SQLiteEngine {
+    /// Brings a file to another version of its model, where it is and in one transaction.
+    ///
+    /// Whoever reads the file meanwhile sees the old rows. A kill, a failed write or a row that does not fit leaves the file as it was.
+    ///
+    /// - Parameter request: The file, and what becomes what.
+    /// - Returns: What was done; `nil` if the file has another version than the one to start from, since somebody else was first.
+    /// - Throws: `migration` (134110) with the reason; for rows that do not fit with an error for each entity or property under
+    ///   `NSDetailedErrorsKey`, for rows that break a constraint with 134111 as the underlying error. `persistentStoreTimeout` (134090)
+    ///   if others keep the file locked.
+    package static func migrate(_ request: SQLiteMigrationRequest) throws -> SQLiteMigrationReport? {
+        let url = request.url
+        return try SQLiteBoundary.run(.migrating, url) {
+            try withFile(url, request.options, access: .readWrite) { database in
+                let lease = try database.pool.writer()
+                #if FaultPoints
+                try FaultPoint.migrationBegan.reach()
+                #endif
+                let metadata = try metadata(lease.connection, url)
+                guard metadata.versionHashes == request.migration.sourceHashes else { return nil }
+                do {
+                    let migration = try SQLiteMigration(request, database, metadata, lease.connection)
+                    do {
+                        try migration.run()
+                        #if FaultPoints
+                        try FaultPoint.migrationWritten.reach()
+                        #endif
+                        try migration.files.willCommit(lease.connection)
+                        try lease.commit()
+                    } catch {
+                        migration.files.abandon()
+                        throw error
+                    }
+                    migration.files.didCommit()
+                    #if FaultPoints
+                    FaultPoint.migrationCommitted.pass()
+                    #endif
+                    return migration.report
+                } catch let error as CocoaError where error.code == .migration {
+                    throw error
+                } catch let error as SQLiteError {
+                    throw MigrationErrors.failure(url, SQLiteBoundary.cocoaError(error, .migrating, url))
+                } catch {
+                    throw MigrationErrors.failure(url, error)
+                }
+            }
+        }
+    }
+}
+
+/// The errors of migrations.
+enum MigrationErrors {
+    /// What went wrong while a file was migrated.
+    static func failure(_ url: URL, _ underlying: any Error) -> CocoaError {
+        let reason = underlying.localizedDescription
+        return CocoaError(
+            .migration,
+            userInfo: [
+                NSLocalizedDescriptionKey:
+                    "The store \(url.path) was not migrated, and is as it was: \(reason)",
+                NSFilePathErrorKey: url.path,
+                "sourceURL": url,
+                "destinationURL": url,
+                "reason": reason,
+                NSUnderlyingErrorKey: underlying,
+            ]
+        )
+    }
+
+    /// Rows that do not fit the new model.
+    ///
+    /// - Parameters:
+    ///   - url: The file.
+    ///   - problems: One at least.
+    /// - Returns: The error, `migration` (134110).
+    static func rows(_ url: URL, _ problems: [(entity: String, property: String?, reason: String)]) -> CocoaError {
+        let errors = problems.map { problem in
+            var userInfo: [String: Any] = [
+                NSLocalizedDescriptionKey:
+                    "\(problem.entity)\(problem.property.map { ".\($0)" } ?? ""): \(problem.reason).",
+                "entity": problem.entity,
+                "reason": problem.reason,
+                NSModelEntityNameErrorKey: problem.entity,
+            ]
+            userInfo["attribute"] = problem.property
+            userInfo[NSModelPropertyNameErrorKey] = problem.property
+            return CocoaError(.migration, userInfo: userInfo)
+        }
+        let list = errors.map(\.localizedDescription).joined(separator: " ")
+        return CocoaError(
+            .migration,
+            userInfo: [
+                NSLocalizedDescriptionKey:
+                    "The store \(url.path) was not migrated, and is as it was: objects do not fit the new model. \(list) Change them with the old model, or in a custom stage, first.",
+                NSFilePathErrorKey: url.path,
+                "sourceURL": url,
+                "destinationURL": url,
+                "reason": list,
+                NSUnderlyingErrorKey: errors[0],
+                NSDetailedErrorsKey: errors,
+            ]
+        )
+    }
+
+    /// Rows that break a constraint of the new model.
+    ///
+    /// - Parameters:
+    ///   - url: The file.
+    ///   - entity: The entity that declares the constraint.
+    ///   - attributes: The attributes that must be unique together.
+    ///   - groups: The URIs of objects that are alike, a list for each value.
+    /// - Returns: The error, `migration` (134110).
+    static func constraint(_ url: URL, _ entity: String, _ attributes: [String], _ groups: [[URL]]) -> CocoaError {
+        let names = attributes.joined(separator: ", ")
+        let shown = groups.prefix(3).map { $0.prefix(5).map(\.absoluteString).joined(separator: " and ") }
+        let more = groups.count > 3 ? " and more" : ""
+        let text =
+            "\(entity): objects have the same \(names), which must be unique: \(shown.joined(separator: "; "))\(more)."
+        let underlying = CocoaError(
+            CocoaError.Code(rawValue: NSMigrationConstraintViolationError),
+            userInfo: [
+                NSLocalizedDescriptionKey: text,
+                "entity": entity,
+                "constraint": attributes,
+                "objects": groups,
+                NSModelEntityNameErrorKey: entity,
+            ]
+        )
+        return CocoaError(
+            .migration,
+            userInfo: [
+                NSLocalizedDescriptionKey:
+                    "The store \(url.path) was not migrated, and is as it was: constraint violation during attempted migration. \(text)",
+                NSFilePathErrorKey: url.path,
+                "sourceURL": url,
+                "destinationURL": url,
+                "reason": "constraint violation during attempted migration. \(text)",
+                NSUnderlyingErrorKey: underlying,
+            ]
+        )
+    }
+}

@@ -1,0 +1,79 @@
+import Foundation
+import StrataRows
+import StrataSQL
+import StrataSQLite
+
+// Data that may lie in files of its own.
+
+extension SQLiteMigration {
+    /// Whether values go that may name files.
+    var losesFiles: Bool {
+        source.tables.contains { table in
+            let tagged = Set(table.entities.flatMap { $0.columns.filter(\.isTagged).compactMap(\.name) })
+            guard !tagged.isEmpty else { return false }
+            guard let migration = layout.tables.first(where: { $0.source?.name == table.name }),
+                !migration.leavesRowsBehind, migration.tagChanges.isEmpty
+            else { return true }
+            return !tagged.isSubset(of: migration.values.compactMap(\.base))
+        }
+    }
+
+    /// The names of all files that rows name.
+    func externalFiles(_ mapping: SQLMapping) throws -> Set<String> {
+        var names: Set<String> = []
+        for table in mapping.tables {
+            let columns = Set(table.entities.flatMap { $0.columns.filter(\.isTagged).compactMap(\.name) })
+            for column in columns.sorted(by: { $0.raw < $1.raw }) {
+                // The length is known without the value being read.
+                let statement = try connection.statement(
+                    SQL("SELECT \(column) FROM \(table.name) WHERE length(\(column)) BETWEEN 37 AND 38")
+                )
+                while try statement.step() {
+                    if case .file(let name) = ExternalData.content(statement[0].bytes) { names.insert(name) }
+                }
+            }
+        }
+        return names
+    }
+
+    /// Has the files removed after the commit that no row names any more.
+    func forgetFiles(_ before: Set<String>) throws {
+        for name in before.subtracting(try externalFiles(destination)).sorted() {
+            ExternalData.tagged(file: name).withUnsafeBytes { files.noteObsolete($0) }
+        }
+    }
+
+    /// Puts tags in front of a column's values, and large ones into files; or reads the files back in and takes the tags away.
+    func changeTags(_ table: TableMigration, _ change: TableMigration.TagChange) throws {
+        let (name, column) = (table.destination.name, change.column)
+        let select = try connection.statement(
+            SQL("SELECT Z_PK, \(column) FROM \(name) WHERE Z_PK > ? AND \(column) NOT NULL ORDER BY Z_PK LIMIT 1")
+        )
+        let update = try connection.statement(SQL("UPDATE \(name) SET \(column) = ? WHERE Z_PK = ?"))
+        var last = Int64.min
+        while true {
+            try select.bind(last, at: 1)
+            guard try select.step() else { return }
+            last = select[0].int64
+            let value: SQLBinding
+            if change.isTagged {
+                value = .blob(try files.tagged(select[1].data).value)
+            } else {
+                value = try untagged(select[1])
+            }
+            select.reset()
+            try update.bind(value, at: 1)
+            try update.bind(last, at: 2)
+            try update.run()
+        }
+    }
+
+    /// The data of a tagged value; none if its file is missing, as it is for those who read it.
+    private func untagged(_ value: Value) throws -> SQLBinding {
+        switch ExternalData.content(value.bytes) {
+        case .inline(let data): return .blob(data)
+        case .file(let name): return try file.external.read(name).map { .blob($0) } ?? .null
+        case .malformed: throw SQLiteBoundary.damaged(url, "a value has an unknown tag.")
+        }
+    }
+}

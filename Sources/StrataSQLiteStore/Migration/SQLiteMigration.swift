@@ -1,0 +1,332 @@
+import Foundation
+import StrataKeys
+import StrataRows
+import StrataSQL
+import StrataSQLite
+
+#if FaultPoints
+import StrataLocks
+#endif
+
+/// One migration, inside a write transaction that its caller begins, and commits or rolls back.
+///
+/// New tables are made and filled beside the old ones first, so that all that is read is as it was. Then tables are changed that can be
+/// kept, old ones go, and names become final. Indexes, computed values and triggers come next, and the books last.
+///
+/// Used once, by the thread that migrates.
+final class SQLiteMigration {
+    let request: SQLiteMigrationRequest
+    let connection: Connection
+    var metadata: StoreMetadata
+    let catalog: SQLCatalog
+    let source: SQLMapping
+    let destination: SQLMapping
+    let layout: MigrationLayout
+    /// The file as it will be.
+    let file: OpenSQLiteFile
+    /// What the migration does to external files.
+    let files: FileChanges
+    private(set) var report = SQLiteMigrationReport()
+
+    /// Tables of the file that stay, by the name that they have.
+    private var kept: Set<String> = []
+    /// Tables that have to be renamed at the end.
+    private var renamed: [(from: SQLName, to: SQLName)] = []
+    private var temporaryCount = 0
+    /// Whether something is left to be tidied up.
+    private(set) var hasLeftovers = false
+
+    var url: URL { request.url }
+
+    /// Works out what has to be done.
+    ///
+    /// - Throws: `persistentStoreIncompatibleSchema` (134020) if the file is not laid out as its model says.
+    init(
+        _ request: SQLiteMigrationRequest,
+        _ database: SQLiteDatabase,
+        _ metadata: StoreMetadata,
+        _ connection: Connection
+    ) throws {
+        self.request = request
+        self.connection = connection
+        self.metadata = metadata
+        let migration = request.migration
+        catalog = try SQLCatalog(connection)
+        source = try SQLMapping(
+            migration.source,
+            configuration: migration.sourceConfiguration,
+            catalog: catalog
+        )
+        destination = try SQLMapping(migration.destination, configuration: migration.destinationConfiguration)
+        let missing = source.missing(in: catalog)
+        guard missing.isEmpty else {
+            let names = missing.prefix(8).joined(separator: ", ") + (missing.count > 8 ? " …" : "")
+            throw CocoaError(
+                .persistentStoreIncompatibleSchema,
+                userInfo: [
+                    NSLocalizedDescriptionKey:
+                        "The store \(request.url.path) cannot be migrated: it lacks \(names), which its model has.",
+                    NSFilePathErrorKey: request.url.path,
+                ]
+            )
+        }
+        layout = MigrationLayout(migration, from: source, to: destination)
+        var options = request.options
+        // What is recorded is recorded consistently, whatever the store is opened with next.
+        options.tracksHistory = true
+        let opening = SQLiteStoreRequest(
+            url: request.url,
+            schema: migration.destination,
+            configuration: migration.destinationConfiguration,
+            options: options,
+            newUUID: metadata.uuid,
+            versionIdentifiers: request.versionIdentifiers,
+            requireVersion: { _ in }
+        )
+        let history =
+            HistorySchema.isPresent(in: catalog)
+            ? HistoryMapping(
+                destination,
+                isRecording: true,
+                tombstoneCount: max(
+                    HistorySchema.tombstoneCount(in: catalog),
+                    HistoryMapping.tombstoneCount(for: destination)
+                )
+            ) : nil
+        file = OpenSQLiteFile(opening, database, destination, metadata, history)
+        files = FileChanges(file)
+    }
+
+    /// Writes everything.
+    func run() throws {
+        try checkRows()
+        let rootsBefore = try lastKeys()
+        let filesBefore = try losesFiles ? externalFiles(source) : []
+        try dropTriggers()
+        for table in layout.tables { try copyUnlessKept(table) }
+        for join in layout.joins { try copyUnlessKept(join) }
+        for table in layout.tables { try alterIfKept(table) }
+        for join in layout.joins { try alterIfKept(join) }
+        try dropOldTables()
+        try giveFinalNames()
+        #if FaultPoints
+        try FaultPoint.migrationMoved.reach()
+        #endif
+        for table in layout.tables { for change in table.tagChanges { try changeTags(table, change) } }
+        if losesFiles { try forgetFiles(filesBefore) }
+        try makeIndexes()
+        try computeDerived()
+        try writeKeys(rootsBefore)
+        try migrateHistory()
+        try writeMetadata()
+    }
+
+    // MARK: - Rows
+
+    private func checkRows() throws {
+        var problems: [(entity: String, property: String?, reason: String)] = []
+        for check in layout.checks {
+            guard let count = try connection.firstInt64(SQL(check.sql)), count > 0 else { continue }
+            problems.append((check.entity, check.property, check.reason.replacing("%d", with: "\(count)")))
+        }
+        if !problems.isEmpty { throw MigrationErrors.rows(url, problems) }
+    }
+
+    // MARK: - Tables
+
+    private func dropTriggers() throws {
+        // Those of derived attributes: they would change rows, and keep columns from being renamed.
+        let names = try connection.strings(
+            "SELECT name FROM sqlite_schema WHERE type = 'trigger' AND name LIKE 'Z\\_DA\\_%' ESCAPE '\\'"
+        )
+        for name in names { try connection.execute("DROP TRIGGER \(SQLName(name))") }
+    }
+
+    private func alteration(_ table: TableMigration) throws -> TableAlteration? {
+        guard let source = table.source else { return nil }
+        return try TableAlteration(
+            table,
+            columns: connection.columns(of: source.name),
+            keepsLeftovers: request.options.defersCleanUp
+        )
+    }
+
+    /// The name under which a new table is made: its own, unless a table of the file has that.
+    private func provisionalName(_ name: SQLName) -> SQLName {
+        guard catalog.hasTable(name.raw) else { return name }
+        let temporary = temporaryName()
+        renamed.append((temporary, name))
+        return temporary
+    }
+
+    private func temporaryName() -> SQLName {
+        repeat { temporaryCount += 1 } while catalog.hasTable("Z_MIGRATION_\(temporaryCount)")
+        return SQLName("Z_MIGRATION_\(temporaryCount)")
+    }
+
+    private func copyUnlessKept(_ table: TableMigration) throws {
+        if let source = table.source, try alteration(table) != nil {
+            kept.insert(source.name.raw.uppercased())
+            return
+        }
+        let name = provisionalName(table.destination.name)
+        try connection.execute(SQLiteSchema.create(table.destination, as: name))
+        guard let source = table.source, let fill = table.fill(name) else { return }
+        try run(fill.sql, fill.bindings)
+        let written = connection.changeCount
+        report.noteCopy(table.destination.name, rows: written)
+        let expected = try connection.firstInt64(SQL("SELECT COUNT(*) FROM \(source.name)\(table.condition)")) ?? 0
+        guard Int64(written) == expected else {
+            throw SQLiteBoundary.damaged(
+                url,
+                "\(expected) rows of \(source.name.raw) became \(written) of \(table.destination.name.raw)."
+            )
+        }
+    }
+
+    private func copyUnlessKept(_ join: JoinMigration) throws {
+        if let source = join.kept?.source {
+            kept.insert(source.name.raw.uppercased())
+            return
+        }
+        let name = provisionalName(join.destination.name)
+        try connection.execute(SQLiteSchema.create(join.destination, as: name))
+        for statement in join.fill(name) { try connection.run(SQL(statement)) }
+    }
+
+    private func run(_ sql: String, _ bindings: [SQLBinding]) throws {
+        let statement = try connection.statement(SQL(sql))
+        try statement.bind(bindings)
+        try statement.run()
+    }
+
+    private func alterIfKept(_ table: TableMigration) throws {
+        guard let source = table.source, kept.contains(source.name.raw.uppercased()),
+            let alteration = try alteration(table)
+        else { return }
+        if let condition = alteration.deletion { try run("DELETE FROM \(source.name) WHERE \(condition)", []) }
+        for column in alteration.added {
+            try connection.execute("ALTER TABLE \(source.name) ADD COLUMN \(column.name) \(column.type)")
+        }
+        if let update = alteration.update { try run(update.sql, update.bindings) }
+        if alteration.hasLeftovers { hasLeftovers = true }
+        try rename(alteration.renamed, of: source.name)
+        try move(source.name, to: table.destination.name)
+        report.noteChange(
+            table.destination.name,
+            isNothing: alteration.isNothing && source.name == table.destination.name
+        )
+    }
+
+    private func alterIfKept(_ join: JoinMigration) throws {
+        guard let kept = join.kept else { return }
+        try rename(kept.renamed, of: kept.source.name)
+        try move(kept.source.name, to: join.destination.name)
+    }
+
+    private func rename(_ columns: [(from: SQLName, to: SQLName)], of table: SQLName) throws {
+        for (from, to) in columns { try connection.execute("ALTER TABLE \(table) RENAME COLUMN \(from) TO \(to)") }
+    }
+
+    /// Gives a table that is kept the name that it will have, by way of one that is free.
+    private func move(_ table: SQLName, to name: SQLName) throws {
+        guard table != name else { return }
+        let temporary = temporaryName()
+        try connection.execute("ALTER TABLE \(table) RENAME TO \(temporary)")
+        renamed.append((temporary, name))
+    }
+
+    private func dropOldTables() throws {
+        let old = source.tables.map(\.name) + source.joinTables.map(\.name)
+        for table in old where !kept.contains(table.raw.uppercased()) {
+            try connection.execute("DROP TABLE \(table)")
+        }
+    }
+
+    private func giveFinalNames() throws {
+        for (from, to) in renamed { try connection.execute("ALTER TABLE \(from) RENAME TO \(to)") }
+    }
+
+    // MARK: - Indexes and computed values
+
+    private func makeIndexes() throws {
+        let wanted = SQLiteSchema.indexes(destination)
+        var missing = Dictionary(wanted.map { ($0.name, Self.plain($0.sql)) }) { first, _ in first }
+        let tables = Set(
+            (destination.tables.map(\.name) + destination.joinTables.map(\.name)).map { $0.raw.uppercased() }
+        )
+        var found: [(name: String, sql: String)] = []
+        do {
+            let statement = try connection.statement(
+                "SELECT name, tbl_name, sql FROM sqlite_schema WHERE type = 'index' AND sql NOT NULL"
+            )
+            while try statement.step() {
+                guard tables.contains(statement[1].string.uppercased()) else { continue }
+                found.append((statement[0].string, statement[2].string))
+            }
+        }
+        for (name, sql) in found {
+            if missing[name] == Self.plain(sql) {
+                missing[name] = nil
+            } else if name.hasPrefix("Z") {
+                // An index of a former version, or under the name of another one; what somebody else has made stays.
+                try connection.execute("DROP INDEX \(SQLName(name))")
+            }
+        }
+        for index in wanted where missing[index.name] != nil { try make(index) }
+    }
+
+    /// The text of an index as it can be compared: SQLite puts names in quotes when it renames what they name.
+    private static func plain(_ sql: String) -> String {
+        String(sql.filter { !$0.isWhitespace && $0 != "\"" }).uppercased()
+    }
+
+    private func make(_ index: SQLiteSchema.Index) throws {
+        do {
+            try connection.execute(index.sql)
+        } catch  where error.code.primary == .constraint {
+            guard let constraint = index.constraint else { throw error }
+            let groups = try duplicates(constraint, index.table)
+            throw MigrationErrors.constraint(url, constraint.layout.name, constraint.attributes, groups)
+        }
+    }
+
+    /// How many groups of objects an error lists.
+    private static let mostGroups = 100
+
+    /// The objects that a constraint does not allow beside each other, by the values that they share.
+    private func duplicates(_ constraint: SQLConstraint, _ table: SQLName) throws -> [[URL]] {
+        let columns = constraint.columns.map(\.description)
+        let statement = try connection.statement(
+            SQL(
+                """
+                SELECT group_concat(Z_PK || ' ' || Z_ENT, ',') FROM \(table) WHERE \(columns.map { "\($0) NOT NULL" }.joined(separator: " AND "))
+                GROUP BY \(columns.joined(separator: ", ")) HAVING COUNT(*) > 1 ORDER BY MIN(Z_PK) LIMIT \(Self.mostGroups)
+                """
+            )
+        )
+        var groups: [[URL]] = []
+        while try statement.step() {
+            groups.append(
+                statement[0].string.split(separator: ",").compactMap { row in
+                    let parts = row.split(separator: " ").compactMap { Int64($0) }
+                    guard parts.count == 2, let entity = destination.entity(storeNumber: parts[1]) else { return nil }
+                    return URL(string: "x-coredata://\(metadata.uuid)/\(entity.layout.name)/p\(parts[0])")
+                }
+            )
+        }
+        return groups
+    }
+
+    private func computeDerived() throws {
+        let triggers = DerivedTriggers(destination)
+        for table in layout.tables {
+            let wanted = Set(table.derived)
+            for computation in triggers.computations
+            where computation.table == table.destination.name && wanted.contains(computation.column) {
+                try connection.run(SQL(computation.sql))
+            }
+        }
+        for statement in triggers.statements { try connection.execute(statement) }
+    }
+}

@@ -1,0 +1,130 @@
+import Foundation
+import StrataKeys
+import StrataSQL
+import StrataSQLite
+
+extension SQLiteEngine {
+    /// Whether a file is a database without any tables, as a store is that was destroyed.
+    package static func isEmptyDatabase(at url: URL) throws -> Bool {
+        try SQLiteBoundary.run(.opening, url) {
+            try SQLCatalog(Connection(path: url.path, access: .readOnly)).isEmpty
+        }
+    }
+
+    /// Moves a store that nobody has open to where there is none, with its external files.
+    ///
+    /// The external files go first: without them the store would not be complete for a moment.
+    package static func moveClosed(from source: URL, to destination: URL) throws {
+        let files = FileManager.default
+        let (folder, newFolder) = (ExternalData.supportFolder(of: source), ExternalData.supportFolder(of: destination))
+        if files.fileExists(atPath: folder.path) {
+            try? files.removeItem(at: newFolder)
+            try files.moveItem(at: folder, to: newFolder)
+        }
+        do {
+            try files.moveItem(at: source, to: destination)
+        } catch {
+            try? files.removeItem(at: newFolder)
+            throw error
+        }
+    }
+
+    /// Replaces the contents of a store by another version of it that was made beside it, unless somebody has written to the store
+    /// meanwhile.
+    ///
+    /// Others that have the store open see all of the old contents or all of the new ones. External files of the old contents go
+    /// when the new ones are committed.
+    ///
+    /// - Parameters:
+    ///   - url: The store.
+    ///   - options: What it is opened with.
+    ///   - working: The new contents, which nobody has open, and whose external files have names that no others have.
+    ///   - watch: Tells whether the store was written to since the new contents were begun.
+    /// - Returns: Whether the contents were replaced.
+    /// - Throws: Errors of either file; the store is as it was then.
+    package static func replaceContents(
+        of url: URL,
+        _ options: SQLiteOptions,
+        by working: URL,
+        ifUnchanged watch: FileWatch
+    ) throws -> Bool {
+        let old = ExternalFolder(of: url)
+        let former = old.names
+        let new = ExternalFolder(of: working)
+        let moved = try new.move(to: old)
+        var isReplaced = false
+        defer {
+            if isReplaced { old.remove(former.subtracting(moved)) } else { old.remove(moved.subtracting(former)) }
+        }
+        try SQLiteBoundary.run(.replacing, url) {
+            try withFile(working, access: .readOnly) { source in
+                try withFile(url, options, access: .readWrite) { target in
+                    isReplaced = try source.pool.read { reader in
+                        try target.pool.writeWithoutTransaction { writer in
+                            try writer.copyAll(from: reader) { watch.isUnchanged }
+                        }
+                    }
+                    if isReplaced { try? target.pool.checkpoint(.truncate) }
+                }
+            }
+        }
+        return isReplaced
+    }
+}
+
+/// Tells whether a database file was written to since a moment, by whomever.
+///
+/// Used by one thread at a time.
+package final class FileWatch {
+    private let connection: Connection
+    private let version: Int64
+
+    /// Begins to watch.
+    package init(_ url: URL) throws {
+        (connection, version) = try SQLiteBoundary.run(.opening, url) {
+            let connection = try Connection(path: url.path, access: .readOnly)
+            return (connection, try connection.dataVersion())
+        }
+    }
+
+    /// Whether nobody has written since; `false` also if that cannot be told.
+    package var isUnchanged: Bool { (try? connection.dataVersion()) == version }
+}
+
+/// The external files of a store.
+private struct ExternalFolder {
+    private let folder: URL
+
+    init(of store: URL) {
+        folder = ExternalData.supportFolder(of: store).appendingPathComponent("_EXTERNAL_DATA")
+    }
+
+    var names: Set<String> { Set((try? FileManager.default.contentsOfDirectory(atPath: folder.path)) ?? []) }
+
+    /// Moves all files.
+    ///
+    /// - Returns: Their names.
+    func move(to other: ExternalFolder) throws -> Set<String> {
+        let names = names
+        guard !names.isEmpty else { return [] }
+        try FileManager.default.createDirectory(at: other.folder, withIntermediateDirectories: true)
+        var moved: Set<String> = []
+        do {
+            for name in names {
+                let place = other.folder.appendingPathComponent(name)
+                // The same name is the same content: what was copied has kept its name.
+                if FileManager.default.fileExists(atPath: place.path) { continue }
+                try FileManager.default.moveItem(at: folder.appendingPathComponent(name), to: place)
+                moved.insert(name)
+            }
+        } catch {
+            other.remove(moved)
+            throw error
+        }
+        return names
+    }
+
+    func remove(_ names: Set<String>) {
+        for name in names { try? FileManager.default.removeItem(at: folder.appendingPathComponent(name)) }
+    }
+}

@@ -1,0 +1,274 @@
+import StrataRows
+import StrataSQL
+
+/// The triggers that keep derived attributes up to date, named and worded as Apple's framework does for counts.
+///
+/// Each reports the rows that it has changed through two functions, which every program that writes to such a table must
+/// have registered; see ``DerivedTriggers/updateCallback``.
+package struct DerivedTriggers {
+    /// Called by a trigger that has changed the derived value of another row: table, entity, key, attribute, value.
+    package static let updateCallback = "NSCoreDataDATriggerUpdatedAffectedObjectValue"
+    /// Called by a trigger that has filled in a row which was just inserted.
+    package static let insertCallback = "NSCoreDataDATriggerInsertUpdatedAffectedObjectValue"
+
+    package private(set) var statements: [String] = []
+    /// In the order of the statements.
+    package private(set) var names: [String] = []
+    /// The statements that compute a column for all rows that are there.
+    package private(set) var computations: [(table: SQLName, column: SQLName, sql: String)] = []
+    private let mapping: SQLMapping
+
+    package init(_ mapping: SQLMapping) {
+        self.mapping = mapping
+        for entity in mapping.entities {
+            for slot in entity.layout.ownSlots {
+                guard let derivation = slot.traits?.derivation, let column = entity.columns[slot.index].name
+                else { continue }
+                add(derivation, Target(entity: entity, attribute: slot.name, column: column))
+            }
+        }
+    }
+
+    /// A derived attribute.
+    private struct Target {
+        let entity: EntityMapping
+        let attribute: String
+        let column: SQLName
+        var table: SQLName { entity.table }
+    }
+
+    private mutating func add(_ derivation: Derivation, _ target: Target) {
+        switch derivation {
+        case .aggregate(let aggregate, let relationship, let attribute):
+            guard let slot = target.entity.layout.toMany(named: relationship) else { return }
+            switch target.entity.toMany[slot.index] {
+            case .key(let key): add(aggregate, attribute, slot, key, target)
+            case .join(let side) where aggregate == .count: addCount(side, target)
+            case .join, .absent: return
+            }
+        case .copy(let relationship, let attribute): addCopy(relationship, attribute, target)
+        case .function(let function, let attribute):
+            guard let source = target.entity.column(named: attribute)?.name else { return }
+            addSource(
+                target,
+                "\(mapping.dialect.function(function.predefined))(NEW.\(source))",
+                after: source,
+                functionName: function.rawValue
+            )
+        case .now:
+            // Every save of a row advances its version.
+            addSource(target, "((julianday('now') - 2451910.5) * 86400.0)", after: .version, functionName: "now")
+        }
+    }
+
+    // MARK: - Counts, sums and the like
+
+    private mutating func add(
+        _ aggregate: Derivation.Aggregate,
+        _ attribute: String?,
+        _ slot: ToManySlot,
+        _ key: ToManyMapping.KeyColumn,
+        _ target: Target
+    ) {
+        if aggregate == .count { return addCount(key, target) }
+        guard let attribute, let members = mapping.entity(modelNumber: slot.destinationNumber),
+            let value = members.column(named: attribute)?.name
+        else { return }
+        let function: String
+        switch aggregate {
+        case .sum, .count: function = "IFNULL(SUM(\(value)), 0)"
+        case .min: function = "MIN(\(value))"
+        case .max: function = "MAX(\(value))"
+        case .average: function = "AVG(\(value))"
+        }
+        func recompute(_ owner: String) -> String {
+            "\(target.column) = (SELECT \(function) FROM \(key.table) WHERE \(key.column) = \(owner))"
+        }
+        let column = key.column
+        add(
+            target,
+            key.table,
+            "PARAMETER_INSERT",
+            "INSERT",
+            "NEW.\(column) NOT NULL",
+            recompute("NEW.\(column)"),
+            "NEW.\(column)"
+        )
+        add(
+            target,
+            key.table,
+            "PARAMETER_UPDATE_INCREMENT",
+            "UPDATE OF \(column), \(value)",
+            "NEW.\(column) NOT NULL",
+            recompute("NEW.\(column)"),
+            "NEW.\(column)"
+        )
+        add(
+            target,
+            key.table,
+            "PARAMETER_UPDATE_DECREMENT",
+            "UPDATE OF \(column)",
+            "OLD.\(column) NOT NULL",
+            recompute("OLD.\(column)"),
+            "OLD.\(column)"
+        )
+        add(
+            target,
+            key.table,
+            "PARAMETER_DELETE",
+            "DELETE",
+            "OLD.\(column) NOT NULL",
+            recompute("OLD.\(column)"),
+            "OLD.\(column)"
+        )
+        addSourceInsert(target, recompute("NEW.Z_PK"))
+    }
+
+    private mutating func addCount(_ key: ToManyMapping.KeyColumn, _ target: Target) {
+        let (column, count) = (key.column, target.column)
+        add(
+            target,
+            key.table,
+            "PARAMETER_INSERT",
+            "INSERT",
+            "NEW.\(column) NOT NULL",
+            "\(count) = IFNULL(\(count), 0) + 1",
+            "NEW.\(column)"
+        )
+        add(
+            target,
+            key.table,
+            "PARAMETER_UPDATE_INCREMENT",
+            "UPDATE OF \(column)",
+            "NEW.\(column) NOT NULL",
+            "\(count) = \(count) + 1",
+            "NEW.\(column)"
+        )
+        add(
+            target,
+            key.table,
+            "PARAMETER_UPDATE_DECREMENT",
+            "UPDATE OF \(column)",
+            "OLD.\(column) NOT NULL",
+            "\(count) = \(count) - 1",
+            "OLD.\(column)"
+        )
+        add(
+            target,
+            key.table,
+            "PARAMETER_DELETE",
+            "DELETE",
+            "OLD.\(column) NOT NULL",
+            "\(count) = \(count) - 1",
+            "OLD.\(column)"
+        )
+        addSourceInsert(
+            target,
+            "\(count) = (SELECT IFNULL(COUNT(\(column)), 0) FROM \(key.table) WHERE \(column) = NEW.Z_PK)"
+        )
+    }
+
+    private mutating func addCount(_ side: ToManyMapping.JoinSide, _ target: Target) {
+        func recount(_ owner: String) -> String {
+            "\(target.column) = (SELECT IFNULL(COUNT(\(side.owner)), 0) FROM \(side.table) WHERE \(side.owner) = \(owner))"
+        }
+        add(target, side.table, "PARAMETER_INSERT", "INSERT", nil, recount("NEW.\(side.owner)"), "NEW.\(side.owner)")
+        add(target, side.table, "PARAMETER_DELETE", "DELETE", nil, recount("OLD.\(side.owner)"), "OLD.\(side.owner)")
+        addSourceInsert(target, recount("NEW.Z_PK"))
+    }
+
+    // MARK: - Copies and functions
+
+    private mutating func addCopy(_ relationship: String, _ attribute: String, _ target: Target) {
+        guard let slot = target.entity.layout.slot(named: relationship), slot.kind == .reference,
+            let key = target.entity.columns[slot.index].name,
+            let destination = mapping.entity(modelNumber: slot.destinationNumber),
+            let value = destination.column(named: attribute)?.name
+        else { return }
+        let copy = "\(target.column) = (SELECT \(value) FROM \(destination.table) WHERE Z_PK = NEW.\(key))"
+        add(
+            target,
+            destination.table,
+            "PARAMETER_INSERT",
+            "INSERT",
+            nil,
+            "\(target.column) = NEW.\(value)",
+            "NEW.Z_PK",
+            matching: key
+        )
+        add(
+            target,
+            destination.table,
+            "PARAMETER_UPDATE",
+            "UPDATE OF \(value)",
+            nil,
+            "\(target.column) = NEW.\(value)",
+            "NEW.Z_PK",
+            matching: key
+        )
+        addSourceInsert(target, copy)
+        add(target, target.table, "SOURCE_UPDATE", "UPDATE OF \(key)", ownRows(target), copy, "NEW.Z_PK")
+    }
+
+    private mutating func addSource(_ target: Target, _ value: String, after column: SQLName, functionName: String) {
+        addSourceInsert(target, "\(target.column) = \(value)")
+        add(
+            target,
+            target.table,
+            "SOURCE_UPDATE",
+            "UPDATE OF \(column)",
+            ownRows(target),
+            "\(target.column) = \(value)",
+            "NEW.Z_PK"
+        )
+    }
+
+    /// The condition that a row is of the entity, where others share its table.
+    private func ownRows(_ target: Target) -> String? {
+        guard target.entity.number != target.entity.rootNumber else { return nil }
+        return "NEW.Z_ENT IN (\(target.entity.subtree.map(String.init).joined(separator: ", ")))"
+    }
+
+    // MARK: - Text
+
+    private mutating func addSourceInsert(_ target: Target, _ assignment: String) {
+        // The same words as in the trigger: each row is the new one.
+        let condition = ownRows(target).map { " WHERE \($0)" } ?? ""
+        computations.append(
+            (target.table, target.column, "UPDATE \(target.table) AS NEW SET \(assignment)\(condition)")
+        )
+        add(
+            target,
+            target.table,
+            "SOURCE_INSERT",
+            "INSERT",
+            ownRows(target),
+            assignment,
+            "NEW.Z_PK",
+            callback: Self.insertCallback
+        )
+    }
+
+    private mutating func add(
+        _ target: Target,
+        _ firing: SQLName,
+        _ role: String,
+        _ event: String,
+        _ condition: String?,
+        _ assignment: String,
+        _ row: String,
+        matching column: SQLName = .key,
+        callback: String = updateCallback
+    ) {
+        let table = target.table
+        let name = SQLName("Z_DA_\(firing.raw)_\(target.entity.layout.name)_\(target.attribute)_\(role)")
+        let when = condition.map { "WHEN (\($0)) " } ?? ""
+        let report =
+            "SELECT \(callback)('\(table.raw)', Z_ENT, Z_PK, '\(target.attribute)', \(target.column)) FROM \(table) WHERE \(column) = \(row)"
+        names.append(name.raw)
+        statements.append(
+            "CREATE TRIGGER \(name) AFTER \(event) ON \(firing) FOR EACH ROW \(when)"
+                + "BEGIN UPDATE \(table) SET \(assignment) WHERE \(column) = \(row); \(report); END"
+        )
+    }
+}

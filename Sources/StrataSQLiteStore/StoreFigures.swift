@@ -1,0 +1,72 @@
+import Foundation
+import StrataRows
+import StrataSQL
+import StrataSQLite
+
+/// How large a store is, and who keeps it from getting smaller.
+package struct StoreFigures: Sendable {
+    /// The size of the database, in bytes.
+    package let fileSize: Int
+    /// The size of the write-ahead log, in bytes; 0 without one.
+    package let logSize: Int
+    /// How many files of external data there are, those that no row names included.
+    package let externalFiles: Int
+    /// The size of these files, in bytes.
+    package let externalSize: Int
+    /// What is in the history; `nil` if the store has none.
+    package let history: History?
+    /// The oldest version that another process reads, which the log has to keep.
+    package let oldestReader: OldestReader?
+
+    /// What a store's history holds.
+    package struct History: Sendable {
+        /// How many transactions there are.
+        package let count: Int
+        /// The numbers of the oldest and the newest of them; `nil` if all were purged.
+        package let numbers: ClosedRange<Int64>?
+        /// Who reads it.
+        package let consumers: [HistoryConsumerRecord]
+    }
+
+    /// Measures the store at `url`, which this process must not have open.
+    ///
+    /// - Throws: Errors of opening and reading the file, as ``SQLiteEngine/metadata(at:)``.
+    package init(of url: URL) throws {
+        // Before the file is opened, which makes files beside it and takes locks.
+        oldestReader = OldestReader.find(at: url.path)
+        fileSize = Self.size(of: url.path)
+        logSize = Self.size(of: url.path + "-wal")
+        let external = ExternalData(storePath: url.path)
+        let sizes = external.names().map { name in
+            external.folder.map { Self.size(of: $0.appendingPathComponent(name).path) } ?? 0
+        }
+        externalFiles = sizes.count
+        externalSize = sizes.reduce(0, +)
+        history = try SQLiteBoundary.run(.opening, url) {
+            try SQLiteEngine.withFile(url, access: .readOnly) { database in
+                try database.pool.read { try Self.history($0) }
+            }
+        }
+    }
+
+    private static func size(of path: String) -> Int {
+        let attributes = try? FileManager.default.attributesOfItem(atPath: path)
+        return (attributes?[.size] as? NSNumber)?.intValue ?? 0
+    }
+
+    private static func history(_ connection: Connection) throws -> History? {
+        guard try SQLCatalog(connection).hasTable("ATRANSACTION") else { return nil }
+        let count = try connection.firstInt64("SELECT COUNT(*) FROM ATRANSACTION") ?? 0
+        var numbers: ClosedRange<Int64>?
+        if let first = try connection.firstInt64("SELECT MIN(Z_PK) FROM ATRANSACTION"),
+            let last = try connection.firstInt64("SELECT MAX(Z_PK) FROM ATRANSACTION"), first <= last
+        {
+            numbers = first...last
+        }
+        return History(
+            count: Int(count),
+            numbers: numbers,
+            consumers: try HistoryConsumers(connection: connection).all()
+        )
+    }
+}

@@ -1,0 +1,216 @@
+import TestSupport
+import Testing
+
+@testable import CoreData
+@testable import StrataSQLiteStore
+
+@Suite("What a follower takes for known")
+struct FollowerPlaceTests {
+    // MARK: - Rows that were fetched before they were news
+
+    @Test func `a row that others inserted and changed again is read anew, though it was fetched in between`()
+        async throws
+    {
+        let stack = try Stack(.sqlite, model: GuideModel.make(), options: Stack.following)
+        let context = stack.context("reader")
+        let other = try stack.elsewhere()
+        let start = try stack.place()
+        try other.performAndWait {
+            other.makeCity("Bonn", population: 1)
+            try other.save()
+        }
+        try await context.perform {
+            context.retainsRegisteredObjects = true
+            context.stalenessInterval = -1
+            let population = try context.city().population
+            #expect(population == 1)
+        }
+        try other.setPopulation(2)
+
+        // Reads the insertion and the change in one go.
+        let follower = try stack.coordinator.followRemoteChanges(into: [context], after: start)
+        try await follower.catchUp()
+
+        let seen = try context.population()
+        #expect(seen == 2)
+    }
+
+    @Test func `rows that are told as new are read anew by whoever merges them from another coordinator`() throws {
+        let stack = try Stack(.sqlite, model: GuideModel.make(), options: Stack.following)
+        let context = stack.context("reader")
+        let other = try stack.elsewhere()
+        let id = try other.performAndWait {
+            other.makeCity("Bonn", population: 1)
+            try other.save()
+            return try other.city().objectID
+        }
+        context.performAndWait {
+            context.retainsRegisteredObjects = true
+            context.stalenessInterval = -1
+        }
+        #expect(try context.population() == 1)
+        try other.setPopulation(2)
+        NSManagedObjectContext.mergeChanges(
+            fromRemoteContextSave: [NSInsertedObjectIDsKey: [id.uriRepresentation()]],
+            into: [context]
+        )
+        #expect(try context.population() == 2)
+    }
+
+    @Test func `an object that is inserted and changed by one save call shows the last values to another coordinator`()
+        async throws
+    {
+        let stack = try Stack(.sqlite, model: GuideModel.make(), options: Stack.following)
+        let context = stack.context("reader")
+        let other = try stack.elsewhere()
+        context.performAndWait {
+            context.retainsRegisteredObjects = true
+            context.stalenessInterval = -1
+        }
+        // A handler of the first save saves again, after the reader has fetched what the first one wrote.
+        let isFirst = Shared(true)
+        let observer = NotificationCenter.default.addObserver(
+            forName: .NSManagedObjectContextDidSave,
+            object: other,
+            queue: nil
+        ) { _ in
+            guard isFirst.current else { return }
+            isFirst.update { $0 = false }
+            #expect((try? context.population()) == 1)
+            #expect(throws: Never.self) { try other.setPopulation(2) }
+        }
+        defer { NotificationCenter.default.removeObserver(observer) }
+        await other.perform { other.makeCity("Bonn", population: 1) }
+
+        try await other.save(mergingInto: [context])
+
+        #expect(try context.population() == 2)
+    }
+
+    // MARK: - Own transactions
+
+    @Test func `what batches of the own coordinator have changed is not read again`() async throws {
+        let (stack, context) = try Stack.followedWithCity()
+        let follower = try stack.coordinator.followRemoteChanges(into: [context])
+        let entry = try #require(stack.coordinator.openStores.first)
+        try await context.perform {
+            let insert = NSBatchInsertRequest(entityName: "City", objects: [["name": "Ulm", "population": 3]])
+            _ = try context.execute(insert)
+            let update = NSBatchUpdateRequest(entityName: "City")
+            update.propertiesToUpdate = ["population": 7]
+            _ = try context.execute(update)
+            let request = NSFetchRequest<any NSFetchRequestResult>(entityName: "City")
+            request.predicate = NSPredicate(format: "name = 'Ulm'")
+            _ = try context.execute(NSBatchDeleteRequest(fetchRequest: request))
+        }
+        let commits = entry.cache.commits
+        try await follower.catchUp()
+        // An invalidation counts like a commit.
+        #expect(entry.cache.commits == commits)
+        #expect(try follower.token == stack.place())
+        #expect(try context.population() == 7)
+    }
+
+    @Test func `own transactions of a file that was set back count for nothing`() {
+        var own = OwnTransactions()
+        for number in 1...9 as ClosedRange<Int64> { own.note(number) }
+        own.note(4)
+        #expect((0...10).filter { own.contains($0) } == [4])
+        own.note(5)
+        #expect((0...10).filter { own.contains($0) } == [4, 5])
+    }
+
+    // MARK: - Stores that are set back
+
+    /// A file as it was once, and the means to make it so again.
+    private struct Backup {
+        let stack: Stack
+        private var url: URL { stack.folder.appendingPathComponent("backup.sqlite") }
+        /// Has no stores of its own, as another program.
+        private let program = NSPersistentStoreCoordinator(managedObjectModel: GuideModel.make())
+
+        init(of stack: Stack) throws {
+            self.stack = stack
+            try program.replacePersistentStore(at: url, withPersistentStoreFrom: stack.storeURL, type: .sqlite)
+        }
+
+        func restore() throws {
+            try program.replacePersistentStore(at: stack.storeURL, withPersistentStoreFrom: url, type: .sqlite)
+        }
+    }
+
+    @Test func `a follower whose store is set back to an older copy goes on from there`() async throws {
+        let (stack, context) = try Stack.followedWithCity()
+        let (backup, start) = (try Backup(of: stack), try stack.place())
+        let before = try stack.elsewhere()
+        for population in 2...9 as ClosedRange<Int64> { try before.setPopulation(population) }
+        let follower = try stack.coordinator.followRemoteChanges(into: [context], after: start)
+        try await follower.catchUp()
+        #expect(try context.population() == 9)
+
+        try backup.restore()
+        try await follower.catchUp()
+        #expect(try context.population() == 1)
+        #expect(try follower.token == stack.place())
+
+        try context.performAndWait {
+            context.makeCity("Ulm")
+            try context.save()
+        }
+        #expect(try context.population() == 1)
+        try stack.elsewhere().setPopulation(20)
+        try await follower.catchUp()
+        #expect(try context.population() == 20)
+    }
+
+    @Test func `of a store that was set back nothing is missed, though others get further than before`() async throws {
+        let (stack, context) = try Stack.followedWithCity()
+        let backup = try Backup(of: stack)
+        let before = try stack.elsewhere()
+        for population in 2...5 as ClosedRange<Int64> { try before.setPopulation(population) }
+        let follower = try stack.coordinator.followRemoteChanges(into: [context])
+        try backup.restore()
+        try await follower.catchUp()
+        // The last numbers are of other cities.
+        let other = try stack.elsewhere()
+        try other.setPopulation(30)
+        try other.performAndWait {
+            for name in ["Trier", "Ulm", "Worms", "Xanten", "Zwickau"] {
+                other.makeCity(name)
+                try other.save()
+            }
+        }
+        try await follower.catchUp()
+        #expect(try context.population() == 30)
+    }
+
+    @Test func `transactions of others with numbers that own ones had before are followed`() async throws {
+        let (stack, context) = try Stack.followedWithCity()
+        let backup = try Backup(of: stack)
+        for population in 2...5 as ClosedRange<Int64> { try context.setPopulation(population) }
+        let follower = try stack.coordinator.followRemoteChanges(into: [context])
+        try backup.restore()
+        try await follower.catchUp()
+        #expect(try context.population() == 1)
+        try stack.elsewhere().setPopulation(6)
+        try await follower.catchUp()
+        #expect(try context.population() == 6)
+    }
+
+    @Test func `a store that is added again as an older copy is followed from where it is`() async throws {
+        let (stack, context) = try Stack.followedWithCity()
+        let backup = try Backup(of: stack)
+        for population in 2...9 as ClosedRange<Int64> { try context.setPopulation(population) }
+        let follower = try stack.coordinator.followRemoteChanges(into: [context])
+        try await follower.catchUp()
+        try stack.coordinator.remove(#require(stack.coordinator.persistentStores.first))
+        try backup.restore()
+        try stack.coordinator.addPersistentStore(type: .sqlite, at: stack.storeURL, options: Stack.following)
+        #expect(try follower.token == stack.place())
+        #expect(try follower.token.transactionNumbers.values.max() == 1)
+        // The context's objects are of the store that was removed.
+        let reader = stack.context()
+        reader.performAndWait { reader.retainsRegisteredObjects = true }
+        #expect(try reader.population() == 1)
+    }
+}

@@ -1,0 +1,199 @@
+import TestSupport
+import Testing
+
+/// Blocks of `perform` are sent to their context: what nobody else uses goes along, what is shared must be `Sendable`.
+@Suite("Blocks that are sent")
+struct SendingBlockTests {
+    @Test func `what a function has made goes along with a block, from anywhere`() throws {
+        try CompilerCheck.check(
+            """
+            func request() -> NSFetchRequest<NSManagedObject> { NSFetchRequest<NSManagedObject>(entityName: "City") }
+
+            func waits(_ context: NSManagedObjectContext, _ container: NSPersistentContainer) async throws -> [String] {
+                let request = request()
+                request.predicate = NSPredicate(format: "name BEGINSWITH %@", "B")
+                request.sortDescriptors = [NSSortDescriptor(key: "name", ascending: true)]
+                let rows: [[String: Any]] = [["name": "Bonn", "population": 300_000]]
+                try await container.performBackgroundTask { context in
+                    for row in rows {
+                        let object = NSEntityDescription.insertNewObject(forEntityName: "City", into: context)
+                        object.setValuesForKeys(row)
+                    }
+                    try context.save()
+                }
+                return try await context.perform {
+                    try context.fetch(request).compactMap { $0.value(forKey: "name") as? String }
+                }
+            }
+
+            func goesOn(_ context: NSManagedObjectContext, _ container: NSPersistentContainer) {
+                let request = request()
+                let predicate = NSPredicate(format: "name == %@", "Bonn")
+                var names: [String] = []
+                names.append("Bonn")
+                context.perform {
+                    request.predicate = predicate
+                    names.append("Faro")
+                    print(names, (try? context.count(for: request)) ?? 0)
+                }
+                let formatter = DateFormatter()
+                var total = 0
+                container.performBackgroundTask { context in
+                    total += context.registeredObjects.count
+                    print(total, formatter.string(from: Date()))
+                }
+            }
+
+            @MainActor final class Screen {
+                let container: NSPersistentContainer
+                var names: [String] = []
+
+                init(_ container: NSPersistentContainer) { self.container = container }
+
+                func load() async throws {
+                    let context = container.newBackgroundContext()
+                    let request = request()
+                    request.fetchLimit = 20
+                    var seen = 0
+                    let loaded = try await context.perform(schedule: .enqueued) {
+                        let found = try context.fetch(request)
+                        seen += found.count
+                        return found.compactMap { $0.value(forKey: "name") as? String }
+                    }
+                    names = loaded
+                }
+
+                func add(_ name: String) {
+                    let values: [String: Any] = ["name": name]
+                    container.performBackgroundTask { context in
+                        let city = NSEntityDescription.insertNewObject(forEntityName: "City", into: context)
+                        city.setValuesForKeys(values)
+                        try? context.save()
+                    }
+                }
+
+                func fetchInBackground() async throws {
+                    let context = container.newBackgroundContext()
+                    var labels: [ObjectIdentifier: String] = [:]
+                    names = try await context.fetch(request(), progress: nil) { cities in
+                        for city in cities { labels[ObjectIdentifier(city)] = "city" }
+                        return Array(labels.values)
+                    }
+                }
+
+                func showLater(_ context: NSManagedObjectContext) {
+                    context.perform {
+                        let count = context.registeredObjects.count
+                        Task { @MainActor in self.names.append("\\(count)") }
+                    }
+                }
+            }
+
+            actor Importer {
+                let context: NSManagedObjectContext
+                init(_ context: NSManagedObjectContext) { self.context = context }
+
+                func run() async throws {
+                    let objects: [[String: Any]] = [["name": "Bonn"]]
+                    try await context.perform { [context] in
+                        for object in objects {
+                            NSEntityDescription.insertNewObject(forEntityName: "City", into: context)
+                                .setValuesForKeys(object)
+                        }
+                        try context.save()
+                    }
+                }
+            }
+
+            func onTheCoordinator(_ coordinator: NSPersistentStoreCoordinator) async throws -> Int {
+                let options: [AnyHashable: Any] = [NSReadOnlyPersistentStoreOption: true]
+                try await coordinator.perform {
+                    _ = try coordinator.addPersistentStore(
+                        type: .inMemory, configuration: nil, at: URL(fileURLWithPath: "/dev/null"), options: options)
+                }
+                var names = ["a"]
+                return await coordinator.perform {
+                    names.append("b")
+                    return names.count
+                }
+            }
+
+            func asAValue(_ context: NSManagedObjectContext, _ block: @escaping @Sendable () -> Void) {
+                context.perform(block)
+                context.performAndWait(block)
+            }
+
+            class Container: NSPersistentContainer, @unchecked Sendable {
+                override func performBackgroundTask(_ block: sending @escaping (NSManagedObjectContext) -> Void) {
+                    super.performBackgroundTask(block)
+                }
+            }
+            """
+        )
+    }
+
+    @Test func `what somebody else still uses does not go along`() throws {
+        try CompilerCheck.check(
+            """
+            func used(_ context: NSManagedObjectContext) {
+                let request = NSFetchRequest<NSManagedObject>(entityName: "City")
+                context.perform { _ = try? context.fetch(request) }  // error: risks causing data races
+                request.fetchLimit = 3
+            }
+
+            func usedAfterwards(_ context: NSManagedObjectContext) async throws {
+                let request = NSFetchRequest<NSManagedObject>(entityName: "City")
+                try await context.perform { _ = try context.fetch(request) }  // error: risks causing data races
+                request.fetchLimit = 3
+            }
+
+            func variable(_ context: NSManagedObjectContext) {
+                var names: [String] = []
+                context.perform { names.append("Bonn") }  // error: risks causing data races
+                names.append("Faro")
+            }
+
+            func parameter(_ request: NSFetchRequest<NSManagedObject>, _ context: NSManagedObjectContext) async throws {
+                try await context.perform { _ = try context.fetch(request) }  // error: risks causing data races
+            }
+
+            func object(_ object: NSManagedObject, _ container: NSPersistentContainer) {
+                container.performBackgroundTask { _ in object.setValue(1, forKey: "name") }  // error: risks causing data races
+            }
+
+            func waits(_ object: NSManagedObject, _ container: NSPersistentContainer) async throws {
+                try await container.performBackgroundTask { _ in object.setValue(1, forKey: "name") }  // error: risks causing data races
+            }
+
+            func onTheCoordinator(_ request: NSFetchRequest<NSManagedObject>, _ coordinator: NSPersistentStoreCoordinator) async {
+                await coordinator.perform { request.fetchLimit = 2 }  // error: risks causing data races
+            }
+
+            func fetched(
+                _ names: NSMutableArray,
+                _ request: NSFetchRequest<NSManagedObject>,
+                _ context: NSManagedObjectContext
+            ) async throws -> [String] {
+                try await context.fetch(request, progress: nil) { _ in ["\\(names.count)"] }  // error: risks causing data races
+            }
+            """
+        )
+    }
+
+    // Of its own, since the compiler does not look for races in a program with errors of this kind.
+    @Test func `what belongs to an actor does not go along`() throws {
+        try CompilerCheck.check(
+            """
+            @MainActor final class Screen {
+                var names: [String] = []
+                let request = NSFetchRequest<NSManagedObject>(entityName: "City")
+
+                func load(_ context: NSManagedObjectContext) {
+                    context.perform { self.names = [] }  // error: main actor-isolated property 'names'
+                    context.perform { _ = self.request }  // error: main actor-isolated property 'request'
+                }
+            }
+            """
+        )
+    }
+}

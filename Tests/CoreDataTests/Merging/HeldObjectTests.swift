@@ -1,0 +1,155 @@
+import TestSupport
+import Testing
+
+@testable import CoreData
+
+/// What contexts tell of their objects: as if they held them weakly.
+@Suite("Objects that somebody holds")
+struct HeldObjectTests {
+    /// Saves a change of some rows in a context of its own, and gives its did-save notification.
+    private func saved(_ stack: Stack, _ body: (NSManagedObjectContext) throws -> Void) throws -> Notification {
+        let context = stack.context("writer")
+        let log = NotificationLog([.NSManagedObjectContextDidSave], of: context)
+        try context.performAndWait {
+            try body(context)
+            try context.save()
+        }
+        return try #require(log.entries.last).notification
+    }
+
+    private func renamed(_ stack: Stack, _ ids: [NSManagedObjectID], _ name: String) throws -> Notification {
+        try saved(stack) { context in
+            for id in ids { try context.get(id, City.self).name = name }
+        }
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `registered objects are those that somebody holds, and those with changes`(_ kind: StoreKind) throws {
+        let stack = try Stack(kind)
+        try stack.storeCities(["Porto", "Faro", "Braga"])
+        let context = stack.context()
+        try context.performAndWait {
+            var cities = try context.fetch(citiesByName())
+            #expect(context.registeredObjects == Set(cities))
+            cities[0].name = "changed"
+            let (changed, held) = (cities[0].objectID, cities[1].objectID)
+            cities.remove(at: 2)
+            cities.remove(at: 0)
+            #expect(Set(context.registeredObjects.map(\.objectID)) == [changed, held])
+            cities = []
+            #expect(Set(context.registeredObjects.map(\.objectID)) == [changed])
+            context.rollback()
+            #expect(context.registeredObjects.isEmpty)
+            context.retainsRegisteredObjects = true
+            _ = try context.fetch(citiesByName())
+            #expect(context.registeredObjects.count == 3)
+        }
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `a reset names all registered objects, whether or not somebody has asked for their IDs`(_ kind: StoreKind)
+        throws
+    {
+        let stack = try Stack(kind)
+        try stack.storeCities(["Porto", "Faro", "Braga"])
+        let reader = stack.context()
+        let wanted = try reader.performAndWait { Set(try reader.fetch(citiesByName()).dropLast().map(\.objectID)) }
+        let context = stack.context()
+        let log = NotificationLog([.NSManagedObjectContextObjectsDidChange], of: context)
+        try context.performAndWait {
+            let cities = Array(try context.fetch(citiesByName()).dropLast())
+            context.reset()
+            let ids = log.entries.last?.notification.userInfo?[NSInvalidatedAllObjectsKey] as? [NSManagedObjectID]
+            #expect(try Set(#require(ids)) == wanted)
+            #expect(cities.count == 2)
+        }
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `a merge tells of updates and deletions of held objects only`(_ kind: StoreKind) throws {
+        let stack = try Stack(kind)
+        try stack.storeCities(["Porto", "Faro", "Braga", "Lagos"])
+        let context = stack.context()
+        let log = NotificationLog(
+            [.NSManagedObjectContextObjectsDidChange, .NSManagedObjectContextDidMergeChangesObjectIDs],
+            of: context
+        )
+        try context.performAndWait {
+            var cities = try context.fetch(citiesByName())
+            let ids = cities.map(\.objectID)
+            for city in cities { #expect(!city.name.isEmpty) }
+            cities.removeSubrange(2...)
+            let (first, second) = (cities[0], cities[1])
+            cities = []
+            let notification = try saved(stack) { writer in
+                for id in [ids[0], ids[2]] { try writer.get(id, City.self).population = 77 }
+                for id in [ids[1], ids[3]] { writer.delete(try writer.get(id, City.self)) }
+            }
+            context.mergeChanges(fromContextDidSave: notification)
+            try #require(log.entries.count == 2)
+            #expect(log.entries[0].objects(NSRefreshedObjectsKey) == [first])
+            #expect(log.entries[0].objects(NSDeletedObjectsKey) == [second])
+            #expect(log.entries[1].ids(NSUpdatedObjectIDsKey) == [ids[0], ids[2]])
+            #expect(log.entries[1].ids(NSRefreshedObjectIDsKey) == [ids[0]])
+            // What nobody held shows what is stored.
+            #expect(try context.get(ids[2], City.self).population == 77)
+            #expect(throws: CocoaError.self) { try context.existingObject(with: ids[3]) }
+        }
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `an object that a merge has left as a fault is told as refreshed once, until somebody reads it`(
+        _ kind: StoreKind
+    )
+        throws
+    {
+        let stack = try Stack(kind)
+        let id = try stack.storeCity("Porto")
+        let context = stack.context()
+        let log = NotificationLog(
+            [.NSManagedObjectContextObjectsDidChange, .NSManagedObjectContextDidMergeChangesObjectIDs],
+            of: context
+        )
+        try context.performAndWait {
+            let city: City = try typed(context.object(with: id))
+            context.mergeChanges(fromContextDidSave: try renamed(stack, [id], "Faro"))
+            #expect(city.isFault && log.entries.count == 2)
+            #expect(log.entries[0].objects(NSRefreshedObjectsKey) == [city])
+            #expect(log.entries[1].ids(NSRefreshedObjectIDsKey) == [id])
+            context.mergeChanges(fromContextDidSave: try renamed(stack, [id], "Braga"))
+            #expect(log.entries.count == 3)
+            #expect(log.entries[2].ids(NSUpdatedObjectIDsKey) == [id])
+            #expect(log.entries[2].notification.userInfo?[NSRefreshedObjectIDsKey] == nil)
+            #expect(city.name == "Braga")
+            context.mergeChanges(fromContextDidSave: try renamed(stack, [id], "Lagos"))
+            #expect(log.entries.count == 5)
+            #expect(log.entries[4].ids(NSRefreshedObjectIDsKey) == [id])
+            #expect(city.name == "Lagos")
+        }
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `a controller follows a fault that is not told as refreshed again`(_ kind: StoreKind) throws {
+        let stack = try Stack(kind)
+        let id = try stack.storeCity("Porto")
+        let context = stack.context()
+        try context.performAndWait {
+            let city: City = try typed(context.object(with: id))
+            context.mergeChanges(fromContextDidSave: try renamed(stack, [id], "Faro"))
+            let request = citiesByName()
+            request.predicate = NSPredicate(format: "name == 'Braga'")
+            let controller = NSFetchedResultsController(
+                fetchRequest: request,
+                managedObjectContext: context,
+                sectionNameKeyPath: nil,
+                cacheName: nil
+            )
+            let recorder = ResultsRecorder()
+            try recorder.start(controller)
+            #expect(city.isFault)
+            context.mergeChanges(fromContextDidSave: try renamed(stack, [id], "Braga"))
+            #expect(controller.fetchedObjects == [city])
+            recorder.expectCopy(of: controller)
+        }
+    }
+}

@@ -1,0 +1,134 @@
+import Foundation
+import StrataStoreChecks
+import TestSupport
+import Testing
+
+@testable import CoreData
+@testable import StrataSQLite
+@testable import StrataSQLiteStore
+
+/// Stores that Apple's framework made, migrated in place.
+@Suite("Migrating stores of Apple's framework", .enabled(if: AppleStores.areAvailable))
+struct AppleMigrationTests {
+    private static let folder = AppleStores.folder.deletingLastPathComponent().appendingPathComponent("migration")
+
+    private func copy(_ source: URL) throws -> AgingStore {
+        let store = try AgingStore()
+        for suffix in ["", "-wal"] where FileManager.default.fileExists(atPath: source.path + suffix) {
+            try FileManager.default.copyItem(atPath: source.path + suffix, toPath: store.url.path + suffix)
+        }
+        return store
+    }
+
+    static let chain = ["1.0.0", "1.1.0", "1.1.2", "1.2.0", "2.0.0"]
+
+    @Test(arguments: zip(chain, chain.dropFirst()))
+    func `m025 m026 each version of a chain of renamings keeps the value of the one before`(
+        _ old: String,
+        _ new: String
+    ) throws {
+        let folder = Self.folder.appendingPathComponent("renaming-chain")
+        let store = try copy(folder.appendingPathComponent("Example_v\(old).sqlite"))
+        let model = try NSManagedObjectModel(reading: folder.appendingPathComponent("v\(new).contents.xml"))
+        let attribute = try #require(model.entities.first?.attributesByName.keys.first)
+        try store.use(model) { context in
+            let objects = try context.all("BasicEntity")
+            #expect(objects.map { $0.value(forKey: attribute) as? String } == ["A Known Value"])
+        }
+        #expect(try StoreVerifier(storeURL: store.url, model: model).problems() == [])
+    }
+
+    @Test(arguments: AppleStores.pairs)
+    func `m081 every row of a store stays what it was`(_ pair: AppleStores.Pair) throws {
+        let store = try copy(AppleStores.folder.appendingPathComponent(pair.store))
+        if pair.store.contains("surfjournal") {
+            // It has no copy of its model.
+            #expect(throws: CocoaError.self) { try store.use(Self.next(pair)) { _ in } }
+            return
+        }
+        let before = try rows(of: store)
+        let uuid = try store.strings("SELECT Z_UUID FROM Z_METADATA")
+        let model = try Self.next(pair)
+        try store.use(model, pair.options) { _ in }
+        let after = try rows(of: store)
+        #expect(before.filter { after[$0.key] != $0.value }.keys.sorted() == [])
+        #expect(try store.strings("SELECT Z_UUID FROM Z_METADATA") == uuid)
+        let problems = try StoreVerifier(storeURL: store.url, model: model).problems()
+        #expect(problems.count == (pair.store.contains("messaging") ? 1 : 0), "\(problems)")
+    }
+
+    /// The model with another entity in front, so that all numbers change, and an attribute more in each root.
+    private static func next(_ pair: AppleStores.Pair) throws -> NSManagedObjectModel {
+        let model = try #require(try AppleStores.model(pair).copy(with: nil) as? NSManagedObjectModel)
+        // The store's own copy says so; the file of the model was made from the store without it.
+        if pair.store.contains("books") {
+            model.entitiesByName["Book"]?.attributesByName["frontCover"]?.renamingIdentifier = "cover"
+        }
+        for entity in model.entities where entity.superentity == nil {
+            entity.properties += [attribute("zzAdded") { $0.defaultValue = "added" }]
+        }
+        model.entities += [NSEntityDescription("AAFirst", attribute("name"))]
+        return model
+    }
+
+    /// The values of all columns but numbers of entities, by table, key and column.
+    private func rows(of store: AgingStore) throws -> [String: String] {
+        try store.read { connection in
+            var values: [String: String] = [:]
+            let tables = try connection.strings(
+                "SELECT name FROM sqlite_schema AS t WHERE type = 'table' AND EXISTS (SELECT 1 FROM pragma_table_info(t.name) WHERE name = 'Z_OPT') AND name LIKE 'Z%'"
+            )
+            for table in tables {
+                let statement = try connection.statement(SQL("SELECT * FROM \"\(table)\""))
+                let names = (0..<statement.columnCount).map { statement.columnName($0) }
+                let key = names.firstIndex(of: "Z_PK") ?? 0
+                while try statement.step() {
+                    for (index, name) in names.enumerated() {
+                        // Numbers of entities change, and so do the columns that hold them.
+                        if name == "Z_ENT" || name.wholeMatch(of: #/Z\d+_.*/#) != nil { continue }
+                        let value = statement[index]
+                        values["\(table) \(statement[key].int64) \(name)"] =
+                            value.kind == .blob ? value.data.base64EncodedString() : "\(value.kind) \(value.string)"
+                    }
+                }
+            }
+            return values
+        }
+    }
+
+    @Test func `m058 m061 the favourites of bookmarks are those of Apple's newer file, in their order`() throws {
+        func pair(_ name: String) throws -> AppleStores.Pair {
+            try #require(AppleStores.pairs.first { $0.store.contains(name) })
+        }
+        let model = try AppleStores.model(pair("Bookmarks_V5"))
+        func graph(_ store: AgingStore) throws -> [String] {
+            try store.use(try #require(model.copy(with: nil) as? NSManagedObjectModel)) { context in
+                try context.all("BookmarkEntity").map { object in
+                    func titles(_ key: String) -> String {
+                        let members = (object.value(forKey: key) as? NSOrderedSet)?.array ?? []
+                        return members.compactMap { ($0 as? NSManagedObject)?.value(forKey: "title") as? String }
+                            .joined(separator: " ")
+                    }
+                    let parent = (object.value(forKey: "parent") as? NSManagedObject)?.value(forKey: "title") as? String
+                    let title = object.value(forKey: "title") as? String ?? ""
+                    return "\(title) in \(parent ?? "-"): \(titles("children")); \(titles("favorites"))"
+                }.sorted()
+            }
+        }
+        let old = try copy(AppleStores.folder.appendingPathComponent(pair("Bookmarks_V2").store))
+        let new = try copy(AppleStores.folder.appendingPathComponent(pair("Bookmarks_V5").store))
+        #expect(try graph(old) == graph(new))
+        #expect(try StoreVerifier(storeURL: old.url, model: model).problems() == [])
+    }
+
+    @Test func `m033 what is required without a default is no obstacle where there are no objects`() throws {
+        let folder = Self.folder.appendingPathComponent("loop-v1-v4")
+        let store = try copy(folder.appendingPathComponent("Model_v1.sqlite"))
+        let model = try NSManagedObjectModel(reading: folder.appendingPathComponent("Modelv4.contents.xml"))
+        try store.use(model) { context in
+            let carbs = try context.all("CachedCarbObject")
+            #expect(carbs.map { $0.value(forKey: "provenanceIdentifier") as? String } == [""])
+        }
+        #expect(try StoreVerifier(storeURL: store.url, model: model).problems() == [])
+    }
+}

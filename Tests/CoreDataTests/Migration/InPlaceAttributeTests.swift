@@ -1,0 +1,323 @@
+import Foundation
+import TestSupport
+import Testing
+
+@testable import CoreData
+
+/// What becomes of attributes when a store is migrated in place; the numbers are those of the statements in Docs/Migration.md.
+@Suite("Attributes of migrated stores")
+struct InPlaceAttributeTests {
+    private let v1 = """
+        <entity name="City"><attribute name="name" optional="YES" attributeType="String"/>
+        <attribute name="people" optional="YES" attributeType="Integer 32" usesScalarValueType="NO"/></entity>
+        """
+
+    private func filled(_ lines: String? = nil) throws -> AgingStore {
+        let store = try AgingStore()
+        try store.use(lines ?? v1) { context in
+            context.insert("City", ["name": "Ulm", "people": 126_000])
+            context.insert("City", ["name": nil, "people": nil])
+        }
+        return store
+    }
+
+    private func city(_ attributes: String) -> String { "<entity name=\"City\">\(attributes)</entity>" }
+
+    private let name = "<attribute name=\"name\" optional=\"YES\" attributeType=\"String\"/>"
+    private let people =
+        "<attribute name=\"people\" optional=\"YES\" attributeType=\"Integer 32\" usesScalarValueType=\"NO\"/>"
+
+    @Test func `m031 m032 added attributes hold their default values, or nothing`() throws {
+        let store = try filled()
+        let v2 = city(
+            name + people
+                + """
+                <attribute name="mayor" optional="YES" attributeType="String"/>
+                <attribute name="country" attributeType="String" defaultValueString="DE"/>
+                <attribute name="height" optional="YES" attributeType="Double" defaultValueString="12.5" usesScalarValueType="NO"/>
+                """
+        )
+        try store.use(v2) { context in
+            let cities = try context.all("City")
+            #expect(cities.map { $0.value(forKey: "name") as? String } == ["Ulm", nil])
+            #expect(cities.map { $0.value(forKey: "mayor") as? String } == [nil, nil])
+            #expect(cities.map { $0.value(forKey: "country") as? String } == ["DE", "DE"])
+            #expect(cities.map { $0.value(forKey: "height") as? Double } == [12.5, 12.5])
+        }
+        #expect(try store.problems(v2) == [])
+    }
+
+    @Test func `m033 a required attribute without a default is refused while there are objects`() throws {
+        let v2 = city(name + people + "<attribute name=\"code\" attributeType=\"String\"/>")
+        let store = try filled()
+        let error = try store.failure(v2)
+        #expect(error.code == .migration)
+        let inner = try #require(error.userInfo[NSUnderlyingErrorKey] as? CocoaError)
+        #expect(inner.code == .migration)
+        #expect(inner.userInfo["entity"] as? String == "City")
+        #expect(inner.userInfo["attribute"] as? String == "code")
+        #expect((inner.userInfo["reason"] as? String)?.contains("mandatory destination attribute") == true)
+        let empty = try AgingStore()
+        try empty.use(v1) { _ in }
+        try empty.use(v2) { _ in }
+        #expect(try empty.problems(v2) == [])
+    }
+
+    @Test func `m034 m035 renamed attributes keep their values, removed ones lose them`() throws {
+        let store = try filled()
+        let v2 = city("<attribute name=\"title\" optional=\"YES\" attributeType=\"String\" elementID=\"name\"/>")
+        try store.use(v2) { context in
+            let found = try context.all("City");
+            #expect(found.map { $0.value(forKey: "title") as? String } == ["Ulm", nil])
+        }
+        #expect(try store.problems(v2) == [])
+        // Renamed only: the table stays where it is.
+        let v3 = city("<attribute name=\"label\" optional=\"YES\" attributeType=\"String\" elementID=\"name\"/>")
+        try store.use(v3) { context in
+            let found = try context.all("City");
+            #expect(found.map { $0.value(forKey: "label") as? String } == ["Ulm", nil])
+        }
+        #expect(try store.problems(v3) == [])
+    }
+
+    @Test func `m035 two attributes may trade their names`() throws {
+        let v1 = city(name + "<attribute name=\"alias\" optional=\"YES\" attributeType=\"String\"/>")
+        let store = try AgingStore()
+        try store.use(v1) { $0.insert("City", ["name": "Ulm", "alias": "Münsterstadt"]) }
+        let v2 = city(
+            """
+            <attribute name="name" optional="YES" attributeType="String" elementID="alias" versionHashModifier="2"/>
+            <attribute name="alias" optional="YES" attributeType="String" elementID="name"/>
+            """
+        )
+        try store.use(v2) { context in
+            let city = try #require(context.all("City").first)
+            #expect(city.value(forKey: "name") as? String == "Münsterstadt")
+            #expect(city.value(forKey: "alias") as? String == "Ulm")
+        }
+        #expect(try store.problems(v2) == [])
+    }
+
+    @Test func `m027 an attribute whose identifier changes is another one`() throws {
+        let store = try filled()
+        // Identifiers are no part of a version.
+        let v2 = city(
+            "<attribute name=\"name\" optional=\"YES\" attributeType=\"String\" elementID=\"x\"/>" + people
+                + "<attribute name=\"note\" optional=\"YES\" attributeType=\"String\"/>"
+        )
+        try store.use(v2) { context in
+            let cities = try context.all("City")
+            #expect(cities.map { $0.value(forKey: "name") as? String } == [nil, nil])
+            #expect(cities.map { $0.value(forKey: "people") as? Int } == [126_000, nil])
+        }
+        #expect(try store.problems(v2) == [])
+    }
+
+    @Test func `m025 m026 an identifier may name the first name, or the last one where that is clear`() throws {
+        let store = try filled()
+        let v2 = city(
+            "<attribute name=\"title\" optional=\"YES\" attributeType=\"String\" elementID=\"name\"/>" + people
+        )
+        let v3 = city(
+            "<attribute name=\"label\" optional=\"YES\" attributeType=\"String\" elementID=\"title\"/>" + people
+        )
+        for version in [v2, v3] { try store.use(version) { _ in } }
+        try store.use(v3) { context in
+            let found = try context.all("City");
+            #expect(found.map { $0.value(forKey: "label") as? String } == ["Ulm", nil])
+        }
+    }
+
+    @Test func `m036 m037 a value that becomes required is the default, or must be there`() throws {
+        let store = try filled()
+        let v2 = city("<attribute name=\"name\" attributeType=\"String\"/>" + people)
+        let error = try store.failure(v2)
+        let inner = try #require(error.userInfo[NSUnderlyingErrorKey] as? CocoaError)
+        #expect((inner.userInfo["reason"] as? String)?.contains("1 objects have none") == true)
+        let v3 = city("<attribute name=\"name\" attributeType=\"String\" defaultValueString=\"?\"/>" + people)
+        try store.use(v3) { context in
+            let found = try context.all("City");
+            #expect(found.map { $0.value(forKey: "name") as? String } == ["Ulm", "?"])
+        }
+        #expect(try store.problems(v3) == [])
+        // Now all have one.
+        try store.use(v2) { context in
+            let found = try context.all("City");
+            #expect(found.map { $0.value(forKey: "name") as? String } == ["Ulm", "?"])
+        }
+    }
+
+    @Test(arguments: ["Integer 64", "Double", "Decimal", "Float"])
+    func `m039 m040 numbers become wider ones`(_ type: String) throws {
+        let store = try filled()
+        let v2 = city(
+            name + "<attribute name=\"people\" optional=\"YES\" attributeType=\"\(type)\" usesScalarValueType=\"NO\"/>"
+        )
+        try store.use(v2) { context in
+            let values = try context.all("City").map { $0.value(forKey: "people") as? NSNumber }
+            #expect(values == [126_000, nil])
+        }
+        #expect(try store.problems(v2) == [])
+    }
+
+    @Test func `m041 m042 m079 m080 all types that do not fit are listed`() throws {
+        let store = try filled()
+        let v2 = city(
+            """
+            <attribute name="name" optional="YES" attributeType="Date" usesScalarValueType="NO"/>
+            <attribute name="people" optional="YES" attributeType="Integer 16" usesScalarValueType="NO"/>
+            """
+        )
+        let error = try store.failure(v2)
+        #expect(error.code == .migrationMissingMappingModel)
+        let inferred = try #require(error.userInfo[NSUnderlyingErrorKey] as? CocoaError)
+        #expect(inferred.code == .inferredMappingModel)
+        let details = try #require(inferred.userInfo[NSDetailedErrorsKey] as? [CocoaError])
+        #expect(details.map { $0.userInfo["property"] as? String } == ["name", "people"])
+        #expect(details.allSatisfy { $0.userInfo["entity"] as? String == "City" && $0.code == .inferredMappingModel })
+    }
+
+    @Test func `m065 m066 attributes leave the file and come back empty`() throws {
+        let store = try filled()
+        let v2 = city("<attribute name=\"name\" optional=\"YES\" attributeType=\"String\" transient=\"YES\"/>" + people)
+        try store.use(v2) { _ in }
+        #expect(try store.problems(v2) == [])
+        let v3 = city("<attribute name=\"name\" attributeType=\"String\" defaultValueString=\"new\"/>" + people)
+        try store.use(v3) { context in
+            let found = try context.all("City");
+            #expect(found.map { $0.value(forKey: "name") as? String } == ["new", "new"])
+        }
+        #expect(try store.problems(v3) == [])
+    }
+
+    @Test func `m067 a modifier alone makes a version`() throws {
+        let store = try filled()
+        let v2 = "<entity name=\"City\" versionHashModifier=\"2\">\(name)\(people)</entity>"
+        let before = try store.number("PRAGMA schema_version")
+        try store.use(v2) { context in
+            let found = try context.all("City"); #expect(found.count == 2)
+        }
+        #expect(try store.number("PRAGMA schema_version") != before, "others notice")
+        #expect(try store.problems(v2) == [])
+    }
+
+    @Test func `m069 objects that break a new constraint are named, and nothing changes`() throws {
+        let store = try AgingStore()
+        try store.use(v1) { context in
+            for name in ["Ulm", "Ulm", "Bonn", nil, nil] { context.insert("City", ["name": name]) }
+        }
+        let v2 =
+            "<entity name=\"City\">\(name)\(people)<uniquenessConstraints><uniquenessConstraint><constraint value=\"name\"/></uniquenessConstraint></uniquenessConstraints></entity>"
+        let error = try store.failure(v2)
+        #expect(error.code == .migration)
+        #expect(
+            (error.userInfo["reason"] as? String)?.contains("constraint violation during attempted migration") == true
+        )
+        let inner = try #require(error.userInfo[NSUnderlyingErrorKey] as? CocoaError)
+        #expect(inner.code.rawValue == NSMigrationConstraintViolationError)
+        #expect(inner.userInfo["constraint"] as? [String] == ["name"])
+        let groups = try #require(inner.userInfo["objects"] as? [[URL]])
+        #expect(groups.count == 1)
+        #expect(groups.first?.count == 2)
+        #expect(!error.localizedDescription.contains("Ulm"), "no value is told")
+        try store.use(v1) { context in
+            for city in try context.all("City") where city.value(forKey: "name") as? String == "Ulm" {
+                context.delete(city)
+            }
+        }
+        try store.use(v2) { context in
+            let found = try context.all("City"); #expect(found.count == 3)
+        }
+        #expect(try store.problems(v2) == [])
+        // And it goes again.
+        try store.use(v1) { _ in }
+        #expect(try store.problems(v1) == [])
+    }
+
+    @Test func `m071 derived attributes are computed for all objects`() throws {
+        let v1 = """
+            <entity name="City"><attribute name="name" optional="YES" attributeType="String"/>
+            <relationship name="streets" optional="YES" toMany="YES" destinationEntity="Street" inverseName="city" inverseEntity="Street"/></entity>
+            <entity name="Street"><relationship name="city" optional="YES" maxCount="1" destinationEntity="City" inverseName="streets" inverseEntity="City"/></entity>
+            """
+        let store = try AgingStore()
+        try store.use(v1) { context in
+            let cities = ["Ulm", "BONN"].map { context.insert("City", ["name": $0]) }
+            for index in 0..<5 { context.insert("Street", ["city": cities[index % 2]]) }
+        }
+        let v2 = v1.replacing(
+            "<attribute name=\"name\" optional=\"YES\" attributeType=\"String\"/>",
+            with: """
+                <attribute name="name" optional="YES" attributeType="String"/>
+                <attribute name="count" optional="YES" attributeType="Integer 64" derived="YES" derivationExpression="streets.@count" usesScalarValueType="NO"/>
+                <attribute name="plain" optional="YES" attributeType="String" derived="YES" derivationExpression="lowercase:(name)"/>
+                """
+        )
+        try store.use(v2) { context in
+            let cities = try context.all("City")
+            #expect(cities.map { $0.value(forKey: "count") as? Int }.sorted { ($0 ?? 0) < ($1 ?? 0) } == [2, 3])
+            #expect(Set(cities.map { $0.value(forKey: "plain") as? String }) == ["ulm", "bonn"])
+            let street = context.insert("Street", ["city": cities[0]])
+            try context.save()
+            #expect(street.objectID.isTemporaryID == false)
+        }
+        #expect(try store.problems(v2) == [])
+    }
+
+    @Test func `m072 m073 data moves out into files, and back in`() throws {
+        func model(_ isExternal: Bool) -> String {
+            city(
+                "<attribute name=\"map\" optional=\"YES\" attributeType=\"Binary\" \(isExternal ? "allowsExternalBinaryDataStorage=\"YES\"" : "")/>"
+            )
+        }
+        let (small, large) = (Data([1, 2, 3]), Data(repeating: 7, count: 300_000))
+        let store = try AgingStore()
+        try store.use(model(false)) { context in
+            for data in [small, large, nil] { context.insert("City", ["map": data]) }
+        }
+        let folder = store.scratch.file(".aging_SUPPORT/_EXTERNAL_DATA")
+        for isExternal in [true, false] {
+            try store.use(model(isExternal)) { context in
+                let found = try context.all("City");
+                #expect(found.map { $0.value(forKey: "map") as? Data } == [small, large, nil])
+            }
+            let files = (try? FileManager.default.contentsOfDirectory(atPath: folder.path)) ?? []
+            #expect(files.count == (isExternal ? 1 : 0))
+            #expect(try store.problems(model(isExternal)) == [])
+        }
+        // The files of a removed attribute go.
+        try store.use(model(true)) { _ in }
+        try store.use(city(name)) { _ in }
+        #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path) == [])
+    }
+
+    @Test func `m081 m084 identity, versions and the program's own metadata stay`() throws {
+        let model = try NSManagedObjectModel.parsing(v1)
+        let store = try AgingStore()
+        let coordinator = NSPersistentStoreCoordinator(managedObjectModel: model)
+        let file = try coordinator.addPersistentStore(type: .sqlite, at: store.url)
+        let context = NSManagedObjectContext(.privateQueue)
+        context.persistentStoreCoordinator = coordinator
+        let (id, version) = try context.performAndWait {
+            let doomed = context.insert("City")
+            let city = context.insert("City", ["name": "Ulm"])
+            try context.save()
+            city.setValue("Ulm an der Donau", forKey: "name")
+            context.delete(doomed)
+            file.metadata["mine"] = "kept"
+            try context.save()
+            return (city.objectID.uriRepresentation(), try store.number("SELECT Z_OPT FROM ZCITY"))
+        }
+        try coordinator.remove(file)
+        let v2 = "<entity name=\"Aim\"/>" + city(people)
+        try store.use(v2) { context in
+            let found = try context.all("City"); #expect(found.map { $0.objectID.uriRepresentation() } == [id])
+            #expect(context.persistentStoreCoordinator?.persistentStores.first?.metadata["mine"] as? String == "kept")
+            let next = context.insert("City")
+            try context.save()
+            #expect(next.objectID.uriRepresentation().lastPathComponent == "p3", "no key is given twice")
+        }
+        #expect(try store.number("SELECT Z_OPT FROM ZCITY WHERE Z_PK = 2") == version)
+        #expect(try store.problems(v2) == [])
+    }
+}

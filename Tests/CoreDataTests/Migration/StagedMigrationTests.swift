@@ -1,0 +1,341 @@
+import Foundation
+import StrataKeys
+import TestSupport
+import Testing
+
+@testable import CoreData
+
+/// The statements M-131 to M-151 on stages.
+@Suite("Staged migration")
+struct StagedMigrationTests {
+    /// Five versions: a property that goes and comes back with another type, a default that changes, and a value that becomes
+    /// required.
+    static let versions = [
+        "Item: n String, code String",
+        "Item: n String, size Int32=1",
+        "Item: n String, size Int32=2, code Int64",
+        "Item: n String, size Int32=2, code Int64, mark String",
+        "Item: n String, size Int32=2, code Int64, mark String!",
+    ]
+
+    private static func model(_ number: Int) -> NSManagedObjectModel { ModelSketch.model(versions[number - 1]) }
+
+    private static func checksum(_ number: Int) -> String { model(number).versionChecksum }
+
+    private static func reference(_ number: Int) -> NSManagedObjectModelReference {
+        let model = model(number)
+        return NSManagedObjectModelReference(model: model, versionChecksum: model.versionChecksum)
+    }
+
+    private static func light(_ numbers: Int...) -> NSLightweightMigrationStage {
+        NSLightweightMigrationStage(references: numbers.map(reference))
+    }
+
+    private static func custom(
+        _ from: Int,
+        _ to: Int,
+        will: ((NSStagedMigrationManager, NSCustomMigrationStage) throws -> Void)? = nil,
+        did: ((NSStagedMigrationManager, NSCustomMigrationStage) throws -> Void)? = nil
+    ) -> NSCustomMigrationStage {
+        let stage = NSCustomMigrationStage(migratingFrom: reference(from), to: reference(to))
+        stage.willMigrateHandler = will
+        stage.didMigrateHandler = did
+        return stage
+    }
+
+    private static func options(_ stages: [NSMigrationStage]) -> [AnyHashable: Any] {
+        [NSPersistentStoreStagedMigrationManagerOptionKey: NSStagedMigrationManager(stages)]
+    }
+
+    /// A store of a version with two items.
+    private func store(_ version: Int) throws -> AgingStore {
+        let store = try AgingStore()
+        try store.use(Self.model(version)) { context in
+            context.make("Item", "a")
+            context.make("Item", "b")
+            try context.save()
+        }
+        return store
+    }
+
+    private func dump(_ store: AgingStore, _ version: Int, _ stages: [NSMigrationStage]) throws -> [String] {
+        try store.use(Self.model(version), Self.options(stages)) { try $0.dump() }
+    }
+
+    /// Changes all items in a handler.
+    private static func fill(_ manager: NSStagedMigrationManager, _ body: (NSManagedObject) -> Void) throws {
+        let context = try #require(manager.container).newBackgroundContext()
+        try context.performAndWait {
+            for item in try context.all("Item") { body(item) }
+            try context.save()
+        }
+    }
+
+    // MARK: - Steps
+
+    @Test func `m139 m140 a chain of lightweight stages takes each step, also where the ends do not meet`() throws {
+        let store = try store(1)
+        #expect(throws: CocoaError.self) { try store.use(Self.model(3)) { _ in } }
+
+        let lines = try dump(store, 3, [Self.light(1, 2), Self.light(3)])
+
+        // The second version's default is what the rows got.
+        #expect(lines == ["Item a code=- size=1", "Item b code=- size=1"])
+        #expect(try store.problems(Self.model(3)) == [])
+    }
+
+    @Test(arguments: [1, 2, 3])
+    func `m140 the way begins at the store's version`(_ version: Int) throws {
+        let store = try store(version)
+
+        let lines = try dump(store, 4, [Self.light(1, 2, 3, 4)])
+
+        #expect(lines.count == 2)
+        #expect(try store.problems(Self.model(4)) == [])
+    }
+
+    @Test func `m140 one more step leads from the last version to a model that is in no stage`() throws {
+        let store = try store(1)
+
+        #expect(try dump(store, 3, [Self.light(1, 2)]) == ["Item a code=- size=1", "Item b code=- size=1"])
+    }
+
+    @Test func `m138 m142 stages of both kinds follow one another, with shared borders and without`() throws {
+        let orders: [[NSMigrationStage]] = [
+            [Self.light(1, 2), Self.custom(2, 3), Self.light(3, 4)],
+            [Self.custom(1, 2), Self.light(3, 4)],
+            [Self.custom(1, 2), Self.custom(2, 3), Self.custom(3, 4)],
+            [Self.light(1), Self.light(2), Self.light(3), Self.light(4)],
+            [Self.light(1), Self.custom(2, 3), Self.light(4)],
+        ]
+        for stages in orders {
+            let store = try store(1)
+            #expect(try dump(store, 4, stages).count == 2)
+        }
+    }
+
+    @Test func `m016 a store that has the model already is opened without any stage`() throws {
+        let store = try store(3)
+        let stage = Self.custom(2, 3, will: { _, _ in Issue.record("no step is to be taken") })
+
+        #expect(try dump(store, 3, [stage]).count == 2)
+    }
+
+    // MARK: - Handlers
+
+    @Test func `m136 m137 handlers see the store before and after the step, and what they save is kept`() throws {
+        let store = try store(4)
+        var seen: [String] = []
+        let stage = Self.custom(
+            4,
+            5,
+            will: { manager, stage in
+                let names = manager.container?.managedObjectModel.versionChecksum
+                seen.append(names == stage.currentModel.versionChecksum ? "will" : "wrong model")
+                try Self.fill(manager) { $0.setValue("filled", forKey: "mark") }
+            },
+            did: { manager, stage in
+                let names = manager.container?.managedObjectModel.versionChecksum
+                seen.append(names == stage.nextModel.versionChecksum ? "did" : "wrong model")
+                try Self.fill(manager) {
+                    $0.setValue(($0.value(forKey: "mark") as? String ?? "") + "!", forKey: "mark")
+                }
+            }
+        )
+        let manager = NSStagedMigrationManager([stage])
+        #expect(manager.container == nil)
+
+        let lines = try store.use(Self.model(5), [NSPersistentStoreStagedMigrationManagerOptionKey: manager]) {
+            try $0.dump()
+        }
+
+        #expect(seen == ["will", "did"])
+        #expect(manager.container == nil)
+        #expect(manager.stages == [stage])
+        #expect(lines == ["Item a code=- mark=filled! size=2", "Item b code=- mark=filled! size=2"])
+        #expect(try store.problems(Self.model(5)) == [])
+        #expect(try store.scratch.names == ["aging.sqlite"])
+    }
+
+    @Test func `m145 m147 an error of a handler leaves the store at the last finished stage`() throws {
+        struct Stop: Error {}
+        for isAfter in [false, true] {
+            let store = try store(3)
+            let fail: (NSStagedMigrationManager, NSCustomMigrationStage) throws -> Void = { manager, _ in
+                try Self.fill(manager) { $0.setValue("half", forKey: "mark") }
+                throw Stop()
+            }
+            let stages = [
+                Self.custom(
+                    3,
+                    4,
+                    did: {
+                        try Self.fill($0) { $0.setValue("first", forKey: "mark") }; _ = $1
+                    }
+                ),
+                isAfter ? Self.custom(4, 5, did: fill(fail)) : Self.custom(4, 5, will: fail),
+            ]
+
+            #expect(throws: Stop.self) { try dump(store, 5, stages) }
+
+            let lines = try store.use(Self.model(4)) { try $0.dump() }
+            #expect(lines == ["Item a code=- mark=first size=2", "Item b code=- mark=first size=2"])
+            #expect(try store.scratch.names == ["aging.sqlite"])
+        }
+    }
+
+    /// A handler as it is; the compiler wants one type for both.
+    private func fill(
+        _ handler: @escaping (NSStagedMigrationManager, NSCustomMigrationStage) throws -> Void
+    ) -> (NSStagedMigrationManager, NSCustomMigrationStage) throws -> Void { handler }
+
+    @Test func `m146 m148 a stage is done again if somebody writes to the store meanwhile`() throws {
+        let store = try store(4)
+        var calls = 0
+        let stage = Self.custom(
+            4,
+            5,
+            will: { manager, _ in
+                calls += 1
+                if calls == 1 {
+                    try store.use(Self.model(4)) { context in
+                        context.make("Item", "late")
+                        try context.save()
+                    }
+                }
+                try Self.fill(manager) { $0.setValue("x", forKey: "mark") }
+            }
+        )
+
+        let lines = try dump(store, 5, [stage])
+
+        #expect(calls == 2)
+        #expect(lines.map { $0.split(separator: " ")[1] } == ["a", "b", "late"])
+    }
+
+    // MARK: - Ways that cannot be gone
+
+    @Test func `m142 two versions that do not meet are an error that names both, before any step is taken`() throws {
+        let store = try store(1)
+        let before = try store.contents()
+        let first = Self.light(1)
+        first.label = "the old ones"
+        let second = Self.light(3, 4)
+        second.label = "the new ones"
+
+        let error = try #require(throws: CocoaError.self) { try dump(store, 4, [first, second]) }
+
+        #expect(error.code == .migrationMissingMappingModel)
+        #expect((error.userInfo[NSUnderlyingErrorKey] as? CocoaError)?.code == .inferredMappingModel)
+        for part in ["the old ones", "the new ones", Self.checksum(1), Self.checksum(3), "do not meet"] {
+            #expect(error.localizedDescription.contains(part))
+        }
+        #expect(try store.contents() == before)
+    }
+
+    @Test func `m138 a version that is named twice is an error that says where`() throws {
+        let orders: [[NSMigrationStage]] = [
+            [Self.light(1, 2), Self.light(1)], [Self.light(1, 1)], [Self.custom(1, 2), Self.custom(1, 2)],
+            [Self.custom(1, 1)], [NSMigrationStage()],
+        ]
+        for stages in orders {
+            let store = try store(1)
+            let error = try #require(throws: CocoaError.self) { try dump(store, 2, stages) }
+            #expect(error.code.rawValue == NSManagedObjectModelReferenceNotFoundError)
+        }
+    }
+
+    @Test func `m144 a store of a version that is in no stage is an error with the nearest and all listed ones`() throws
+    {
+        let store = try store(2)
+
+        let error = try #require(throws: CocoaError.self) { try dump(store, 4, [Self.light(3, 4)]) }
+
+        #expect(error.code.rawValue == NSManagedObjectModelReferenceNotFoundError)
+        #expect(error.userInfo["checksum"] as? String == Self.checksum(2))
+        #expect(error.userInfo["knownChecksums"] as? [String] == [Self.checksum(3), Self.checksum(4)])
+        #expect(error.localizedDescription.contains("differs in Item"))
+    }
+
+    @Test func `m180 a store that is newer than the program is an error`() throws {
+        let store = try store(4)
+
+        let error = try #require(throws: CocoaError.self) { try dump(store, 3, [Self.light(2, 3, 4)]) }
+
+        #expect(error.code.rawValue == NSStagedMigrationBackwardMigrationError)
+    }
+
+    @Test func `a version whose model is nowhere to be found is an error`() throws {
+        let store = try store(1)
+        let stages = NSLightweightMigrationStage([Self.checksum(1), "unknown", Self.checksum(3)])
+
+        let error = try #require(throws: CocoaError.self) { try dump(store, 3, [stages]) }
+
+        #expect(error.code.rawValue == NSManagedObjectModelReferenceNotFoundError)
+        #expect(error.localizedDescription.contains("unknown"))
+    }
+
+    @Test func `m013 a read-only store takes no stage`() throws {
+        let store = try store(1)
+        let options = Self.options([Self.light(1, 2)]).merging([NSReadOnlyPersistentStoreOption: true]) { $1 }
+
+        let error = try #require(throws: CocoaError.self) { try store.use(Self.model(2), options) { _ in } }
+
+        #expect(error.code == .persistentStoreIncompatibleVersionHash)
+    }
+
+    // MARK: - References
+
+    @Test func `m135 references find models by object, file, name and hashes, and refuse another checksum`() throws {
+        let scratch = try ScratchFolder()
+        let folder = scratch.file("Made.bundle")
+        let versions = folder.appendingPathComponent("Items.xcdatamodeld")
+        for (name, type) in [("One", "String"), ("Two", "Integer 32")] {
+            let version = versions.appendingPathComponent("\(name).xcdatamodel")
+            try FileManager.default.createDirectory(at: version, withIntermediateDirectories: true)
+            try Data(
+                "<?xml version=\"1.0\" encoding=\"UTF-8\"?><model><entity name=\"Item\"><attribute name=\"x\" attributeType=\"\(type)\" optional=\"YES\"/></entity></model>"
+                    .utf8
+            ).write(to: version.appendingPathComponent("contents"))
+        }
+        let bundle = try #require(Bundle(path: folder.path))
+        let one = try NSManagedObjectModel(reading: versions.appendingPathComponent("One.xcdatamodel"))
+        let checksum = one.versionChecksum
+        let references = [
+            NSManagedObjectModelReference(model: one, versionChecksum: checksum),
+            NSManagedObjectModelReference(fileURL: versions, versionChecksum: checksum),
+            NSManagedObjectModelReference(name: "Items", in: bundle, versionChecksum: checksum),
+            NSManagedObjectModelReference(name: "One", in: bundle, versionChecksum: checksum),
+            NSManagedObjectModelReference(
+                entityVersionHashes: one.entityVersionHashesByName,
+                in: bundle,
+                versionChecksum: checksum
+            ),
+        ]
+        for reference in references {
+            #expect(try reference.resolve().versionChecksum == checksum)
+            #expect(reference.resolvedModel.versionChecksum == checksum)
+            #expect(reference.versionChecksum == checksum)
+        }
+        let wrong = [
+            NSManagedObjectModelReference(model: one, versionChecksum: "other"),
+            NSManagedObjectModelReference(fileURL: scratch.file("none.momd"), versionChecksum: checksum),
+            NSManagedObjectModelReference(name: "None", in: bundle, versionChecksum: checksum),
+            NSManagedObjectModelReference(entityVersionHashes: [:], in: bundle, versionChecksum: checksum),
+        ]
+        for reference in wrong {
+            let error = try #require(throws: CocoaError.self) { try reference.resolve() }
+            #expect(error.code.rawValue == NSManagedObjectModelReferenceNotFoundError)
+        }
+    }
+}
+
+extension ScratchFolder {
+    /// The files in it, but for SQLite's own beside a database.
+    var names: [String] {
+        get throws {
+            try FileManager.default.contentsOfDirectory(atPath: folder.path)
+                .filter { !$0.hasSuffix("-wal") && !$0.hasSuffix("-shm") }.sorted()
+        }
+    }
+}

@@ -1,0 +1,190 @@
+import StrataRows
+import TestSupport
+import Testing
+
+@testable import CoreData
+
+/// What contexts see of commits that they are not told of: of other processes, and of other coordinators of this one.
+///
+/// There are such commits in files of SQLite only.
+@Suite("Commits of others")
+struct OthersCommitsTests {
+    private let stack: Stack
+    private let id: NSManagedObjectID
+
+    init() throws {
+        stack = try Stack(.sqlite)
+        id = try stack.storeCity("Porto")
+    }
+
+    /// Runs a block in a context on a coordinator of its own.
+    private func elsewhere(_ body: (NSManagedObjectContext) throws -> Void) throws {
+        let other = try stack.secondCoordinator()
+        defer { for store in other.persistentStores { try? other.remove(store) } }
+        let context = NSManagedObjectContext(.privateQueue)
+        context.persistentStoreCoordinator = other
+        try context.performAndWait {
+            try body(context)
+            try context.save()
+        }
+    }
+
+    private func renameElsewhere(_ name: String) throws {
+        try elsewhere { context in
+            let city = try #require(try context.fetch(citiesByName()).first)
+            city.name = name
+        }
+    }
+
+    private var cache: RowCache {
+        get throws { try #require(stack.coordinator.openStore(at: 0)).cache }
+    }
+
+    @Test func `a context does not read rows that were cached before somebody else has written`() throws {
+        #expect(try stack.read(id, City.self) { $0.name } == "Porto")
+        try renameElsewhere("Faro")
+        // By ID.
+        #expect(try stack.read(id, City.self) { $0.name } == "Faro")
+        try renameElsewhere("Braga")
+        // By a fault.
+        let context = stack.context()
+        try context.performAndWait {
+            let city: City = try typed(context.object(with: id))
+            #expect(city.isFault && city.name == "Braga")
+        }
+        try renameElsewhere("Lagos")
+        // By a fetch, with the rows that it brought.
+        let names = try context.performAndWait {
+            context.reset()
+            return try context.fetch(citiesByName()).map(\.name)
+        }
+        #expect(names == ["Lagos"])
+    }
+
+    @Test func `a relationship leads to what somebody else has written`() throws {
+        let venue = try stack.store(Venue.self) { venue, context in
+            venue.name = "Casa"
+            venue.city = try? typed(context.object(with: id))
+        }
+        #expect(try stack.read(venue, Venue.self) { $0.city?.name } == "Porto")
+        try renameElsewhere("Faro")
+        #expect(try stack.read(venue, Venue.self) { $0.city?.name } == "Faro")
+    }
+
+    @Test func `objects that are realised stay as they are`() throws {
+        let context = stack.context()
+        try context.performAndWait {
+            let city = try context.get(id, City.self)
+            #expect(city.name == "Porto")
+            try renameElsewhere("Faro")
+            #expect(city.name == "Porto")
+            // Nor does what another context reads change them.
+            #expect(try stack.read(id, City.self) { $0.name } == "Faro")
+            #expect(city.name == "Porto")
+            context.refresh(city, mergeChanges: true)
+            #expect(city.name == "Faro")
+        }
+    }
+
+    @Test func `what somebody else has deleted is not found by its ID`() throws {
+        #expect(try stack.read(id, City.self) { $0.name } == "Porto")
+        try elsewhere { context in
+            for city in try context.fetch(citiesByName()) { context.delete(city) }
+        }
+        let error = #expect(throws: CocoaError.self) { try stack.read(id, City.self) { $0.name } }
+        #expect(error?.code == .managedObjectReferentialIntegrity)
+    }
+
+    @Test func `a commit of somebody else is found behind one's own as well`() throws {
+        #expect(try stack.read(id, City.self) { $0.name } == "Porto")
+        try renameElsewhere("Faro")
+        _ = try stack.storeCity("Lagos")
+        #expect(try stack.read(id, City.self) { $0.name } == "Faro")
+    }
+
+    @Test func `one's own commits leave the cached rows where they are`() throws {
+        _ = try stack.read(id, City.self) { $0.name }
+        let before = try cache.removals
+        for index in 0..<50 {
+            _ = try stack.storeCity("City \(index)")
+            _ = try stack.read(id, City.self) { $0.name }
+        }
+        try stack.change(id, City.self) { city, _ in city.population += 1 }
+        #expect(try cache.removals == before)
+        #expect(try cache.count > 50)
+        try renameElsewhere("Faro")
+        _ = try stack.read(id, City.self) { $0.name }
+        #expect(try cache.removals == before + 1)
+    }
+
+    @Test func `saves of many threads are never taken for those of somebody else`() async throws {
+        let before = try cache.removals
+        let (stack, id) = (stack, id)
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for thread in 0..<4 {
+                group.addTask {
+                    for index in 0..<50 {
+                        if thread % 2 == 0 {
+                            _ = try stack.storeCity("City \(thread) \(index)")
+                        } else {
+                            _ = try stack.read(id, City.self) { $0.name }
+                        }
+                        await Task.yield()
+                    }
+                }
+            }
+            try await group.waitForAll()
+        }
+        #expect(try cache.removals == before)
+    }
+
+    @Test func `a pinned context reads its version`() throws {
+        let context = stack.context()
+        try context.performAndWait {
+            try context.setQueryGenerationFrom(.current)
+            #expect(try context.get(id, City.self).name == "Porto")
+            context.refreshAllObjects()
+            try renameElsewhere("Faro")
+            #expect(try stack.read(id, City.self) { $0.name } == "Faro")
+            #expect(try context.get(id, City.self).name == "Porto")
+        }
+    }
+
+    @Test func `a save finds the conflict with what somebody else has written`() throws {
+        let context = stack.context()
+        try context.performAndWait {
+            let city = try context.get(id, City.self)
+            city.name = "Mine"
+            try renameElsewhere("Faro")
+            #expect(throws: CocoaError.self) { try context.save() }
+            context.mergePolicy = NSMergePolicy.mergeByPropertyObjectTrump
+            try context.save()
+        }
+        #expect(try stack.read(id, City.self) { $0.name } == "Mine")
+    }
+
+    @Test(.timeLimit(.minutes(2))) func `commits of another process are found`() async throws {
+        let folder = try SharedFolder()
+        let store = folder.store
+        let context = try store.context()
+        let id = try context.performAndWait {
+            context.makeCity("Ulm")
+            try context.save()
+            return try context.city().objectID
+        }
+        func name() throws -> String {
+            let new = NSManagedObjectContext(.privateQueue)
+            new.persistentStoreCoordinator = context.persistentStoreCoordinator
+            return try new.performAndWait { try new.get(id, City.self).name }
+        }
+        #expect(try name() == "Ulm")
+        await #expect(processExitsWith: .success) { [store = store as SharedStore] in
+            let context = try store.context()
+            try await context.perform {
+                try context.city().name = "Bonn"
+                try context.save()
+            }
+        }
+        #expect(try name() == "Bonn")
+    }
+}

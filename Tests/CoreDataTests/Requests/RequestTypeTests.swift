@@ -1,0 +1,114 @@
+import CoreData
+import TestSupport
+import Testing
+
+/// Requests that a class makes, and requests for results of another type.
+@Suite("Requests and their types")
+struct RequestTypeTests {
+    private func stack(_ kind: StoreKind) throws -> Stack {
+        let stack = try Stack(kind)
+        try stack.inContext { context in
+            for (name, price) in [("a", 1), ("b", 2)] {
+                let venue = Venue(context: context)
+                venue.name = name
+                venue.price = Int16(price)
+            }
+            try context.save()
+        }
+        return stack
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `a request of a class without an asked type takes any form of results`(_ kind: StoreKind) throws {
+        try stack(kind).inContext { context throws in
+            let request = Venue.fetchRequest()
+            request.resultType = .dictionaryResultType
+            request.propertiesToFetch = ["name"]
+            request.sortDescriptors = [NSSortDescriptor(key: "name", ascending: true)]
+            let dictionaries = try context.fetch(request) as? [[String: Any]]
+            #expect(dictionaries?.compactMap { $0["name"] as? String } == ["a", "b"])
+            let objects = try context.fetch(Venue.fetchRequest()) as? [Venue]
+            #expect(objects?.count == 2)
+            let counted = Venue.fetchRequest()
+            counted.resultType = .countResultType
+            let count = try context.fetch(counted).first as? NSNumber
+            #expect(count?.intValue == 2)
+        }
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `a request of a class has the asked type`(_ kind: StoreKind) throws {
+        try stack(kind).inContext { context throws in
+            let request: NSFetchRequest<Venue> = Venue.fetchRequest()
+            request.predicate = NSPredicate(format: "price > 1")
+            #expect(try context.fetch(request).map(\.name) == ["b"])
+            let venues: [Venue] = try context.fetch(Venue.fetchRequest())
+            #expect(venues.count == 2)
+        }
+    }
+
+    @Test
+    func `a request of a class knows the name of its entity at once`() throws {
+        let stack = try Stack(.memory)
+        let request = Venue.fetchRequest()
+        #expect(request.entityName == "Venue")
+        let typed: NSFetchRequest<Bar> = Bar.fetchRequest()
+        #expect(typed.entityName == "Bar")
+        #expect(WithoutModel.fetchRequest().entityName == "WithoutModel")
+        stack.inContext { context in
+            let error = #expect(throws: CocoaError.self) { try context.fetch(WithoutModel.fetchRequest()) }
+            #expect(error?.localizedDescription.contains("no entity of class WithoutModel") == true)
+        }
+    }
+
+    @Test
+    func `the entity of a class that no model has is an entity of no model`() {
+        let entity = WithoutModel.entity()
+        #expect(entity.name == "WithoutModel")
+        #expect(WithoutModel.entity().managedObjectClassName == String(reflecting: WithoutModel.self))
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `a class may say itself which entity it means`(_ kind: StoreKind) throws {
+        let stack = try Stack(kind, model: TagByAnotherName.model)
+        try stack.inContext { context throws in
+            TagByAnotherName(context: context).setValue("t", forKey: "title")
+            #expect(TagByAnotherName.fetchRequest().entityName == "Tag")
+            #expect(try context.count(for: TagByAnotherName.fetchRequest()) == 1)
+        }
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `a request converts to another type of results`(_ kind: StoreKind) throws {
+        try stack(kind).inContext { context throws in
+            let request = Venue.fetchRequest()
+            request.predicate = NSPredicate(format: "price > 1")
+            request.fetchLimit = 5
+            let typed = request.typed(as: Venue.self)
+            #expect(try context.fetch(typed).map(\.name) == ["b"])
+            #expect(typed.fetchLimit == 5)
+            typed.predicate = nil
+            #expect(request.predicate != nil)
+            let ids = try context.fetch(request.typed(as: NSManagedObjectID.self))
+            let found = try ids.map { try context.existingObject(with: $0).value(forKey: "name") as? String }
+            #expect(found == ["b"])
+            #expect(try context.fetch(request.typed(as: NSDictionary.self)).first?["name"] as? String == "b")
+            #expect(try context.fetch(request.typed(as: [String: Any].self)).first?["name"] as? String == "b")
+            #expect(try context.fetch(request.typed(as: NSNumber.self)) == [1])
+            let untyped = typed.typed(as: (any NSFetchRequestResult).self)
+            #expect(try context.fetch(untyped) as? [Venue] != nil)
+        }
+    }
+}
+
+private final class WithoutModel: NSManagedObject {}
+
+private final class TagByAnotherName: NSManagedObject {
+    static let model = {
+        let model = GuideModel.make()
+        model.entitiesByName["Tag"]?.managedObjectClassName = "NSManagedObject"
+        return model
+    }()
+
+    override class func entity() -> NSEntityDescription { model.entitiesByName["Tag"] ?? super.entity() }
+}

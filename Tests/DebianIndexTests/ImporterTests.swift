@@ -1,0 +1,386 @@
+import CoreData
+import TestSupport
+import Testing
+
+@testable import DebianIndex
+@testable import StrataInspector
+
+@Suite("Importing a package index")
+struct ImporterTests {
+    @Test(arguments: [1, 4])
+    func `everything arrives once, whatever the number of contexts`(contexts: Int) async throws {
+        let scratch = try Scratch()
+        let index = try scratch.index("Packages", numbers: 0..<1800)
+
+        let outcome = try await scratch.importAll([index], contexts: contexts)
+
+        #expect(outcome == Importer.Outcome(imported: 1800, present: 0))
+        let totals = try await scratch.answers().totals()
+        #expect(totals == Answers.Totals(packages: 1800, names: 1801, sections: 7, maintainers: 11))
+    }
+
+    @Test func `the inspector answers predicates on an imported index`() async throws {
+        let scratch = try Scratch()
+        _ = try await scratch.importAll([try scratch.index("Packages", numbers: 0..<700)], contexts: 2)
+        let model = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
+            .appendingPathComponent("../../Sources/Examples/DebianIndex/DebianIndex.xcdatamodeld")
+            .standardizedFileURL
+        let expected = [
+            ("Package", "name LIKE 'package-1?'", 10), ("Package", "section.name == 'section-3'", 100),
+            ("Package", "installedSize BETWEEN {100 * 1024, 199 * 1024} AND version ENDSWITH '.0'", 20),
+            ("Package", "ANY dependencies.name == 'package-5'", 1),
+            ("Package", "maintainer.name CONTAINS[c] 'R 10'", 63),
+            ("Section", "packages.@count == 100", 7), ("Maintainer", "packages.@max.installedSize >= 699 * 1024", 1),
+            ("PackageName", "SUBQUERY(dependents, $p, $p.installedSize < 10240).@count > 5", 1),
+        ]
+        for (entity, predicate, count) in expected {
+            var lines = 0
+            let words = [
+                "fetch", "--store", scratch.storeURL.path, "--model", model.path, "--entity", entity, "--predicate",
+                predicate,
+                "--json",
+            ]
+            let code = StrataCommand.run(words, print: { _ in lines += 1 }, complain: { Issue.record("\($0)") })
+            #expect(code == .success)
+            #expect(lines == count, "\(predicate)")
+        }
+    }
+
+    @Test func `importing again changes nothing`() async throws {
+        let scratch = try Scratch()
+        let index = try scratch.index("Packages", numbers: 0..<700)
+        _ = try await scratch.importAll([index], contexts: 2)
+        let before = try await scratch.snapshot()
+
+        let outcome = try await scratch.importAll([index], contexts: 3)
+
+        #expect(outcome == Importer.Outcome(imported: 0, present: 700))
+        #expect(try await scratch.snapshot() == before)
+    }
+
+    @Test func `an import that was stopped half-way is completed by the next`() async throws {
+        let whole = try Scratch()
+        _ = try await whole.importAll([try whole.index("Packages", numbers: 0..<1500)], contexts: 2)
+        let broken = try Scratch()
+        let index = try broken.index("Packages", numbers: 0..<1500)
+
+        // What a stopped import leaves: all small tables, and some of the batches.
+        _ = try await broken.importAll([try broken.index("Part", numbers: 400..<900)], survey: [index], contexts: 1)
+        let outcome = try await broken.importAll([index], contexts: 2)
+
+        #expect(outcome == Importer.Outcome(imported: 1000, present: 500))
+        #expect(try await broken.snapshot() == whole.snapshot())
+    }
+
+    @Test func `contexts that meet over the same packages agree`() async throws {
+        let scratch = try Scratch()
+        // Every index lists every package, so that the contexts get in each other's way all the time.
+        let indexes = try (0..<4).map { try scratch.index("Packages\($0)", numbers: 0..<600) }
+
+        let outcome = try await scratch.importAll(indexes, contexts: 4)
+
+        #expect(outcome == Importer.Outcome(imported: 600, present: 1800))
+        #expect(try await scratch.answers().totals().packages == 600)
+    }
+
+    @Test func `two imports at once end up with one of everything`() async throws {
+        let scratch = try Scratch()
+        let index = try scratch.index("Packages", numbers: 0..<900)
+
+        async let first = scratch.importAll([index], contexts: 2)
+        async let second = scratch.importAll([index], contexts: 2)
+        let outcomes = try await [first, second]
+
+        #expect(outcomes[0].imported + outcomes[1].imported == 900)
+        #expect(
+            try await scratch.answers().totals()
+                == Answers.Totals(packages: 900, names: 901, sections: 7, maintainers: 11)
+        )
+    }
+
+    @Test func `every field reaches its property`() async throws {
+        let scratch = try Scratch()
+        let index = try scratch.write(
+            "Packages",
+            """
+            Package: sqlite3
+            Version: 3.40.1-2
+            Architecture: amd64
+            Section: database
+            Priority: optional
+            Maintainer: Laszlo <gcs@debian.org>
+            Installed-Size: 1602
+            Size: 411664
+            Depends: libc6 (>= 2.34), libreadline8 | libedit2
+            Recommends: sqlite3-doc
+            Homepage: https://www.sqlite.org/
+            Filename: pool/main/s/sqlite3.deb
+            SHA256: 00ff
+            Status: install ok installed
+            Description: Command line interface for SQLite 3
+
+            """
+        )
+        let before = Date()
+        _ = try await scratch.importAll([index], contexts: 1)
+
+        let context = try scratch.container().newBackgroundContext()
+        try await context.perform {
+            let package = try #require(try context.fetch(NSFetchRequest<Package>(entityName: "Package")).first)
+            #expect(package.name == "sqlite3")
+            #expect(package.version == "3.40.1-2")
+            #expect(package.architecture == "amd64")
+            #expect(package.section?.name == "database")
+            #expect(package.priority == .optional)
+            #expect(package.maintainer?.name == "Laszlo")
+            #expect(package.maintainer?.email == "gcs@debian.org")
+            #expect(package.installedSize == 1602 * 1024)
+            #expect(package.downloadSize == 411_664)
+            #expect(Set(package.dependencies.map(\.name)) == ["libc6", "libreadline8", "libedit2"])
+            #expect(package.recommendations.map(\.name) == ["sqlite3-doc"])
+            #expect(package.homepage == URL(string: "https://www.sqlite.org/"))
+            #expect(package.fileName == "pool/main/s/sqlite3.deb")
+            #expect(package.sha256 == "00ff")
+            #expect(package.status == "install ok installed")
+            #expect(package.summary == "Command line interface for SQLite 3")
+            #expect(abs(package.indexedAt.timeIntervalSince(index.modified)) < 0.001)
+            #expect(package.importedAt >= before.addingTimeInterval(-0.001))
+            #expect(package.section?.packages == [package])
+            #expect(package.dependencies.allSatisfy { $0.dependents == [package] && $0.recommenders.isEmpty })
+        }
+    }
+}
+
+@Suite("Answers about a package index")
+struct AnswersTests {
+    private static let text = """
+        Package: big
+        Version: 1
+        Architecture: all
+        Section: games
+        Installed-Size: 5000
+        Depends: libc, editor
+        Description: a game of Äpfel
+
+        Package: small
+        Version: 1
+        Architecture: all
+        Section: text
+        Installed-Size: 10
+        Depends: libc
+        Recommends: editor
+        Description: an editor
+
+        Package: libc
+        Version: 2
+        Architecture: all
+        Section: text
+        Installed-Size: 100
+        Description: the C library
+
+        """
+
+    @Test func `sections come by size`() async throws {
+        let table = try await answers { try await $0.largestSections() }
+
+        #expect(
+            table == [
+                "Section  Packages  Installed",
+                "───────  ────────  ─────────",
+                "games           1     5.1 MB",
+                "text            2     113 kB",
+            ]
+        )
+    }
+
+    @Test func `names come by demand, and those in no index are virtual`() async throws {
+        let table = try await answers { try await $0.mostDependedUpon(contexts: 2) }
+
+        #expect(
+            table == [
+                "Name    Dependents  Recommenders  In the index",
+                "──────  ──────────  ────────────  ────────────",
+                "libc             2             0  version 2",
+                "editor           1             1  virtual",
+            ]
+        )
+    }
+
+    @Test func `packages come by size, and no more than asked for`() async throws {
+        let table = try await answers(limit: 2) { try await $0.biggestPackages() }
+
+        #expect(
+            table == [
+                "Package  Version  Section  Installed  Download",
+                "───────  ───────  ───────  ─────────  ────────",
+                "big      1        games       5.1 MB",
+                "libc     2        text        102 kB",
+            ]
+        )
+    }
+
+    @Test(arguments: [("apfel", ["big"], 1), ("EDIT", ["small"], 1), ("l", ["big"], 3), ("nothing", [], 0)])
+    func `a search looks at names and summaries, whatever case and accents`(
+        text: String,
+        names: [String],
+        total: Int
+    ) async throws {
+        let scratch = try Scratch()
+        _ = try await scratch.importAll([try scratch.write("Packages", Self.text)], contexts: 1)
+
+        let found = try await scratch.answers(limit: 1).search(text)
+
+        #expect(found.total == total)
+        #expect(found.table.lines().dropFirst(2).map { String($0.prefix { $0 != " " }) } == names)
+    }
+
+    private func answers(limit: Int = 10, _ question: (Answers) async throws -> TextTable) async throws -> [String] {
+        let scratch = try Scratch()
+        _ = try await scratch.importAll([try scratch.write("Packages", Self.text)], contexts: 1)
+        return try await question(try scratch.answers(limit: limit)).lines()
+    }
+}
+
+@Suite("The importer as a program")
+struct ImporterProgramTests {
+    @Test(.enabled(if: program != nil, "The program lies beside the tests when the package manager built them"))
+    func `a killed import is completed by the next run`() throws {
+        let scratch = try Scratch()
+        let index = try scratch.index("Packages", numbers: 0..<6000)
+        let arguments = ["--index", index.path, "--store", scratch.storeURL.path, "--contexts", "2"]
+
+        let killed = try Self.start(arguments)
+        // What it reports is saved; the rest is not.
+        _ = try killed.errors.fileHandleForReading.readUntil(" %)")
+        kill(killed.process.processIdentifier, SIGKILL)
+        killed.process.waitUntilExit()
+
+        let second = try Self.start(arguments)
+        let report = try second.errors.fileHandleForReading.readUntil("packages/s")
+        second.process.waitUntilExit()
+        #expect(second.process.terminationStatus == 0)
+        #expect(!report.contains("\n0 imported"))
+
+        let third = try Self.start(arguments)
+        #expect(
+            try third.errors.fileHandleForReading.readUntil("packages/s").contains("\n0 imported, 6,000 already there")
+        )
+        third.process.waitUntilExit()
+        #expect(third.process.terminationStatus == 0)
+    }
+
+    private static let program: URL? = {
+        let folder = URL(fileURLWithPath: CommandLine.arguments[0]).resolvingSymlinksInPath()
+            .deletingLastPathComponent()
+        let url = folder.appendingPathComponent("DebianIndex")
+        return FileManager.default.isExecutableFile(atPath: url.path) ? url : nil
+    }()
+
+    private static func start(_ arguments: [String]) throws -> (process: Process, errors: Pipe) {
+        let process = Process()
+        let errors = Pipe()
+        process.executableURL = program
+        process.arguments = arguments
+        process.standardOutput = FileHandle.nullDevice
+        process.standardError = errors
+        try process.run()
+        return (process, errors)
+    }
+}
+
+extension FileHandle {
+    /// What comes in, up to and with the first piece that completes `text`.
+    fileprivate func readUntil(_ text: String) throws -> String {
+        var read = Data()
+        while true {
+            // Unlike read(upToCount:) this returns as soon as there is something.
+            let piece = availableData
+            guard !piece.isEmpty else { break }
+            read += piece
+            if String(decoding: read, as: UTF8.self).contains(text) { break }
+        }
+        return String(decoding: read, as: UTF8.self)
+    }
+}
+
+/// A folder with indexes and a store, gone with the value.
+private final class Scratch: Sendable {
+    let folder: URL
+    let storeURL: URL
+
+    init() throws {
+        folder = FileManager.default.temporaryDirectory.appendingPathComponent("importer-\(UUID().uuidString)")
+            .resolvingSymlinksInPath()
+        storeURL = folder.appendingPathComponent("index.sqlite")
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+    }
+
+    deinit {
+        try? FileManager.default.removeItem(at: folder)
+    }
+
+    func write(_ name: String, _ text: String) throws -> IndexFile {
+        let url = folder.appendingPathComponent(name)
+        try text.write(to: url, atomically: true, encoding: .utf8)
+        return try IndexFile(path: url.path)
+    }
+
+    /// An index of made-up packages: 7 sections, 11 maintainers, and each package depending on the next and on `common`.
+    func index(_ name: String, numbers: Range<Int>) throws -> IndexFile {
+        let stanzas = numbers.map { number in
+            """
+            Package: package-\(number)
+            Version: 1.\(number % 5)
+            Architecture: amd64
+            Section: section-\(number % 7)
+            Maintainer: Maintainer \(number % 11) <m\(number % 11)@example.org>
+            Installed-Size: \(number)
+            Depends: common (>= 1), package-\(number + 1) | common
+            Description: number \(number)
+
+            """
+        }
+        return try write(name, stanzas.joined(separator: "\n"))
+    }
+
+    func container() throws -> NSPersistentContainer {
+        try PackageStore.open(at: storeURL)
+    }
+
+    func answers(limit: Int = 10) throws -> Answers {
+        Answers(container: try container(), limit: limit)
+    }
+
+    /// Imports `files` as the program does, with the small tables of `survey` when that is given.
+    func importAll(
+        _ files: [IndexFile],
+        survey: [IndexFile]? = nil,
+        contexts: Int
+    ) async throws -> Importer.Outcome {
+        let container = try container()
+        let retrying = Retrying()
+        let tables = try await LookupTables.complete(
+            for: try Survey(of: survey ?? files),
+            in: container.newBackgroundContext(),
+            retrying: retrying
+        )
+        return try await Importer(container: container, tables: tables, retrying: retrying)
+            .run(files, contexts: contexts) { _ in }
+    }
+
+    /// Everything in the store but the keys and the dates of the import, as text.
+    func snapshot() async throws -> Set<String> {
+        let context = try container().newBackgroundContext()
+        return try await context.perform {
+            let packages = try context.fetch(NSFetchRequest<Package>(entityName: "Package")).map { package in
+                let dependencies = package.dependencies.map(\.name).sorted().joined(separator: " ")
+                return "\(package.name) \(package.version) \(package.installedSize) \(package.section?.name ?? "") "
+                    + "\(package.maintainer?.email ?? "") \(package.summary): \(dependencies)"
+            }
+            let names = try context.fetch(NSFetchRequest<PackageName>(entityName: "PackageName")).map { name in
+                "\(name.name) \(name.dependents.map(\.name).sorted())"
+            }
+            return Set(packages + names)
+        }
+    }
+}

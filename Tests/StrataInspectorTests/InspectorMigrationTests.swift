@@ -1,0 +1,92 @@
+import CoreData
+import Foundation
+import TestSupport
+import Testing
+
+@testable import StrataInspector
+
+@Suite("strata migrate and check-migration")
+struct InspectorMigrationTests {
+    private let scratch: ScratchFolder
+    private let versions: [String]
+    private let store: String
+
+    init() throws {
+        scratch = try ScratchFolder()
+        let lines = [
+            "<attribute name=\"name\" attributeType=\"String\" optional=\"YES\"/>",
+            "<attribute name=\"title\" elementID=\"name\" attributeType=\"String\" optional=\"YES\"/><attribute name=\"size\" attributeType=\"Integer 32\" defaultValueString=\"4\"/>",
+            "<attribute name=\"name\" attributeType=\"Integer 32\" optional=\"YES\"/>",
+            "<attribute name=\"name\" attributeType=\"String\"/>",
+        ]
+        var paths: [String] = []
+        for (number, properties) in lines.enumerated() {
+            let file = scratch.file("v\(number + 1).xml")
+            let text =
+                "<?xml version=\"1.0\" encoding=\"UTF-8\"?><model><entity name=\"Item\">\(properties)</entity></model>"
+            try Data(text.utf8).write(to: file)
+            paths.append(file.path)
+        }
+        versions = paths
+        let url = scratch.file("items.sqlite")
+        store = url.path
+        let coordinator = NSPersistentStoreCoordinator(
+            managedObjectModel: try NSManagedObjectModel(reading: URL(fileURLWithPath: paths[0]))
+        )
+        let added = try coordinator.addPersistentStore(type: .sqlite, at: url)
+        let context = NSManagedObjectContext(.privateQueue)
+        context.persistentStoreCoordinator = coordinator
+        try context.performAndWait {
+            NSEntityDescription.insertNewObject(forEntityName: "Item", into: context).setValue("a", forKey: "name")
+            _ = NSEntityDescription.insertNewObject(forEntityName: "Item", into: context)
+            try context.save()
+        }
+        try coordinator.remove(added)
+    }
+
+    private func run(_ arguments: String...) -> (code: ExitCode, lines: [String], complaints: [String]) {
+        var lines: [String] = []
+        var complaints: [String] = []
+        let code = StrataCommand.run(arguments, print: { lines.append($0) }, complain: { complaints.append($0) })
+        return (code, lines, complaints)
+    }
+
+    @Test func `check-migration says which versions can be reached`() {
+        #expect(run("check-migration", versions[0], versions[1]).code == .success)
+
+        let result = run("check-migration", versions[0], versions[1], versions[2])
+
+        #expect(result.code == .problemsFound)
+        #expect(result.lines.contains { $0.contains("v1.xml") && $0.contains("cannot be inferred") })
+        #expect(result.lines.contains { $0.contains("Item.name") })
+        #expect(run("check-migration", versions[0]).code == .usage)
+    }
+
+    @Test func `migrate says what changes, makes a backup and migrates`() throws {
+        let backup = scratch.file("backup.sqlite").path
+
+        let result = run("migrate", "--store", store, "--to", versions[1], "--backup", backup)
+
+        #expect(result.code == .success, "\(result.complaints)")
+        #expect(result.lines.joined().contains("renamed title (was name)"))
+        #expect(result.lines.joined().contains("added size"))
+        let fetched = run("fetch", "--store", store, "--model", versions[1], "--entity", "Item")
+        #expect(fetched.lines.joined().contains("a"))
+        #expect(run("verify", "--store", store, "--model", versions[1]).code == .success)
+        #expect(run("verify", "--store", backup, "--model", versions[0]).code == .success)
+        #expect(run("migrate", "--store", store, "--to", versions[1]).lines == ["\(store) has that version already."])
+        #expect(run("migrate", "--store", store, "--to", versions[0], "--backup", backup).code == .usage)
+    }
+
+    @Test func `a dry run tells what rows stand in the way, and changes nothing`() throws {
+        let before = try Data(contentsOf: URL(fileURLWithPath: store))
+
+        #expect(run("migrate", "--store", store, "--to", versions[1], "--dry-run").code == .success)
+        let result = run("migrate", "--store", store, "--to", versions[3], "--dry-run")
+
+        #expect(result.code == .failure)
+        #expect(result.complaints.joined().contains("name"))
+        #expect(try Data(contentsOf: URL(fileURLWithPath: store)) == before)
+        #expect(run("verify", "--store", store, "--model", versions[0]).code == .success)
+    }
+}

@@ -1,0 +1,273 @@
+import StrataSQLite
+import TestSupport
+import Testing
+
+@testable import CoreData
+@testable import StrataInspector
+
+@Suite("The inspector on stores made here")
+struct InspectorOwnStoreTests {
+    // MARK: - Every command
+
+    @Test func `inspect counts the objects of each entity`() throws {
+        let guide = try OwnStore()
+
+        let result = guide.run("inspect")
+
+        #expect(result.code == .success, "\(result.complaints)")
+        for (name, count) in [("Venue", 2), ("Bar", 1), ("City", 1)] {
+            let line = result.lines.first { $0.split(separator: " ").first == name[...] }
+            #expect(line?.split(separator: " ").contains("\(count)") == true, "\(result.lines)")
+        }
+        #expect(try guide.isUntouched)
+    }
+
+    @Test func `fetch filters, sorts and limits, and prints relationships as URIs`() throws {
+        let guide = try OwnStore()
+
+        let result = guide.run(
+            "fetch",
+            "--entity",
+            "Venue",
+            "--predicate",
+            "name != 'b'",
+            "--sort",
+            "-name",
+            "--limit",
+            "1",
+            "--json"
+        )
+
+        #expect(result.code == .success, "\(result.complaints)")
+        #expect(result.lines.count == 1)
+        let line = try #require(result.lines.first)
+        let object = try #require(try JSONSerialization.jsonObject(with: Data(line.utf8)) as? [String: Any])
+        #expect(object["@entity"] as? String == "Bar")
+        #expect(object["name"] as? String == "c")
+        #expect(object["beers"] as? Int == 12)
+        #expect((object["city"] as? String)?.hasPrefix("x-coredata://") == true)
+        #expect(try guide.isUntouched)
+    }
+
+    @Test func `verify says that a store is sound, and what is wrong when it is not`() throws {
+        let guide = try OwnStore()
+        let sound = guide.run("verify")
+        #expect(sound.lines == ["\(guide.store.path) is sound."])
+        #expect(sound.code == .success)
+        #expect(try guide.isUntouched)
+
+        try guide.execute("UPDATE ZVENUE SET ZCITY = 77 WHERE Z_PK = 1")
+        let damaged = guide.run("verify")
+        #expect(damaged.lines == ["ZVENUE: row 1 whose city does not exist"])
+        #expect(damaged.code == .problemsFound)
+    }
+
+    @Test func `a value that cannot be decoded is told apart from nil`() throws {
+        let guide = try OwnStore()
+        let absent = guide.run("fetch", "--entity", "City")
+        #expect(!absent.lines.contains { $0.contains("mayor") || $0.contains("colour") })
+
+        // Of a class that nobody knows, or damaged.
+        try guide.execute("UPDATE ZCITY SET ZMAYOR = X'010203'")
+        let text = guide.run("fetch", "--entity", "City")
+        #expect(text.lines.contains { $0.contains("mayor") && $0.contains("cannot be decoded (3 bytes)") }, "\(text)")
+        let json = try #require(guide.run("fetch", "--entity", "City", "--json").lines.first)
+        let object = try #require(try JSONSerialization.jsonObject(with: Data(json.utf8)) as? [String: Any])
+        #expect((object["mayor"] as? [String: Int])?["@undecodable"] == 3 && object["colour"] is NSNull)
+        let damaged = guide.run("verify")
+        #expect(damaged.code == .problemsFound && damaged.lines.count == 1, "\(damaged)")
+        #expect(damaged.lines.first?.hasPrefix("City: 1 values of mayor cannot be decoded (p1)") == true, "\(damaged)")
+
+        // By a transformer of somebody else's program, which is no damage.
+        try guide.execute("UPDATE ZCITY SET ZMAYOR = NULL, ZCOLOUR = X'01'")
+        let foreign = guide.run("fetch", "--entity", "City")
+        #expect(foreign.lines.contains { $0.contains("colour") && $0.contains("cannot be decoded") }, "\(foreign)")
+        let sound = guide.run("verify")
+        #expect(sound.code == .success && sound.lines.count == 2, "\(sound)")
+        #expect(sound.lines.first?.hasPrefix("note: City: 1 values of colour were not looked at") == true, "\(sound)")
+    }
+
+    @Test func `looking at a store leaves no files behind`() throws {
+        let guide = try OwnStore()
+        let before = try guide.files
+        for words in [["verify"], ["inspect"], ["fetch", "--entity", "Venue"]] {
+            #expect(guide.run(words).code == .success)
+            #expect(try guide.files == before, "\(words)")
+        }
+        _ = try NSPersistentStoreCoordinator.metadataForPersistentStore(type: .sqlite, at: guide.store)
+        #expect(try guide.files == before)
+    }
+
+    @Test func `model and schema explain the model`() throws {
+        let guide = try OwnStore()
+
+        let model = guide.runAlone("model", guide.model.path)
+        let schema = guide.runAlone("schema", "--model", guide.model.path)
+
+        #expect(model.code == .success && schema.code == .success)
+        #expect(model.lines.contains { $0.hasPrefix("Entity Bar") })
+        #expect(schema.lines.contains { $0.hasPrefix("CREATE TABLE ZVENUE ") })
+    }
+
+    @Test(arguments: [
+        (["--entity", "Lorry"], ExitCode.usage), (["--entity", "Venue", "--sort", "wings"], .usage),
+        (["--entity", "Venue", "--predicate", "name =="], .failure),
+        (["--entity", "Venue", "--predicate", "wings == 2"], .failure),
+    ])
+    func `a request that makes no sense for the model is refused`(arguments: [String], code: ExitCode) throws {
+        let result = try OwnStore().run(["fetch"] + arguments)
+
+        #expect(result.code == code)
+        #expect(result.lines.isEmpty && !result.complaints.isEmpty)
+    }
+
+    @Test func `a store without a copy of its model asks for one`() throws {
+        let guide = try OwnStore()
+        try guide.execute("DELETE FROM Z_MODELCACHE")
+        for command in [["verify"], ["inspect"], ["fetch", "--entity", "Venue"]] {
+            let result = guide.runAlone(command + ["--store", guide.store.path])
+            #expect(result.code == .failure)
+            #expect(result.complaints.joined().contains("Name one with --model."))
+        }
+    }
+
+    @Test func `a store that was made here needs no model to be named`() throws {
+        let guide = try OwnStore()
+        for command in [["verify"], ["inspect"], ["fetch", "--entity", "Venue"]] {
+            let result = guide.runAlone(command + ["--store", guide.store.path])
+            #expect(result.code == .success)
+        }
+    }
+
+    // MARK: - Configurations
+
+    @Test func `a store with one configuration of the model is looked at like any other`() throws {
+        let guide = try OwnStore(configuration: "Places")
+
+        let verified = guide.run("verify")
+        #expect(verified.lines == ["\(guide.store.path) is sound."])
+        #expect(verified.code == .success)
+        let fetched = guide.run("fetch", "--entity", "Venue", "--json")
+        #expect(fetched.code == .success, "\(fetched.complaints)")
+        #expect(fetched.lines.count == 3)
+        let inspected = guide.run("inspect")
+        #expect(inspected.code == .success, "\(inspected.complaints)")
+        #expect(inspected.lines.contains { $0.hasPrefix("Tag") && $0.hasSuffix("not in the store") })
+    }
+
+    // MARK: - Files that are no store
+
+    enum BadFile: CaseIterable {
+        case random, truncated, empty, foreign
+
+        func make(_ url: URL) throws {
+            switch self {
+            case .random: try Data((0..<9000).map { UInt8(truncatingIfNeeded: $0 &* 31 &+ 7) }).write(to: url)
+            case .truncated:
+                let data = try Data(contentsOf: url)
+                for suffix in ["-wal", "-shm"] { try? FileManager.default.removeItem(atPath: url.path + suffix) }
+                try data.prefix(data.count / 2 + 100).write(to: url)
+            case .empty: try Data().write(to: url)
+            case .foreign:
+                try FileManager.default.removeItem(at: url)
+                try Connection(path: url.path, access: .readWriteCreate).execute("CREATE TABLE t (a)")
+            }
+        }
+    }
+
+    @Test(arguments: BadFile.allCases, [true, false])
+    func `verify lists a file that is no sound store as a problem`(_ kind: BadFile, _ namesModel: Bool) throws {
+        let guide = try OwnStore()
+        try kind.make(guide.store)
+
+        let result =
+            namesModel ? guide.run("verify") : guide.runAlone(["verify", "--store", guide.store.path])
+
+        #expect(result.code == .problemsFound, "\(result)")
+        #expect(result.lines.count == 1)
+        #expect(!(result.lines.first?.contains("--model") ?? true))
+        #expect(result.complaints.isEmpty)
+    }
+}
+
+/// A store that was made by a program, with the file of its model.
+private final class OwnStore {
+    typealias Result = (code: ExitCode, lines: [String], complaints: [String])
+
+    let store: URL
+    let model: URL
+    private let folder: URL
+    private let contents: Data
+
+    private static let modelText = """
+        <?xml version="1.0" encoding="UTF-8"?>
+        <model type="com.apple.IDECoreDataModeler.DataModel" documentVersion="1.0">
+        <entity name="Venue">
+        <attribute name="name" optional="YES" attributeType="String"/>
+        <relationship name="city" optional="YES" maxCount="1" deletionRule="Nullify" destinationEntity="City" \
+        inverseName="venues" inverseEntity="City"/>
+        </entity>
+        <entity name="Bar" parentEntity="Venue">
+        <attribute name="beers" optional="YES" attributeType="Integer 16"/>
+        </entity>
+        <entity name="City">
+        <attribute name="name" optional="YES" attributeType="String"/>
+        <attribute name="mayor" optional="YES" attributeType="Transformable"/>
+        <attribute name="colour" optional="YES" attributeType="Transformable" valueTransformerName="OfSomebodyElse"/>
+        <relationship name="venues" optional="YES" toMany="YES" deletionRule="Nullify" destinationEntity="Venue" \
+        inverseName="city" inverseEntity="Venue"/>
+        </entity>
+        <entity name="Tag"/>
+        <configuration name="Places">
+        <memberEntity name="Venue"/><memberEntity name="Bar"/><memberEntity name="City"/>
+        </configuration>
+        </model>
+        """
+
+    init(configuration: String? = nil) throws {
+        folder = FileManager.default.temporaryDirectory.appendingPathComponent("inspector-\(UUID().uuidString)")
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        store = folder.appendingPathComponent("store.sqlite")
+        model = folder.appendingPathComponent("contents")
+        try Data(Self.modelText.utf8).write(to: model)
+        let coordinator = NSPersistentStoreCoordinator(managedObjectModel: try NSManagedObjectModel(reading: model))
+        let added = try coordinator.addPersistentStore(type: .sqlite, configuration: configuration, at: store)
+        let context = NSManagedObjectContext(.privateQueue)
+        context.persistentStoreCoordinator = coordinator
+        try context.performAndWait {
+            let city = NSEntityDescription.insertNewObject(forEntityName: "City", into: context)
+            for (name, entity) in [("a", "Venue"), ("b", "Venue"), ("c", "Bar")] {
+                let venue = NSEntityDescription.insertNewObject(forEntityName: entity, into: context)
+                venue.setValue(name, forKey: "name")
+                venue.setValue(city, forKey: "city")
+                if entity == "Bar" { venue.setValue(12, forKey: "beers") }
+            }
+            try context.save()
+        }
+        try coordinator.remove(added)
+        contents = try Data(contentsOf: store)
+    }
+
+    deinit { try? FileManager.default.removeItem(at: folder) }
+
+    var isUntouched: Bool { get throws { try Data(contentsOf: store) == contents } }
+
+    /// The names of all files beside the store.
+    var files: [String] { get throws { try FileManager.default.contentsOfDirectory(atPath: folder.path).sorted() } }
+
+    func execute(_ script: String) throws { try Connection(path: store.path, access: .readWrite).execute(script) }
+
+    func run(_ words: String...) -> Result { run(words) }
+
+    /// Runs a command on the store with the model.
+    func run(_ words: [String]) -> Result { runAlone(words + ["--store", store.path, "--model", model.path]) }
+
+    func runAlone(_ words: String...) -> Result { runAlone(words) }
+
+    func runAlone(_ words: [String]) -> Result {
+        var lines: [String] = []
+        var complaints: [String] = []
+        let code = StrataCommand.run(words, print: { lines.append($0) }, complain: { complaints.append($0) })
+        return (code, lines, complaints)
+    }
+}

@@ -1,0 +1,302 @@
+import CoreData
+import StrataSQLite
+import TestSupport
+import Testing
+
+@testable import StrataInspector
+
+@Suite("The inspector on stores that Apple's framework made", .enabled(if: AppleStores.areAvailable))
+struct InspectorStoreTests {
+    /// Names an external file that is missing on purpose.
+    private static let withMissingFile = "messaging-sanitised"
+
+    @Test(arguments: AppleStores.pairs)
+    func `verify finds nothing wrong but a missing external file`(pair: AppleStores.Pair) throws {
+        let copy = try StoreCopy(pair)
+
+        let result = copy.run("verify")
+
+        if pair.store.hasPrefix(Self.withMissingFile) {
+            #expect(result.code == .problemsFound)
+            #expect(result.lines.count == 1)
+            #expect(result.lines.first?.contains("external") == true)
+        } else {
+            // Values of transformers that only the app has cannot be looked at.
+            let lines = result.lines.filter { !$0.hasPrefix("note: ") }
+            #expect(lines == ["\(copy.store.path) is sound."])
+            #expect(result.code == .success)
+        }
+        #expect(try copy.isUntouched)
+    }
+
+    @Test(arguments: [
+        ("UPDATE ACHANGE SET ZENTITYPK = ZENTITYPK + 1000 WHERE Z_PK = (SELECT MIN(Z_PK) FROM ACHANGE)", "missing"),
+        ("UPDATE ACHANGE SET ZCHANGETYPE = 2 WHERE Z_PK = (SELECT MIN(Z_PK) FROM ACHANGE)", "deleted"),
+        ("DELETE FROM ATRANSACTION", "of no transaction"),
+    ])
+    func `verify names what a damaged history does not lead to`(damage: String, problem: String) throws {
+        let copy = try StoreCopy(try #require(AppleStores.pairs.first { $0.store.contains("history") }))
+        try Connection(path: copy.store.path, access: .readWrite).execute(damage)
+
+        let result = copy.run("verify")
+
+        #expect(result.code == .problemsFound)
+        #expect(result.lines.contains { $0.contains(problem) }, "\(result.lines)")
+    }
+
+    @Test(arguments: AppleStores.pairs)
+    func `inspect counts the objects of each entity`(pair: AppleStores.Pair) throws {
+        let copy = try StoreCopy(pair)
+
+        let result = copy.run("inspect")
+
+        #expect(result.code == .success)
+        for entity in try AppleStores.model(pair).entities where !entity.isAbstract {
+            let name = try #require(entity.name)
+            let count = try copy.countRows(of: entity, in: pair)
+            let line = result.lines.first { $0.split(separator: " ").first == name[...] }
+            #expect(line?.split(separator: " ").contains("\(count)") == true, "\(name) has \(count) rows")
+        }
+        #expect(try copy.isUntouched)
+    }
+
+    @Test(arguments: AppleStores.pairs)
+    func `fetch prints every object of every entity as JSON`(pair: AppleStores.Pair) throws {
+        let copy = try StoreCopy(pair)
+        let model = try AppleStores.model(pair)
+
+        for entity in model.entities where entity.superentity == nil {
+            let name = try #require(entity.name)
+            let result = copy.run("fetch", "--entity", name, "--json")
+
+            #expect(result.code == .success, "\(name): \(result.complaints)")
+            #expect(result.lines.count == (try copy.countRows(of: entity, in: pair, withSubentities: true)))
+            for line in result.lines {
+                let object = try #require(try JSONSerialization.jsonObject(with: Data(line.utf8)) as? [String: Any])
+                let entityName = try #require(object["@entity"] as? String)
+                let concrete = try #require(model.entitiesByName[entityName])
+                #expect(Set(object.keys) == Set(Self.keys(of: concrete) + ["@id", "@entity"]))
+            }
+        }
+        #expect(try copy.isUntouched)
+    }
+
+    @Test func `fetch sorts, filters and limits`() throws {
+        let cars = try #require(AppleStores.pairs.first { $0.store.hasPrefix("cars") })
+        let copy = try StoreCopy(cars)
+        let arguments = ["fetch", "--entity", "Car", "--sort", "-numberPlate", "--limit", "3", "--json"]
+
+        let result = copy.run(arguments + ["--predicate", "maker == 'FIAT'"])
+
+        let plates = try result.lines.map { line in
+            let object = try #require(try JSONSerialization.jsonObject(with: Data(line.utf8)) as? [String: Any])
+            #expect(object["maker"] as? String == "FIAT")
+            return try #require(object["numberPlate"] as? String)
+        }
+        #expect(plates.count == 3)
+        #expect(plates == plates.sorted(by: >))
+    }
+
+    /// Predicates, each with a query that counts what it has to find.
+    private static let predicates: [(store: String, entity: String, predicate: String, query: String)] = [
+        (
+            "bookmarks-ordered", "BookmarkEntity", "isFolder == YES AND children.@count > 0",
+            "ZBOOKMARKENTITY f WHERE ZISFOLDER = 1 AND Z_PK IN (SELECT ZPARENT FROM ZBOOKMARKENTITY)"
+        ),
+        (
+            "bookmarks-ordered", "BookmarkEntity", "ANY favoriteFolders.title == 'favorites_root'",
+            "Z_1FAVORITES WHERE Z_1FAVORITEFOLDERS = 6"
+        ),
+        (
+            "bookmarks-v2", "BookmarkEntity", "title MATCHES '.+' AND isFavorite == NO",
+            "ZBOOKMARKENTITY WHERE LENGTH(ZTITLE) > 0 AND ZISFAVORITE = 0"
+        ),
+        (
+            "books", "Page", "number BETWEEN {10, 20} AND book.title LIKE 'title*'",
+            "ZPAGE p JOIN ZBOOK b ON b.Z_PK = p.ZBOOK WHERE p.ZNUMBER BETWEEN 10 AND 20"
+        ),
+        (
+            "books", "Book", "pages.@max.number > 1 AND price < 5",
+            "ZBOOK b WHERE ZPRICE < 5 AND (SELECT MAX(ZNUMBER) FROM ZPAGE WHERE ZBOOK = b.Z_PK) > 1"
+        ),
+        (
+            "books", "Feedback", "rating * 2 > 8 AND comment CONTAINS[cd] 'NÖVEL'",
+            "ZFEEDBACK WHERE ZRATING > 4 AND ZCOMMENT LIKE '%novel%'"
+        ),
+        (
+            "cars", "Person", "SUBQUERY(cars, $c, $c.maker == 'FIAT').@count > 0",
+            "ZPERSON p WHERE Z_PK IN (SELECT ZOWNER FROM ZCAR WHERE ZMAKER = 'FIAT')"
+        ),
+        (
+            "cars", "Person", "NONE cars.maker IN {'FIAT', 'BMW'}",
+            "ZPERSON WHERE Z_PK NOT IN (SELECT ZOWNER FROM ZCAR WHERE ZMAKER IN ('FIAT', 'BMW') AND ZOWNER > 0)"
+        ),
+        (
+            "cars", "Car", "owner.cars.@count > 3 AND numberPlate LIKE '*1*'",
+            "ZCAR c WHERE ZNUMBERPLATE LIKE '%1%' AND (SELECT COUNT(*) FROM ZCAR o WHERE o.ZOWNER = c.ZOWNER) > 3"
+        ),
+        (
+            "messaging", "UserClient", "user.name LIKE 'name-*'",
+            "ZUSERCLIENT c JOIN ZUSER u ON u.Z_PK = c.ZUSER WHERE u.ZNAME LIKE 'name-%'"
+        ),
+        (
+            "messaging", "SystemMessage", "users.@count > 1",
+            "ZMESSAGE m WHERE (SELECT COUNT(*) FROM Z_11USERS WHERE Z_11SYSTEMMESSAGES = m.Z_PK) > 1"
+        ),
+        ("posts", "Post", "content != nil AND date < now()", "ZPOST WHERE ZCONTENT IS NOT NULL"),
+        (
+            "surfjournal", "JournalEntry", "rating > 3 AND location CONTAINS[cd] 'A'",
+            "ZJOURNALENTRY WHERE ZRATING > 3 AND ZLOCATION LIKE '%a%'"
+        ),
+        (
+            "surfjournal", "JournalEntry", "length(height) > 2 AND rating IN {1, 5}",
+            "ZJOURNALENTRY WHERE LENGTH(ZHEIGHT) > 2 AND ZRATING IN (1, 5)"
+        ),
+        ("sync", "SyncFeatureEntity", "name != nil AND NOT name == ''", "ZSYNCFEATUREENTITY WHERE ZNAME > ''"),
+    ]
+
+    @Test(arguments: predicates.indices)
+    func `fetch answers predicates on stores of each kind`(_ index: Int) throws {
+        let (store, entity, predicate, query) = Self.predicates[index]
+        let pair = try #require(AppleStores.pairs.first { $0.store.hasPrefix(store) })
+        let copy = try StoreCopy(pair)
+
+        let result = copy.run("fetch", "--entity", entity, "--predicate", predicate, "--json")
+
+        let expected = try #require(
+            try AppleStores.rows("SELECT COUNT(*) FROM \(query)", in: pair).first?.first as? Int64
+        )
+        #expect(expected > 0)
+        #expect(result.code == .success, "\(predicate): \(result.complaints)")
+        #expect(result.lines.count == Int(expected), "\(predicate)")
+        #expect(try copy.isUntouched)
+    }
+
+    @Test(arguments: [
+        (["--entity", "Lorry"], ExitCode.usage), (["--entity", "Car", "--sort", "wings"], .usage),
+        (["--entity", "Car", "--sort", "owner"], .usage), (["--entity", "Person", "--sort", "cars.maker"], .usage),
+        (["--entity", "Car", "--predicate", "maker =="], .failure),
+        (["--entity", "Car", "--predicate", "wings == 2"], .failure),
+    ])
+    func `a request that makes no sense for the model is refused`(arguments: [String], code: ExitCode) throws {
+        let cars = try #require(AppleStores.pairs.first { $0.store.hasPrefix("cars") })
+
+        let result = try StoreCopy(cars).run(["fetch"] + arguments)
+
+        #expect(result.code == code)
+        #expect(result.lines.isEmpty)
+        #expect(!result.complaints.isEmpty)
+    }
+
+    @Test func `a store and a model that do not fit are told apart`() throws {
+        let cars = try #require(AppleStores.pairs.first { $0.store.hasPrefix("cars") })
+        let posts = try #require(AppleStores.pairs.first { $0.store.hasPrefix("posts") })
+        let copy = try StoreCopy(cars, model: posts)
+
+        #expect(copy.run("fetch", "--entity", "Post").code == .failure)
+        #expect(copy.run("verify").code == .problemsFound)
+    }
+
+    @Test(arguments: AppleStores.pairs)
+    func `model and schema explain each model`(pair: AppleStores.Pair) throws {
+        let copy = try StoreCopy(pair)
+
+        let model = copy.runAlone("model", copy.model.path)
+        let schema = copy.runAlone("schema", "--model", copy.model.path)
+
+        #expect(model.code == .success)
+        for name in try AppleStores.model(pair).entitiesByName.keys {
+            #expect(model.lines.contains { $0.hasPrefix("Entity \(name)") || $0.hasPrefix("Abstract entity \(name)") })
+        }
+        #expect(schema.code == .success)
+        #expect(schema.lines.contains { $0.hasPrefix("CREATE TABLE Z_PRIMARYKEY ") })
+    }
+
+    /// Properties that have a value to print.
+    private static func keys(of entity: NSEntityDescription) -> [String] {
+        Array(entity.attributesByName.keys) + Array(entity.relationshipsByName.keys)
+    }
+}
+
+/// A copy of a store to look into, with the model of the pair or another.
+private final class StoreCopy {
+    typealias Result = (code: ExitCode, lines: [String], complaints: [String])
+
+    let store: URL
+    let model: URL
+    private let folder: URL
+    private let contents: [String: Data]
+
+    init(_ pair: AppleStores.Pair, model: AppleStores.Pair? = nil) throws {
+        folder = FileManager.default.temporaryDirectory.appendingPathComponent("inspector-\(UUID().uuidString)")
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        store = folder.appendingPathComponent("store.sqlite")
+        self.model = AppleStores.folder.appendingPathComponent((model ?? pair).model)
+        let source = AppleStores.folder.appendingPathComponent(pair.store).path
+        var contents: [String: Data] = [:]
+        for suffix in ["", "-wal"] where FileManager.default.fileExists(atPath: source + suffix) {
+            let data = try Data(contentsOf: URL(fileURLWithPath: source + suffix))
+            // Written anew, since a copy keeps the permissions of a source that may be read-only.
+            try data.write(to: URL(fileURLWithPath: store.path + suffix))
+            contents[suffix] = data
+        }
+        self.contents = contents
+    }
+
+    deinit {
+        try? FileManager.default.removeItem(at: folder)
+    }
+
+    /// Whether the store and its log are byte for byte as they were.
+    var isUntouched: Bool {
+        get throws {
+            try contents.allSatisfy { try Data(contentsOf: URL(fileURLWithPath: store.path + $0.key)) == $0.value }
+        }
+    }
+
+    func countRows(
+        of entity: NSEntityDescription,
+        in pair: AppleStores.Pair,
+        withSubentities: Bool = false
+    ) throws -> Int {
+        var root = entity
+        while let parent = root.superentity { root = parent }
+        var names = [entity.name ?? ""]
+        if withSubentities {
+            var waiting = entity.subentities
+            while let next = waiting.popLast() {
+                names.append(next.name ?? "")
+                waiting += next.subentities
+            }
+        }
+        let list = names.map { "'\($0)'" }.joined(separator: ", ")
+        let rows = try AppleStores.rows(
+            """
+            SELECT count(*) FROM Z\((root.name ?? "").uppercased())
+            WHERE Z_ENT IN (SELECT Z_ENT FROM Z_PRIMARYKEY WHERE Z_NAME IN (\(list)))
+            """,
+            in: pair
+        )
+        return Int(rows.first?.first as? Int64 ?? -1)
+    }
+
+    func run(_ words: String...) -> Result {
+        run(words)
+    }
+
+    /// Runs a command on the store with the model.
+    func run(_ words: [String]) -> Result {
+        execute(words + ["--store", store.path, "--model", model.path])
+    }
+
+    func runAlone(_ words: String...) -> Result {
+        execute(words)
+    }
+
+    private func execute(_ words: [String]) -> Result {
+        var lines: [String] = []
+        var complaints: [String] = []
+        let code = StrataCommand.run(words, print: { lines.append($0) }, complain: { complaints.append($0) })
+        return (code, lines, complaints)
+    }
+}

@@ -1,0 +1,99 @@
+import StrataSQLiteStore
+import StrataStoreChecks
+import TestSupport
+import Testing
+
+@testable import CoreData
+
+/// Models that Apple's compiler has made.
+@Suite("Compiled models of Apple's tools")
+struct CompiledFixtureTests {
+    /// The folder of models and stores for migrations, beside that of stores.
+    private static let folder = AppleStores.folder.deletingLastPathComponent().appendingPathComponent("migration")
+    private static let areAvailable = FileManager.default.fileExists(atPath: folder.path)
+
+    /// The content of a store's model cache, unpacked; `nil` for stores of frameworks that kept none.
+    private func cachedModel(_ pair: AppleStores.Pair) throws -> NSManagedObjectModel? {
+        let tables = try AppleStores.rows("SELECT name FROM sqlite_master WHERE name = 'Z_MODELCACHE'", in: pair)
+        guard !tables.isEmpty else { return nil }
+        let content = try AppleStores.rows("SELECT Z_CONTENT FROM Z_MODELCACHE", in: pair).first?.first
+        return try NSManagedObjectModel(cachedModelData: try #require(content as? Data))
+    }
+
+    @Test(.enabled(if: AppleStores.areAvailable, "the Apple-made stores are not here"), arguments: AppleStores.pairs)
+    func `a model read as XML and compiled gives the same schema`(_ pair: AppleStores.Pair) throws {
+        guard let compiled = try cachedModel(pair) else { return }
+        let statements = try SQLiteSchema(for: compiled).statements
+        let source = try SQLiteSchema(for: AppleStores.model(pair)).statements
+
+        #expect(Set(statements).count == statements.count)
+        #expect(Set(statements).symmetricDifference(source).sorted() == [])
+    }
+
+    @Test(.enabled(if: AppleStores.areAvailable, "the Apple-made stores are not here"))
+    func `where a compiled model lists fetch indexes, older lists of indexes beside them make none`() throws {
+        // It has two compound indexes besides, which the compiler has made fetch indexes of.
+        let pair = try #require(AppleStores.pairs.first { $0.store.contains("bookmarks-ordered") })
+        let model = try #require(try cachedModel(pair))
+        let indexes = try SQLiteSchema(for: model).statements.filter { $0.contains("INDEX Z_BookmarkEntity") }
+
+        #expect(indexes.count == 4)
+        #expect(!indexes.contains { $0.contains("uuid_isPendingDeletion") })
+        #expect(
+            model.entitiesByName["BookmarkEntity"]?.indexes.map(\.name).sorted() == [
+                "byIsPendingDeletion", "byURL", "byUUID", "isPendingDeletion",
+            ]
+        )
+        // What is asked for afterwards counts, and a copy is the same.
+        let copy = try #require(model.copy() as? NSManagedObjectModel)
+        #expect(try SQLiteSchema(for: copy).statements.filter { $0.contains("INDEX Z_BookmarkEntity") } == indexes)
+        let changed = try #require(model.copy() as? NSManagedObjectModel)
+        changed.entitiesByName["BookmarkEntity"]?.attributesByName["title"]?.isIndexed = true
+        #expect(try SQLiteSchema(for: changed).statements.contains { $0.contains("INDEX Z_BookmarkEntity_title") })
+    }
+
+    @Test(
+        .enabled(if: areAvailable, "the Apple-made models are not here"),
+        arguments: ["UAAutomation", "UAEvents", "UAInbox"]
+    )
+    func `a folder of compiled models is read, with or without a current version`(_ name: String) throws {
+        let package = Self.folder.appendingPathComponent("airship-compiled/\(name).momd")
+        let list = try PropertyListSerialization.propertyList(
+            from: Data(contentsOf: package.appendingPathComponent("VersionInfo.plist")),
+            format: nil
+        )
+        let info = try #require(list as? [String: Any])
+        let versions = try #require(info["NSManagedObjectModel_VersionHashes"] as? [String: [String: Data]])
+        let current = info["NSManagedObjectModel_CurrentVersionName"] as? String
+        let model = try #require(NSManagedObjectModel(contentsOf: package))
+
+        #expect((current == nil) == (versions.count == 1))
+        #expect(model.entityVersionHashesByName == versions[current ?? name])
+        for (version, hashes) in versions {
+            let read = try NSManagedObjectModel(reading: package.appendingPathComponent("\(version).mom"))
+            #expect(read.entityVersionHashesByName == hashes)
+            try read.tryFreeze()
+        }
+        #expect(try NSManagedObjectModel.__checksumsForVersionedModel(at: package).count == versions.count)
+    }
+
+    @Test(.enabled(if: areAvailable, "the Apple-made models are not here"))
+    func `entities with two uniqueness constraints have the hashes of a store of Apple's framework`() throws {
+        let model = try NSManagedObjectModel(
+            reading: Self.folder.appendingPathComponent("loop-v1-v4/Model.contents.xml")
+        )
+        let scratch = FileManager.default.temporaryDirectory.appendingPathComponent(
+            "strata-\(UUID().uuidString).sqlite"
+        )
+        defer { try? FileManager.default.removeItem(at: scratch) }
+        try FileManager.default.copyItem(
+            at: Self.folder.appendingPathComponent("loop-v1-v4/Model_v1.sqlite"),
+            to: scratch
+        )
+        let metadata = try NSPersistentStoreCoordinator.metadataForPersistentStore(type: .sqlite, at: scratch)
+
+        #expect(model.entities.contains { $0.uniquenessConstraints.count > 1 })
+        #expect(metadata["NSStoreModelVersionHashes"] as? [String: Data] == model.entityVersionHashesByName)
+        #expect(model.isConfiguration(withName: nil, compatibleWithStoreMetadata: metadata))
+    }
+}

@@ -1,0 +1,45 @@
+import TestSupport
+import Testing
+
+@testable import CoreData
+@testable import StrataSQLiteStore
+
+@Suite("Positions in ordered relationships")
+struct OrderKeysTests {
+    @Test(arguments: [
+        // New members get sparse numbers.
+        (members: [1, 2, 3], now: [:], then: [1: 2048, 2: 3072, 3: 4096]),
+        // What is in order stays.
+        (members: [1, 2, 3], now: [1: 5, 2: 6, 3: 7], then: [:]),
+        (members: [1, 2, 3, 4], now: [1: 2048, 2: 3072], then: [3: 4096, 4: 5120]),
+        // One that moves takes a number between its neighbours.
+        (members: [3, 1, 2], now: [1: 2048, 2: 3072, 3: 4096], then: [3: 1024]),
+        (members: [1, 3, 4, 2], now: [1: 2048, 2: 3072], then: [3: 2389, 4: 2730]),
+        // Equal positions are no order.
+        (members: [1, 2], now: [1: 2048, 2: 2048], then: [1: 1024]),
+        // No room: all are numbered anew.
+        (members: [1, 3, 2], now: [1: 7, 2: 8], then: [1: 2048, 3: 3072, 2: 4096]),
+    ])
+    func `change as little as possible`(_ example: (members: [Int64], now: [Int64: Int64], then: [Int64: Int64])) {
+        let assigned = OrderKeys.assign(example.members) { example.now[$0] }
+
+        #expect(Dictionary(uniqueKeysWithValues: assigned) == example.then)
+    }
+
+    @Test func `random moves keep the order`() {
+        var members = Array(Int64(1)...60)
+        var positions: [Int64: Int64] = [:]
+        var generator = SystemRandomNumberGenerator()
+        for _ in 0..<2000 {
+            let moved = members.remove(at: Int.random(in: members.indices, using: &generator))
+            members.insert(moved, at: Int.random(in: 0...members.count, using: &generator))
+
+            for (member, position) in OrderKeys.assign(members, position: { positions[$0] }) {
+                positions[member] = position
+            }
+
+            #expect(members.map { positions[$0] ?? 0 } == members.map { positions[$0] ?? 0 }.sorted())
+            #expect(Set(positions.values).count == members.count)
+        }
+    }
+}

@@ -1,0 +1,161 @@
+import CoreData
+import StrataSQLite
+import StrataSQLiteStore
+import Synchronization
+
+/// A place where a thread stops until the test lets it go on.
+package final class Gate: Sendable {
+    private let arrivals: AsyncStream<Void>
+    private let arrive: AsyncStream<Void>.Continuation
+    private let door = DispatchSemaphore(value: 0)
+    private let isFirst = Mutex(true)
+
+    package init() { (arrivals, arrive) = AsyncStream.makeStream() }
+
+    /// Stops the calling thread; the second time it passes.
+    package func stopOnce() {
+        let stops = isFirst.withLock { isFirst in
+            defer { isFirst = false }
+            return isFirst
+        }
+        guard stops else { return }
+        arrive.yield()
+        door.wait()
+    }
+
+    /// Waits until a thread has stopped here.
+    package func arrival() async {
+        for await _ in arrivals { return }
+    }
+
+    /// Lets the thread go on.
+    package func open() { door.signal() }
+}
+
+/// Submits a block without waiting: in asynchronous code `perform` alone means the form that is awaited.
+package func enqueue(_ context: NSManagedObjectContext, _ block: @escaping @Sendable () -> Void) {
+    context.perform(block)
+}
+
+extension NSManagedObjectContext {
+    /// Executes a request asynchronously and gives what `read` makes of the result in the completion block.
+    ///
+    /// `after` runs inside the scope once `execute` has returned.
+    package func executed<Element, Value: Sendable>(
+        _ request: @Sendable () -> NSFetchRequest<Element>,
+        estimate: Int = 0,
+        after: (NSAsynchronousFetchResult<Element>) -> Void = { _ in },
+        read: @escaping @Sendable (NSAsynchronousFetchResult<Element>) -> Value
+    ) async throws -> Value {
+        try await withCheckedThrowingContinuation { continuation in
+            performAndWait {
+                let asynchronous = NSAsynchronousFetchRequest(fetchRequest: request()) { result in
+                    continuation.resume(returning: read(result))
+                }
+                asynchronous.estimatedResultCount = estimate
+                do {
+                    guard let result = try execute(asynchronous) as? NSAsynchronousFetchResult<Element> else {
+                        throw WrongClass()
+                    }
+                    after(result)
+                } catch {
+                    continuation.resume(throwing: error)
+                }
+            }
+        }
+    }
+}
+
+extension Stack {
+    /// Saves cities with these names, whose population is their number.
+    package func storeCities(_ names: [String]) throws {
+        let context = context("setting up")
+        try context.performAndWait {
+            for (index, name) in names.enumerated() {
+                let city = City(context: context)
+                city.name = name
+                city.population = Int64(index + 1)
+            }
+            try context.save()
+        }
+    }
+
+    /// Puts a view in the place of the tags' table that gives rows without end, or searches without end and gives none.
+    ///
+    /// - Parameters:
+    ///   - givingRows: Whether rows are found.
+    ///   - searching: Is signalled once SQLite has looked at many rows; for a pool of one reader.
+    /// - Throws: Errors of SQLite.
+    package func makeTagsEndless(givingRows: Bool, whileSearching searching: DispatchSemaphore? = nil) throws {
+        if let searching {
+            try pool.read { connection in
+                try connection.register(
+                    ScalarFunction("tell_of_search", argumentCount: 1) { call in
+                        searching.signal()
+                        call.return(call[0].int64)
+                    }
+                )
+            }
+        }
+        let telling = searching == nil ? "" : "x = 5000 AND tell_of_search(x) = 0 OR "
+        try pool.write { connection in
+            try connection.execute(
+                """
+                DROP TABLE ZTAG;
+                CREATE VIEW ZTAG AS
+                WITH RECURSIVE counter(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM counter)
+                SELECT x AS Z_PK, \(try tagNumber(connection)) AS Z_ENT, 1 AS Z_OPT, 'tag ' || x AS ZTITLE
+                FROM counter WHERE x > \(givingRows ? 0 : -1) AND (\(telling)1 = \(givingRows ? 1 : 0) OR x < 0);
+                """
+            )
+        }
+    }
+
+    private func tagNumber(_ connection: Connection) throws -> Int64 {
+        let statement = try connection.statement("SELECT Z_ENT FROM Z_PRIMARYKEY WHERE Z_NAME = 'Tag'")
+        guard try statement.step() else { throw WrongClass() }
+        return statement[0].int64
+    }
+
+    /// The connections of a SQLite stack.
+    package var pool: ConnectionPool {
+        get throws {
+            guard let store = coordinator.openStores.first?.rows as? SQLiteEngine else { throw WrongClass() }
+            return try store.openFile().pool
+        }
+    }
+
+    /// Whether nobody has a read transaction open: then, and only then, the log can be emptied.
+    ///
+    /// Writes first, so that there is something in the log that an old reader would need.
+    package func isQuiet() throws -> Bool {
+        try pool.write { connection in
+            try connection.execute("PRAGMA user_version = \(Int.random(in: 1...1_000_000))")
+        }
+        var options = Connection.Options()
+        options.timeout = 0.05
+        let raw = try Connection(path: storeURL.path, access: .readWrite, options: options)
+        let statement = try raw.statement("PRAGMA wal_checkpoint(TRUNCATE)")
+        return try statement.step() && statement[0].int64 == 0
+    }
+
+    /// Waits until nobody has a read transaction open.
+    package func becomesQuiet(within seconds: Double = 20) async throws -> Bool {
+        let end = ContinuousClock.now + .seconds(seconds)
+        while ContinuousClock.now < end {
+            if try isQuiet() { return true }
+            await Task.yield()
+        }
+        return false
+    }
+}
+
+/// A request for cities by name.
+@Sendable package func citiesByName() -> NSFetchRequest<City> {
+    let request = NSFetchRequest<City>(entityName: "City")
+    request.sortDescriptors = [NSSortDescriptor(key: "name", ascending: true)]
+    return request
+}
+
+/// A request for all tags.
+@Sendable package func allTags() -> NSFetchRequest<Tag> { NSFetchRequest<Tag>(entityName: "Tag") }

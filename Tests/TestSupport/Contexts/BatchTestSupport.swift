@@ -1,0 +1,77 @@
+import CoreData
+import StrataSQLiteStore
+import StrataStoreChecks
+
+extension Stack {
+    /// Saves venues named `v0`, `v1` … whose price is their number, and gives their IDs.
+    @discardableResult
+    package func storeNumberedVenues(
+        _ count: Int,
+        _ setUp: (Int, Venue, NSManagedObjectContext) -> Void = { _, _, _ in }
+    )
+        throws
+        -> [NSManagedObjectID]
+    {
+        let context = context("setting up")
+        return try context.performAndWait {
+            let venues = (0..<count).map { number in
+                let venue = Venue(context: context)
+                venue.name = "v\(number)"
+                venue.price = Int16(number)
+                setUp(number, venue, context)
+                return venue
+            }
+            try context.save()
+            return venues.map(\.objectID)
+        }
+    }
+
+    /// What a context finds of an entity, described and sorted.
+    package func all<Object: NSManagedObject>(_ type: Object.Type, _ describe: (Object) -> String) throws -> [String] {
+        let context = context("reading")
+        return try context.performAndWait { try context.all(Object.self).map(describe).sorted() }
+    }
+
+    /// The version of a stored row.
+    package func version(of id: NSManagedObjectID) throws -> Int64 {
+        let store = coordinator.openStores.first { $0.store === id.persistentStore }
+        return try store?.rows.row(forKey: id.key, in: id.entity.layout)?.version ?? 0
+    }
+
+    /// Executes a request in a context of its own.
+    @discardableResult
+    package func execute(_ request: NSPersistentStoreRequest, _ policy: NSMergePolicy = .error) throws
+        -> UncheckedSendable<
+            Any?
+        >
+    {
+        let context = context("batch")
+        context.mergePolicy = policy
+        return try context.performAndWait {
+            switch try context.execute(request) {
+            case let result as NSBatchInsertResult: UncheckedSendable(result.result)
+            case let result as NSBatchUpdateResult: UncheckedSendable(result.result)
+            case let result as NSBatchDeleteResult: UncheckedSendable(result.result)
+            default: UncheckedSendable(nil)
+            }
+        }
+    }
+
+    /// What is wrong with the file; nothing for a store in memory.
+    package func problems() throws -> [String] {
+        guard kind == .sqlite else { return [] }
+        return try StoreVerifier(storeURL: storeURL, model: coordinator.managedObjectModel).problems()
+    }
+}
+
+extension NSBatchDeleteRequest {
+    /// Deletes the objects of an entity that match a format.
+    package convenience init(_ entity: String, _ format: String? = nil, _ arguments: Any?...) {
+        let fetch = NSFetchRequest<NSFetchRequestResult>(entityName: entity)
+        if let format { fetch.predicate = NSPredicate(format: format, argumentArray: arguments.compactMap { $0 }) }
+        self.init(fetchRequest: fetch)
+    }
+}
+
+/// A venue's name and price.
+package func nameAndPrice(_ venue: Venue) -> String { "\(venue.name ?? "nil") \(venue.price)" }

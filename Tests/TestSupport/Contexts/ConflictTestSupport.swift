@@ -1,0 +1,54 @@
+import CoreData
+import Testing
+
+/// The five policies, as tests take them for arguments.
+package enum Policy: String, CaseIterable, Sendable {
+    case error
+    case storeTrump
+    case objectTrump
+    case overwrite
+    case rollback
+
+    package var policy: NSMergePolicy {
+        switch self {
+        case .error: .error
+        case .storeTrump: .mergeByPropertyStoreTrump
+        case .objectTrump: .mergeByPropertyObjectTrump
+        case .overwrite: .overwrite
+        case .rollback: .rollback
+        }
+    }
+
+    /// Those that resolve.
+    package static let resolving: [Policy] = [.storeTrump, .objectTrump, .overwrite, .rollback]
+    /// Whether what is in memory counts where both sides have changed something.
+    package var memoryWins: Bool { self == .objectTrump || self == .overwrite }
+}
+
+extension Stack {
+    /// A context with a merge policy.
+    package func context(_ policy: Policy, _ name: String? = nil) -> NSManagedObjectContext {
+        let context = context(name ?? policy.rawValue)
+        context.mergePolicy = policy.policy
+        return context
+    }
+}
+
+extension NSManagedObjectContext {
+    /// A save that must fail with conflicts.
+    package func conflictsOfSave(_ code: CocoaError.Code = .managedObjectMerge) throws -> [NSObject] {
+        let error = #expect(throws: CocoaError.self) { try self.save() }
+        #expect(error?.code == code)
+        return try #require(error?.userInfo[NSPersistentStoreSaveConflictsErrorKey] as? [NSObject])
+    }
+
+    /// A save that must fail with conflicts of versions.
+    package func versionConflictsOfSave() throws -> [NSMergeConflict] {
+        try conflictsOfSave().map { try #require($0 as? NSMergeConflict) }
+    }
+
+    /// A save that must fail with conflicts of constraints.
+    package func constraintConflictsOfSave() throws -> [NSConstraintConflict] {
+        try conflictsOfSave(.managedObjectConstraintMerge).map { try #require($0 as? NSConstraintConflict) }
+    }
+}

@@ -1,0 +1,128 @@
+import CoreData
+import StrataSQLite
+import StrataSQLiteStore
+import StrataStoreChecks
+import Testing
+
+/// The guide model, of whose venues the history keeps some values.
+package enum HistoryModels {
+    package static let kept = [
+        "name", "price", "distance", "createdAt", "favorite", "rating", "code", "site", "colour",
+    ]
+
+    package static func guide() -> NSManagedObjectModel {
+        let model = GuideModel.make()
+        for name in kept {
+            model.entitiesByName["Venue"]?.attributesByName[name]?.preservesValueInHistoryOnDeletion = true
+        }
+        return model
+    }
+}
+
+/// Short ways to ask for history.
+extension Stack {
+    package static var tracking: [AnyHashable: Any] { [NSPersistentHistoryTrackingKey: true] }
+
+    /// A stack on a SQLite store that records.
+    package static func recording(_ model: NSManagedObjectModel = HistoryModels.guide()) throws -> Stack {
+        try Stack(.sqlite, model: model, options: tracking)
+    }
+
+    /// A second coordinator on the same file, as another process has one.
+    package func secondStack(_ options: [AnyHashable: Any]? = Stack.tracking) throws -> NSPersistentStoreCoordinator {
+        let second = NSPersistentStoreCoordinator(managedObjectModel: HistoryModels.guide())
+        try second.addPersistentStore(type: .sqlite, at: storeURL, options: options)
+        return second
+    }
+
+    package var store: NSPersistentStore { coordinator.persistentStores[0] }
+
+    package var currentToken: NSPersistentHistoryToken {
+        get throws { try #require(coordinator.currentPersistentHistoryToken(fromStores: nil)) }
+    }
+
+    package func transactions(after token: NSPersistentHistoryToken? = nil) throws -> [NSPersistentHistoryTransaction] {
+        try coordinator.transactions(after: token)
+    }
+
+    package func changes(after token: NSPersistentHistoryToken? = nil) throws -> [NSPersistentHistoryChange] {
+        try transactions(after: token).flatMap { $0.changes ?? [] }
+    }
+
+    /// Saves one city.
+    @discardableResult
+    package func saveCity(_ name: String = "Porto", author: String? = nil) throws -> NSManagedObjectID {
+        try write(author: author) { context in
+            let city = City(context: context)
+            city.name = name
+            return city
+        }
+    }
+
+    /// Makes something in a context of its own and saves.
+    @discardableResult
+    package func write(author: String? = nil, _ body: (NSManagedObjectContext) throws -> NSManagedObject) throws
+        -> NSManagedObjectID
+    {
+        let context = context()
+        return try context.performAndWait {
+            context.transactionAuthor = author
+            let object = try body(context)
+            try context.save()
+            return object.objectID
+        }
+    }
+
+    /// Changes a stored object in a context of its own and saves.
+    package func change<T: NSManagedObject>(
+        _ id: NSManagedObjectID,
+        _ type: T.Type = T.self,
+        _ body: (T, NSManagedObjectContext) throws -> Void
+    ) throws {
+        let context = context()
+        try context.performAndWait {
+            let object = try #require(try context.existingObject(with: id) as? T)
+            try body(object, context)
+            try context.save()
+        }
+    }
+
+    /// What a check of the file finds wrong.
+    package func verificationProblems() throws -> [String] {
+        try StoreVerifier(storeURL: storeURL, model: HistoryModels.guide()).problems()
+    }
+
+    /// Runs SQL on the file, beside the framework.
+    package func sql(_ text: String) throws { try Connection(path: storeURL.path, access: .readWrite).execute(text) }
+
+    /// The first column of all rows of a query.
+    package func column(_ query: String) throws -> [String] {
+        try Connection(path: storeURL.path, access: .readOnly).strings(SQL(query))
+    }
+}
+
+extension NSPersistentStoreCoordinator {
+    /// Carries a history request out in a context of its own.
+    package func result(_ request: NSPersistentHistoryChangeRequest) throws -> Any? {
+        let context = NSManagedObjectContext(.privateQueue)
+        context.persistentStoreCoordinator = self
+        return try context.performAndWait {
+            try #require(context.execute(request) as? NSPersistentHistoryResult).result
+        }
+    }
+
+    package func transactions(after token: NSPersistentHistoryToken? = nil) throws -> [NSPersistentHistoryTransaction] {
+        let request = NSPersistentHistoryChangeRequest.fetchHistory(after: token)
+        return try #require(try result(request) as? [NSPersistentHistoryTransaction])
+    }
+}
+
+/// The error that `body` throws.
+package func historyError(_ body: () throws -> Void) -> CocoaError? {
+    do {
+        try body()
+        return nil
+    } catch {
+        return error as? CocoaError
+    }
+}

@@ -1,0 +1,135 @@
+import CoreData
+import Foundation
+import Testing
+
+/// A store file that several processes use, and the signals by which a test scripts what they do.
+///
+/// Passed to the processes that exit tests start, each of which opens the store for itself.
+package struct SharedStore: Codable, Sendable {
+    package let folder: String
+
+    package init(folder: String) {
+        self.folder = folder
+    }
+
+    package var url: URL { URL(fileURLWithPath: folder).appendingPathComponent("store.sqlite") }
+
+    /// Opens the store in this process.
+    package func coordinator(options: [AnyHashable: Any] = [:]) throws -> NSPersistentStoreCoordinator {
+        let coordinator = NSPersistentStoreCoordinator(managedObjectModel: GuideModel.make())
+        try coordinator.addPersistentStore(type: .sqlite, at: url, options: options)
+        return coordinator
+    }
+
+    /// Opens the store in this process, for one context.
+    package func context(_ name: String? = nil, options: [AnyHashable: Any] = [:]) throws -> NSManagedObjectContext {
+        let context = NSManagedObjectContext(.privateQueue)
+        context.persistentStoreCoordinator = try coordinator(options: options)
+        context.name = name
+        return context
+    }
+
+    /// As ``context(_:options:)``, and saves a city with it.
+    package func contextWithCity(
+        _ name: String? = nil,
+        population: Int64 = 0,
+        options: [AnyHashable: Any] = [:]
+    ) async throws -> NSManagedObjectContext {
+        let context = try context(name, options: options)
+        try await context.perform {
+            context.makeCity("Bonn", population: population)
+            try context.save()
+        }
+        return context
+    }
+
+    package func size(_ suffix: String) -> Int {
+        (try? FileManager.default.attributesOfItem(atPath: url.path + suffix)[.size] as? Int) ?? 0
+    }
+
+    // MARK: - Signals
+
+    /// Gives a signal, which one ``wait(for:)`` takes, now or later.
+    package func signal(_ name: String) {
+        withPipe(name) { pipe in
+            _ = [UInt8(1)].withUnsafeBytes { write(pipe, $0.baseAddress, 1) }
+        }
+    }
+
+    /// Waits for a signal of another process; ends this one if it does not come within twenty minutes: in a run of
+    /// all tests the step that gives it may have to wait for thousands of others.
+    package func wait(for name: String) {
+        withPipe(name) { pipe in
+            var entry = pollfd(fd: pipe, events: Int16(POLLIN), revents: 0)
+            guard poll(&entry, 1, 1_200_000) == 1 else { fatalError("the signal \(name) never came") }
+            var byte: UInt8 = 0
+            _ = read(pipe, &byte, 1)
+        }
+    }
+
+    /// As ``wait(for:)``, in the process of the test, whose few threads have to start the other processes.
+    package func arrival(of name: String) async {
+        await withCheckedContinuation { continuation in
+            Thread.detachNewThread {
+                wait(for: name)
+                continuation.resume()
+            }
+        }
+    }
+
+    fileprivate func pipePath(_ name: String) -> String { folder + "/" + name + ".pipe" }
+
+    /// Opened for both directions a pipe waits for nobody on the other side.
+    private func withPipe(_ name: String, _ body: (Int32) -> Void) {
+        let pipe = open(pipePath(name), O_RDWR)
+        precondition(pipe >= 0, "the test has no signal \(name)")
+        body(pipe)
+        close(pipe)
+    }
+}
+
+/// The folder of a ``SharedStore``, in the process of the test.
+package final class SharedFolder {
+    package let store: SharedStore
+    /// Kept open, so that a signal outlives the process that has given it.
+    private var pipes: [Int32] = []
+
+    package init(signals: String...) throws {
+        let folder = FileManager.default.temporaryDirectory.path + "/strata-processes-\(UUID().uuidString)"
+        try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
+        store = SharedStore(folder: folder)
+        for signal in signals {
+            let path = store.pipePath(signal)
+            guard mkfifo(path, 0o600) == 0 else { throw POSIXError(.EIO) }
+            pipes.append(open(path, O_RDWR))
+        }
+    }
+
+    deinit {
+        for pipe in pipes { close(pipe) }
+        try? FileManager.default.removeItem(atPath: store.folder)
+    }
+}
+
+extension NSManagedObjectContext {
+    /// The first city.
+    package func city() throws -> City {
+        let request = NSFetchRequest<City>(entityName: "City")
+        request.sortDescriptors = [NSSortDescriptor(key: "name", ascending: true)]
+        request.fetchLimit = 1
+        return try #require(try fetch(request).first)
+    }
+
+    /// The first city, which shows what is stored.
+    package func storedCity() throws -> City {
+        let city = try city()
+        refresh(city, mergeChanges: false)
+        return city
+    }
+
+    package func makeCity(_ name: String, population: Int64 = 0) {
+        let city = City(context: self)
+        city.name = name
+        city.population = population
+    }
+}

@@ -1,0 +1,102 @@
+import CStrataSQLite
+import CoreData
+import Testing
+
+/// Stores that Apple's framework made, with the models they were made from.
+///
+/// They lie beside the package folder and are not part of it. Tests that need them are skipped where they are absent.
+package enum AppleStores {
+    package static let folder: URL = {
+        if let path = ProcessInfo.processInfo.environment["STRATA_FIXTURES"] { return URL(fileURLWithPath: path) }
+        let package = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+            .deletingLastPathComponent().deletingLastPathComponent()
+        return package.deletingLastPathComponent().appendingPathComponent("shared/fixtures/apple-stores")
+    }()
+
+    package static let areAvailable = FileManager.default.fileExists(atPath: folder.path)
+
+    /// A store's file and its model's, both relative to `folder`.
+    package struct Pair: Sendable, CustomTestStringConvertible {
+        package let store: String
+        package let model: String
+        package var testDescription: String { store }
+        /// How to open it for writing: what has a history is read-only to those who do not keep it.
+        package var options: [AnyHashable: Any] {
+            store.contains("history") ? [NSPersistentHistoryTrackingKey: true] : [:]
+        }
+
+        package init(_ folder: String, _ store: String, _ model: String) {
+            self.store = "\(folder)/\(store).sqlite"
+            self.model = "\(folder)/\(model).contents.xml"
+        }
+    }
+
+    package static let pairs = [
+        Pair("authors-books-m2m", "TestModel", "TestModel"),
+        Pair("bookmarks-ordered-wal", "Bookmarks_V5", "BookmarksModel_5"),
+        Pair("bookmarks-v2-wal", "Bookmarks_V2", "BookmarksModel_2"),
+        Pair("books-history-derived", "SampleModel2_V2", "SampleModel2_V2.reconstructed"),
+        Pair("cars-inheritance", "SampleModel_V1", "SampleModel_V1"),
+        Pair("messaging-sanitised", "messaging", "zmessaging2.59.0"),
+        Pair("posts-migration", "CoreDataMigration_Example_2", "Model_2"),
+        Pair("posts-migration", "CoreDataMigration_Example_3", "Model_3"),
+        Pair("scout-deep-inheritance", "Scout-v4", "Scout_4"),
+        Pair("surfjournal-wal", "SurfJournalModel", "SurfJournalModel"),
+        Pair("sync-unique-wal", "SyncMetadata_V3", "SyncMetadata_3"),
+    ]
+
+    package static func model(_ pair: Pair) throws -> NSManagedObjectModel {
+        try NSManagedObjectModel(reading: folder.appendingPathComponent(pair.model))
+    }
+
+    /// What a query gives, column by column as `Int64`, `String`, `Data` or `NSNull`; read from a copy with its -wal file.
+    package static func rows(_ query: String, in pair: Pair) throws -> [[Any]] {
+        let scratch = FileManager.default.temporaryDirectory.appendingPathComponent("strata-\(UUID().uuidString)")
+        try FileManager.default.createDirectory(at: scratch, withIntermediateDirectories: true)
+        defer { try? FileManager.default.removeItem(at: scratch) }
+        let source = folder.appendingPathComponent(pair.store)
+        let copy = scratch.appendingPathComponent("store.sqlite")
+        try FileManager.default.copyItem(at: source, to: copy)
+        let wal = URL(fileURLWithPath: source.path + "-wal")
+        if FileManager.default.fileExists(atPath: wal.path) {
+            try FileManager.default.copyItem(at: wal, to: URL(fileURLWithPath: copy.path + "-wal"))
+        }
+        return try read(query, from: copy.path)
+    }
+
+    private static func read(_ query: String, from path: String) throws -> [[Any]] {
+        var database: OpaquePointer?
+        defer { sqlite3_close(database) }
+        guard sqlite3_open(path, &database) == SQLITE_OK else { throw CocoaError(.fileReadCorruptFile) }
+        var statement: OpaquePointer?
+        defer { sqlite3_finalize(statement) }
+        guard sqlite3_prepare_v2(database, query, -1, &statement, nil) == SQLITE_OK else {
+            throw CocoaError(.fileReadCorruptFile)
+        }
+        var rows: [[Any]] = []
+        while sqlite3_step(statement) == SQLITE_ROW {
+            rows.append((0..<sqlite3_column_count(statement)).map { value(statement, $0) })
+        }
+        return rows
+    }
+
+    private static func value(_ statement: OpaquePointer?, _ column: Int32) -> Any {
+        switch sqlite3_column_type(statement, column) {
+        case SQLITE_INTEGER: return sqlite3_column_int64(statement, column)
+        case SQLITE_FLOAT: return sqlite3_column_double(statement, column)
+        case SQLITE_TEXT: return sqlite3_column_text(statement, column).map { String(cString: $0) } ?? ""
+        case SQLITE_BLOB:
+            let bytes = sqlite3_column_blob(statement, column)
+            return bytes.map { Data(bytes: $0, count: Int(sqlite3_column_bytes(statement, column))) } ?? Data()
+        default: return NSNull()
+        }
+    }
+
+    /// The store's metadata, without the UUID.
+    package static func metadata(of pair: Pair) throws -> [String: Any] {
+        guard let plist = try rows("SELECT Z_PLIST FROM Z_METADATA", in: pair).first?.first as? Data else {
+            throw CocoaError(.fileReadCorruptFile)
+        }
+        return try PropertyListSerialization.propertyList(from: plist, format: nil) as? [String: Any] ?? [:]
+    }
+}
