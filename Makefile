@@ -31,13 +31,14 @@ REPEAT_SEED ?=
 export STRATA_COMMIT := $(shell git describe --always --dirty 2>/dev/null || echo unknown)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-jobs test test-repeat bench stress stress-quick stress-red stress-tsan stress-asan soak tsan lint \
+.PHONY: help demo demo-jobs test test-of test-repeat bench stress stress-quick stress-red stress-tsan stress-asan soak tsan lint \
 	format layers check-layers docs system-packages
 
 help:
 	@echo "make demo     import this machine's Debian package index and answer questions about it"
 	@echo "make demo-jobs  let several processes share a queue of jobs, kill one, and check that none is lost or done twice"
 	@echo "make test     run the tests"
+	@echo "make test-of TARGET=name  build and run the tests of one target, without the others"
 	@echo "make test-repeat  run the tests of contexts many times over, each time with other random numbers"
 	@echo "make bench    compare the framework with the raw SQLite C API"
 	@echo "make stress   try to make the framework lose, tear, deadlock, leak or crash, from two seeds, for about 5 minutes"
@@ -58,13 +59,20 @@ demo-jobs: system-packages
 # thousands of tests at once a step would wait for minutes.
 STEPPED_TARGETS = ^(StrataSQLiteTests|CoreDataSteppedTests|DebianIndexTests|JobQueueTests)\.
 # Runs tests, and says again at the end what failed.
-TESTED = | tee .build/test.log || { echo; echo "Failed:"; grep -E '^✘ Test .* recorded an issue|^✘ Test .* failed|[Ff]atal error' .build/test.log; exit 1; }
+TESTED = 2>&1 | tee .build/test.log || { echo; echo "Failed:"; \
+	grep -E '^✘ Test .* recorded an issue|^✘ Test .* failed|[Ff]atal error|[Cc]rash|💣|^[0-9]+ .* in .* at /' .build/test.log | head -n 40; exit 1; }
 
 test: system-packages
 	@mkdir -p .build
 	$(SWIFT) build --product StrataPackageTests
 	$(SWIFT) test --skip-build --no-parallel --filter '$(STEPPED_TARGETS)' $(TESTED)
 	$(SWIFT) test --skip-build --skip '$(STEPPED_TARGETS)' $(TEST_ARGS) $(TESTED)
+
+# One target's tests without the others: make test-of TARGET=StrataSQLTests, or several with commas between.
+test-of: system-packages
+	@mkdir -p .build
+	STRATA_TESTS='$(TARGET)' $(SWIFT) build --product StrataPackageTests
+	STRATA_TESTS='$(TARGET)' $(SWIFT) test --skip-build $(TEST_ARGS) $(TESTED)
 
 # Stops at the first run that fails, with its output and its seed: that repeats the random numbers, not the threads' timing.
 test-repeat: system-packages
