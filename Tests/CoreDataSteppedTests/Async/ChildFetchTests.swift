@@ -84,6 +84,36 @@ struct ChildFetchTests {
         #expect(try await task.value == ["Aveiro", "Braga", "Porto"])
     }
 
+    /// Which one of a tree saves, with what is to be found then.
+    enum Saver: CaseIterable {
+        case child
+        case parent
+        case root
+    }
+
+    @Test(arguments: StoreKind.allCases, Saver.allCases)
+    func `what one of the tree saves while a child's fetch reads is in its result`(_ kind: StoreKind, _ saver: Saver)
+        async throws
+    {
+        let stack = try Stack(kind)
+        try stack.storeCities(["Porto"])
+        let (child, parent, root) = tree(stack)
+        let saving = [Saver.child: child, .parent: parent, .root: root][saver] ?? root
+        saving.performAndWait { City(context: saving).name = "Braga" }
+        let gate = Gate()
+        let task = Task {
+            try await child.fetch(citiesByName()) { progress in
+                if progress.expectedRows != nil { gate.stopOnce() }
+            } _: {
+                $0.map(\.name)
+            }
+        }
+        await gate.arrival()
+        try saving.saveAndWait()
+        gate.open()
+        #expect(try await task.value == ["Braga", "Porto"])
+    }
+
     @Test(.timeLimit(.minutes(1)))
     func `a parent that waits for its child, which waits for it, stops the program with the chain`() async {
         let result = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {

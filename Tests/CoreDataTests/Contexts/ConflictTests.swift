@@ -117,6 +117,28 @@ struct ConflictTests {
         #expect(stored == expected)
     }
 
+    @Test(arguments: StoreKind.allCases, [false, true])
+    func `an attribute that was set to nil is nil in the store, if memory wins`(_ kind: StoreKind, _ isMerged: Bool)
+        throws
+    {
+        let stack = try Stack(kind)
+        let id = try stack.store(Venue.self) { venue, _ in venue.name = "old" }
+        let context = stack.context(.objectTrump)
+        context.automaticallyMergesChangesFromParent = isMerged
+        try context.performAndWait {
+            let venue = try context.get(id, Venue.self)
+            #expect(venue.name == "old")
+            venue.name = nil
+        }
+        try stack.change(id, Venue.self) { venue, _ in venue.rating = 4 }
+        try context.performAndWait {
+            try context.save()
+            let venue = try context.get(id, Venue.self)
+            #expect(venue.name == nil && venue.rating == 4)
+        }
+        #expect(try stack.read(id, Venue.self) { $0.name == nil && $0.rating == 4 })
+    }
+
     // MARK: - Detecting
 
     @Test(arguments: StoreKind.allCases)

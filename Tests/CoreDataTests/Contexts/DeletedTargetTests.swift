@@ -179,6 +179,78 @@ struct DeletedTargetTests {
         }
     }
 
+    @Test(arguments: StoreKind.allCases, [false, true])
+    func `one way, a member added to an owner that somebody deletes is a conflict`(_ kind: StoreKind, _ isMerged: Bool)
+        throws
+    {
+        let (owners, items) = (StoreModels.entity("Owner"), StoreModels.entity("Item"))
+        owners.properties = [StoreModels.toMany("items", items)]
+        let stack = try Stack(kind, model: StoreModels.model(owners, items))
+        let (context, other) = (stack.context(), stack.context())
+        context.automaticallyMergesChangesFromParent = isMerged
+        try context.performAndWait {
+            let owner = NSManagedObject(entity: owners, insertInto: context)
+            let item = NSManagedObject(entity: items, insertInto: context)
+            try context.save()
+            owner.mutableSetValue(forKey: "items").add(item)
+            let id = owner.objectID
+            try other.performAndWait {
+                other.delete(other.object(with: id))
+                try other.save()
+            }
+        }
+        // A merge waits for the queue.
+        try context.performAndWait {
+            let conflicts = try context.versionConflictsOfSave()
+            #expect(conflicts.map(\.sourceObject.entity.name) == ["Owner"])
+            #expect(context.hasChanges)
+        }
+    }
+
+    @Test(arguments: StoreKind.allCases, [NSDeleteRule.nullifyDeleteRule, .noActionDeleteRule])
+    func `nobody stays related to a deleted object that somebody else has befriended`(
+        _ kind: StoreKind,
+        _ rule: NSDeleteRule
+    ) throws {
+        let people = StoreModels.entity("Person")
+        let friends = StoreModels.toMany("friends", people)
+        friends.inverseRelationship = friends
+        friends.deleteRule = rule
+        people.properties = [StoreModels.attribute("name", .string), friends]
+        let stack = try Stack(kind, model: StoreModels.model(people))
+        let (context, other) = (stack.context(.objectTrump), stack.context())
+        func person(_ name: String) -> NSManagedObject {
+            let person = NSManagedObject(entity: people, insertInto: context)
+            person.setValue(name, forKey: "name")
+            return person
+        }
+        try context.performAndWait {
+            let (a, b, c) = (person("a"), person("b"), person("c"))
+            a.mutableSetValue(forKey: "friends").add(b)
+            try context.save()
+            #expect((a.value(forKey: "friends") as? Set<NSManagedObject>) == [b])
+            let (aID, cID) = (a.objectID, c.objectID)
+            try other.performAndWait {
+                other.object(with: cID).mutableSetValue(forKey: "friends").add(other.object(with: aID))
+                try other.save()
+            }
+            context.delete(a)
+            try context.save()
+        }
+        let reader = stack.context()
+        try reader.performAndWait {
+            let request = NSFetchRequest<NSManagedObject>(entityName: "Person")
+            request.predicate = NSPredicate(format: "friends.@count > 0")
+            let befriended = try reader.fetch(request)
+            #expect(befriended.isEmpty)
+        }
+        if kind == .sqlite {
+            let tables = try stack.column("SELECT name FROM sqlite_master WHERE name LIKE 'Z\\_%FRIENDS' ESCAPE '\\'")
+            #expect(tables.count == 1)
+            for table in tables { #expect(try stack.column("SELECT count(*) FROM \(table)") == ["0"]) }
+        }
+    }
+
     @Test(arguments: StoreKind.allCases)
     func `racing with deletions they never dangle`(_ kind: StoreKind) async throws {
         let stack = try Stack(kind)

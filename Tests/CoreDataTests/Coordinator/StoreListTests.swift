@@ -75,30 +75,35 @@ struct StoreListTests {
     @Test(arguments: StoreKind.allCases)
     func `will-remove is posted for the store, however it leaves`(kind: StoreKind) throws {
         let scratch = try ScratchFolder()
-        let left = Mutex<[ObjectIdentifier]>([])
+        // Held, so that no store of another test is ever mistaken for one of these.
+        let folder = scratch.folder.path
+        let left = Mutex<[UncheckedSendable<NSPersistentStore>]>([])
         let observer = NotificationCenter.default.addObserver(
             forName: .NSPersistentStoreCoordinatorWillRemoveStore,
             object: nil,
             queue: nil
         ) { note in
-            guard let store = note.object as? NSPersistentStore else { return }
-            left.withLock { $0.append(ObjectIdentifier(store)) }
+            guard let store = note.object as? NSPersistentStore, store.url?.path.hasPrefix(folder) == true else {
+                return
+            }
+            left.withLock { $0.append(UncheckedSendable(store)) }
         }
         defer { NotificationCenter.default.removeObserver(observer) }
+        func count(_ store: NSPersistentStore) -> Int { left.withLock { $0.count { $0.value === store } } }
         var coordinator: NSPersistentStoreCoordinator? = NSPersistentStoreCoordinator(
             managedObjectModel: GuideModel.make()
         )
         let removed = try #require(try coordinator?.addPersistentStore(type: kind.type, at: scratch.file("a.sqlite")))
         try coordinator?.remove(removed)
-        #expect(left.withLock { $0.filter { $0 == ObjectIdentifier(removed) }.count } == 1)
+        #expect(count(removed) == 1)
         let moved = try #require(try coordinator?.addPersistentStore(type: kind.type, at: scratch.file("b.sqlite")))
         let kept = try #require(
             try coordinator?.migratePersistentStore(moved, to: scratch.file("c.sqlite"), type: kind.type)
         )
-        #expect(left.withLock { $0.contains(ObjectIdentifier(moved)) })
-        #expect(left.withLock { !$0.contains(ObjectIdentifier(kept)) })
+        #expect(count(moved) == 1)
+        #expect(count(kept) == 0)
         coordinator = nil
-        #expect(left.withLock { $0.filter { $0 == ObjectIdentifier(kept) }.count } == 1)
+        #expect(count(kept) == 1)
     }
 
     @Test func `what cannot be added says why`() throws {

@@ -286,6 +286,25 @@ struct HeldVersionTests {
         try reader.inside { () throws in #expect(try reader.all(Venue.self).map(\.map) == [new]) }
     }
 
+    @Test func `external data that two versions hold stays until the second is given up`() throws {
+        let stack = try Stack(.sqlite, model: modelWithExternalMaps())
+        let data = (0...2).map { Data(repeating: UInt8($0), count: 200_000) }
+        let id = try stack.store(Venue.self) { venue, _ in venue.map = data[0] }
+        let first = try stack.pinnedContext("first")
+        // So that the second holds another version.
+        try stack.change(id, Venue.self) { venue, _ in venue.name = "renamed" }
+        let second = try stack.pinnedContext("second")
+        try stack.change(id, Venue.self) { venue, _ in venue.map = data[1] }
+        try first.inside { () throws in try first.setQueryGenerationFrom(nil) }
+        #expect(try stack.externalFiles.names().count == 2)
+        try second.inside { () throws in
+            #expect(try second.get(id, Venue.self).map == data[0])
+            try second.setQueryGenerationFrom(nil)
+        }
+        #expect(try stack.externalFiles.names().count == 1)
+        #expect(try stack.read(id, Venue.self) { $0.map } == data[1])
+    }
+
     @Test func `external data of rows that nobody holds goes with the save`() throws {
         let stack = try Stack(.sqlite, model: modelWithExternalMaps())
         let changed = try stack.store(Venue.self) { venue, _ in venue.map = Data(repeating: 1, count: 200_000) }
