@@ -43,8 +43,19 @@ struct Store {
     }
 
     /// The model that `--model` names, or else the one cached in the store.
-    static func model(_ arguments: Arguments, storeURL: URL) throws -> NSManagedObjectModel {
-        if let path = arguments["--model"] { return try model(at: path) }
+    ///
+    /// - Parameters:
+    ///   - arguments: The command line.
+    ///   - storeURL: The store.
+    ///   - option: The option that names a model.
+    /// - Returns: The model, with plain objects.
+    /// - Throws: `migrationMissingSourceModel` (134130), which says what to name, and errors of reading either file.
+    static func model(
+        _ arguments: Arguments,
+        storeURL: URL,
+        option: String = "--model"
+    ) throws -> NSManagedObjectModel {
+        if let path = arguments[option] { return try model(at: path) }
         let cached: NSManagedObjectModel
         do {
             cached = try NSPersistentStoreCoordinator.cachedModelForPersistentStore(
@@ -55,7 +66,7 @@ struct Store {
             throw CocoaError(
                 error.code,
                 userInfo: [
-                    NSLocalizedDescriptionKey: "\(error.localizedDescription) Name one with --model.",
+                    NSLocalizedDescriptionKey: "\(error.localizedDescription) Name one with \(option).",
                     NSUnderlyingErrorKey: error,
                 ]
             )

@@ -4,7 +4,7 @@ import CoreData
 package enum StrataCommand {
     static let commands: [any Command.Type] = [
         InspectCommand.self, FetchCommand.self, ModelCommand.self, SchemaCommand.self, VerifyCommand.self,
-        MigrateCommand.self, CheckMigrationCommand.self,
+        MigrateCommand.self, CheckMigrationCommand.self, BackupCommand.self,
     ]
 
     /// Runs the command that `arguments` name.

@@ -11,6 +11,10 @@ package enum FaultGuard: String, CaseIterable, Sendable {
     case batchInvalidation = "no-invalidation"
     /// Contexts that follow are told of saves.
     case mergeDelivery = "no-merge"
+    /// A migration is one transaction.
+    case migrationTransaction = "no-migration-transaction"
+    /// Who comes to migrate a store looks whether somebody else was first.
+    case migrationCheck = "no-migration-check"
 
     private static let off = Atomic(0)
 

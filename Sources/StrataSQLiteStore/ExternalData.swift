@@ -82,8 +82,16 @@ struct ExternalData: Sendable {
     /// - Returns: Its name.
     /// - Throws: `CocoaError` if there is no folder and none can be made, or no file in it; `SQLiteError` of writing.
     func write(_ data: Data) throws -> String {
-        guard let folder else { throw CocoaError(.fileWriteUnknown) }
         let name = UUID().uuidString
+        try write(data, as: name)
+        return name
+    }
+
+    /// Writes a new file of a name that no other has.
+    ///
+    /// - Throws: As ``write(_:)``.
+    func write(_ data: Data, as name: String) throws {
+        guard let folder else { throw CocoaError(.fileWriteUnknown) }
         try makeFolder(folder)
         do {
             let path = folder.appendingPathComponent(name).path
@@ -96,7 +104,6 @@ struct ExternalData: Sendable {
                 userInfo: [NSFilePathErrorKey: folder.path, NSUnderlyingErrorKey: error]
             )
         }
-        return name
     }
 
     private func makeFolder(_ folder: URL) throws {

@@ -16,6 +16,7 @@ enum SQLiteBoundary {
         case saving = "be saved"
         case replacing = "be replaced"
         case migrating = "be migrated"
+        case copying = "be copied"
         case destroying = "be destroyed"
     }
 
@@ -75,6 +76,8 @@ enum SQLiteBoundary {
             return (.persistentStoreTimeout, "it is locked: \(error.message).")
         case .interrupt: return (.userCancelled, "the request was cancelled.")
         case .notADatabase, .corrupt: return (.fileReadCorruptFile, "\(error.message).")
+        case .full where error.operation == .write && error.message.contains(" are needed "):
+            return (.fileWriteOutOfSpace, "there is not enough space: \(error.message).")
         case .full: return (.fileWriteOutOfSpace, "there is no space left on the volume.")
         case .readOnly:
             return (

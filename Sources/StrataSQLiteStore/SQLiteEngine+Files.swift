@@ -107,6 +107,7 @@ extension SQLiteEngine {
             )
         }
         guard FilePlace(destination) != FilePlace(source) else { return }
+        try requireOwnFolder(destination, besides: source)
         try SQLiteBoundary.run(.reading, source) {
             try withFile(source, sourceOptions, access: .readOnly) { from in
                 _ = try from.pool.read { try metadata($0, source) }

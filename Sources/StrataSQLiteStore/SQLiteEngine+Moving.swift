@@ -15,6 +15,7 @@ extension SQLiteEngine {
     ///
     /// The external files go first: without them the store would not be complete for a moment.
     package static func moveClosed(from source: URL, to destination: URL) throws {
+        try requireOwnFolder(destination, besides: source)
         let files = FileManager.default
         let (folder, newFolder) = (ExternalData.supportFolder(of: source), ExternalData.supportFolder(of: destination))
         if files.fileExists(atPath: folder.path) {

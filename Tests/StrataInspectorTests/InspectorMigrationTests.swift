@@ -4,6 +4,7 @@ import TestSupport
 import Testing
 
 @testable import StrataInspector
+@testable import StrataSQLite
 
 @Suite("strata migrate and check-migration")
 struct InspectorMigrationTests {
@@ -88,5 +89,51 @@ struct InspectorMigrationTests {
         #expect(result.complaints.joined().contains("name"))
         #expect(try Data(contentsOf: URL(fileURLWithPath: store)) == before)
         #expect(run("verify", "--store", store, "--model", versions[0]).code == .success)
+    }
+
+    @Test func `a dry run counts objects, and says which do not fit`() throws {
+        let result = run("migrate", "--store", store, "--to", versions[3], "--dry-run")
+
+        let lines = result.lines.flatMap { $0.split(separator: "\n") }
+        #expect(lines.contains("converted entity Item (2 objects, in place)"))
+        #expect(lines.contains { $0.hasPrefix("does not fit: Item.name") && $0.contains("1 objects have none") })
+    }
+
+    @Test func `migrate asks for --from where the store keeps no copy of its model`() throws {
+        let coordinator = NSPersistentStoreCoordinator(
+            managedObjectModel: try NSManagedObjectModel(reading: URL(fileURLWithPath: versions[0]))
+        )
+        let model = try NSManagedObjectModel(reading: URL(fileURLWithPath: versions[0]))
+        let bare = scratch.file("bare.sqlite")
+        try coordinator.replacePersistentStore(
+            at: bare,
+            withPersistentStoreFrom: URL(fileURLWithPath: store),
+            type: .sqlite
+        )
+        try forgetModel(bare)
+        #expect(model.entities.count == 1)
+
+        let refused = run("migrate", "--store", bare.path, "--to", versions[1])
+
+        #expect(refused.code == .failure)
+        #expect(refused.complaints.joined().contains("Name one with --from."))
+        #expect(run("migrate", "--store", bare.path, "--to", versions[1], "--from", versions[0]).code == .success)
+    }
+
+    private func forgetModel(_ url: URL) throws {
+        let connection = try Connection(path: url.path, access: .readWrite)
+        try connection.execute("DELETE FROM Z_MODELCACHE")
+        connection.close()
+    }
+
+    @Test func `backup copies a store, and replaces nothing`() throws {
+        let copy = scratch.file("copy.sqlite").path
+
+        #expect(run("backup", "--store", store, "--to", copy).lines == ["\(copy) is a copy of \(store)."])
+
+        #expect(run("verify", "--store", copy, "--model", versions[0]).code == .success)
+        #expect(run("fetch", "--store", copy, "--entity", "Item").lines.count == 3)
+        #expect(run("backup", "--store", store, "--to", copy).code == .failure)
+        #expect(run("backup", "--store", store).code == .usage)
     }
 }

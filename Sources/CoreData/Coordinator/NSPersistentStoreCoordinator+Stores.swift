@@ -377,7 +377,7 @@ extension NSPersistentStoreCoordinator {
         )
     }
 
-    private func unsupported(_ what: String, _ type: NSPersistentStore.StoreType) -> CocoaError {
+    func unsupported(_ what: String, _ type: NSPersistentStore.StoreType) -> CocoaError {
         CocoaError(
             .persistentStoreInvalidType,
             userInfo: [NSLocalizedDescriptionKey: "Stores of type \(type.rawValue) cannot be \(what)."]

@@ -25,6 +25,16 @@ protocol WholeStore: NSPersistentStore {
         _ sourceOptions: [AnyHashable: Any]?
     ) throws
 
+    /// Copies a store that may be in use to where nothing is.
+    ///
+    /// - Parameters:
+    ///   - url: The store.
+    ///   - options: Options for it.
+    ///   - destination: Where the copy goes.
+    /// - Throws: `fileWriteFileExists` (516) if there is something, `persistentStoreInvalidType` (134000) if stores of this class
+    ///   cannot be copied, and errors of either file.
+    static func backUpStore(at url: URL, _ options: [AnyHashable: Any]?, to destination: URL) throws
+
     /// Removes what is left of a new store that could not be filled.
     static func discardStore(at url: URL)
 }

@@ -21,16 +21,16 @@ enum MigrateCommand: Command {
             print("\(url.path) has that version already.")
             return .success
         }
-        let source = try arguments["--from"].map { try Store.model(at: $0) } ?? Store.model(arguments, storeURL: url)
+        let source = try Store.model(arguments, storeURL: url, option: "--from")
         let mapping = try arguments["--mapping"].map { try NSMappingModel(reading: URL(fileURLWithPath: $0)) }
-        let plan = NSMigrationPlan(from: source, to: destination)
+        let plan = try NSMigrationPlan(forStoreAt: url, from: source, to: destination)
         print(plan.description)
         if let backup = arguments["--backup"] {
             let copy = URL(fileURLWithPath: backup)
             guard !FileManager.default.fileExists(atPath: copy.path) else {
                 throw UsageError("there is a file at \(copy.path) already, which is not replaced")
             }
-            try duplicate(url, to: copy, destination)
+            try NSPersistentStoreCoordinator.backUpPersistentStore(at: url, type: .sqlite, to: copy)
             print("\(copy.path) is a copy of the store as it was.")
         }
         guard arguments.has("--dry-run") else {
@@ -42,15 +42,9 @@ enum MigrateCommand: Command {
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         defer { try? FileManager.default.removeItem(at: folder) }
         let copy = folder.appendingPathComponent(url.lastPathComponent)
-        try duplicate(url, to: copy, destination)
+        try NSPersistentStoreCoordinator.backUpPersistentStore(at: url, type: .sqlite, to: copy)
         try StoreMigration.run(at: copy, from: source, to: destination, by: mapping)
         print("\(url.path) can be migrated; it was not changed.")
         return .success
-    }
-
-    /// Makes a copy of a store that may be in use, with its external files.
-    private static func duplicate(_ url: URL, to copy: URL, _ model: NSManagedObjectModel) throws {
-        try NSPersistentStoreCoordinator(managedObjectModel: model)
-            .replacePersistentStore(at: copy, withPersistentStoreFrom: url, type: .sqlite)
     }
 }

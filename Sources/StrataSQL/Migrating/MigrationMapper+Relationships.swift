@@ -47,7 +47,7 @@ extension MigrationMapper {
             )
         case .order:
             return .query(
-                "SELECT IFNULL(fi, (t.Z_PK + 1) * 1024) FROM (\(pairs)) WHERE o = t.Z_PK ORDER BY m LIMIT 1"
+                "SELECT COALESCE(fi, (t.Z_PK + 1) * 1024) FROM (\(pairs)) WHERE o = t.Z_PK ORDER BY m LIMIT 1"
             )
         }
     }
@@ -71,14 +71,14 @@ extension MigrationMapper {
         case .entity:
             guard let entity = column.entity else {
                 let number = targets.compactMap(\.to).first ?? 0
-                return .expression("CASE WHEN \(key) NOT NULL THEN \(number) END", base: nil)
+                return .expression("CASE WHEN \(key) IS NOT NULL THEN \(number) END", base: nil)
             }
             if targets.allSatisfy({ $0.from == $0.to }) { return .column(entity) }
             let arms = targets.compactMap { target in target.to.map { "WHEN \(target.from) THEN \($0)" } }
             return .expression("CASE \(entity) \(arms.joined(separator: " ")) END", base: entity, isStrict: true)
         case .order:
             if let order = column.order { return .column(order) }
-            return .expression("CASE WHEN \(key) NOT NULL THEN (Z_PK + 1) * 1024 END", base: nil)
+            return .expression("CASE WHEN \(key) IS NOT NULL THEN (Z_PK + 1) * 1024 END", base: nil)
         }
     }
 
@@ -150,7 +150,7 @@ extension MigrationMapper {
             return nil
         }
         var sql =
-            "SELECT \(columns.owner) AS o, \(columns.member) AS m, \(columns.order ?? "NULL") AS fo, \(columns.inverseOrder ?? "NULL") AS fi FROM \(table) WHERE \(columns.owner) NOT NULL AND \(columns.member) NOT NULL"
+            "SELECT \(columns.owner) AS o, \(columns.member) AS m, \(columns.order ?? "NULL") AS fo, \(columns.inverseOrder ?? "NULL") AS fi FROM \(table) WHERE \(columns.owner) IS NOT NULL AND \(columns.member) IS NOT NULL"
         // What leads from, or to, rows that go is left out.
         let kept = Set(owners.map(\.from.number))
         let ends = [(columns.owner, owner, kept), (columns.member, target, survivors(target))]
@@ -196,14 +196,14 @@ extension MigrationMapper {
                     if let order = key.order {
                         values[order] =
                             old.order.map { .column($0) }
-                            ?? .expression("CASE WHEN \(old.column) NOT NULL THEN (Z_PK + 1) * 1024 END", base: nil)
+                            ?? .expression("CASE WHEN \(old.column) IS NOT NULL THEN (Z_PK + 1) * 1024 END", base: nil)
                     }
                     continue
                 }
                 let found = "FROM (\(pairs)) WHERE m = t.Z_PK ORDER BY o LIMIT 1"
                 values[key.column] = .query("SELECT o \(found)")
                 if let order = key.order {
-                    values[order] = .query("SELECT IFNULL(fo, (t.Z_PK + 1) * 1024) \(found)")
+                    values[order] = .query("SELECT COALESCE(fo, (t.Z_PK + 1) * 1024) \(found)")
                 }
                 if links.count > 1 || links.contains(where: { !$0.isSingle.member }) {
                     add(

@@ -57,6 +57,8 @@ package struct TableAlteration: Sendable {
     package let added: [SQLColumn]
     /// The statement that gives columns their new values, by the names that they had; `nil` if all keep theirs.
     package let update: (sql: String, bindings: [SQLBinding])?
+    /// The columns that it gives values, by those names.
+    package let updated: [SQLName]
     package let renamed: [(from: SQLName, to: SQLName)]
     /// Whether columns stay that nobody needs any more.
     package let hasLeftovers: Bool
@@ -104,6 +106,7 @@ package struct TableAlteration: Sendable {
         deletion =
             migration.leavesRowsBehind
             ? "NOT (Z_ENT IN (\(migration.numbers.map { "\($0.from)" }.joined(separator: ", "))))" : nil
+        updated = changes.map(\.name)
         var assignments = changes.map { "\($0.name) = \($0.value.text)" }
         let entity = migration.entityValue
         if entity != "Z_ENT" { assignments.insert("Z_ENT = \(entity)", at: 0) }
@@ -135,15 +138,15 @@ package struct JoinMigration: Sendable {
             var texts = [owner, member]
             if let column = columns.order {
                 names.append(column)
-                texts.append("IFNULL(\(order), (\(member) + 1) * 1024)")
+                texts.append("COALESCE(\(order), (\(member) + 1) * 1024)")
             }
             if let column = columns.inverseOrder {
                 names.append(column)
-                texts.append("IFNULL(\(inverseOrder), (\(owner) + 1) * 1024)")
+                texts.append("COALESCE(\(inverseOrder), (\(owner) + 1) * 1024)")
             }
             let list = names.map(\.description).joined(separator: ", ")
             return
-                "INSERT OR IGNORE INTO \(name) (\(list)) SELECT \(texts.joined(separator: ", ")) FROM (\(pairs)) WHERE o NOT NULL AND m NOT NULL"
+                "INSERT OR IGNORE INTO \(name) (\(list)) SELECT \(texts.joined(separator: ", ")) FROM (\(pairs)) WHERE o IS NOT NULL AND m IS NOT NULL"
         }
         var statements = [statement("o", "m", "fo", "fi")]
         if destination.isSymmetric { statements.append(statement("m", "o", "fi", "fo")) }

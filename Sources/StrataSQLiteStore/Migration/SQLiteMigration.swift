@@ -101,15 +101,25 @@ final class SQLiteMigration {
     func run() throws {
         try checkRows()
         let rootsBefore = try lastKeys()
+        try requireSpace(rootsBefore)
         let filesBefore = try losesFiles ? externalFiles(source) : []
         try dropTriggers()
-        for table in layout.tables { try copyUnlessKept(table) }
-        for join in layout.joins { try copyUnlessKept(join) }
+        let total = Double(layout.tables.count + layout.joins.count + 1)
+        for (number, table) in layout.tables.enumerated() {
+            try request.advance(Double(number) / total)
+            try copyUnlessKept(table)
+        }
+        for (number, join) in layout.joins.enumerated() {
+            try request.advance(Double(layout.tables.count + number) / total)
+            try copyUnlessKept(join)
+        }
+        try request.advance((total - 1) / total)
         for table in layout.tables { try alterIfKept(table) }
         for join in layout.joins { try alterIfKept(join) }
         try dropOldTables()
         try giveFinalNames()
         #if FaultPoints
+        if FaultGuard.migrationTransaction.isOff { try connection.execute("COMMIT; BEGIN IMMEDIATE") }
         try FaultPoint.migrationMoved.reach()
         #endif
         for table in layout.tables { for change in table.tagChanges { try changeTags(table, change) } }
@@ -130,6 +140,21 @@ final class SQLiteMigration {
             problems.append((check.entity, check.property, check.reason.replacing("%d", with: "\(count)")))
         }
         if !problems.isEmpty { throw MigrationErrors.rows(url, problems) }
+    }
+
+    /// Refuses to begin where the tables that are copied cannot fit: into the log first, and then into the file.
+    ///
+    /// How large a table is is judged by its last key, as counting rows or pages would take as long as copying them.
+    private func requireSpace(_ lastKeys: [SQLName: Int64]) throws {
+        let copied = try layout.tables.compactMap { table in try alteration(table) == nil ? table.source?.name : nil }
+        guard !copied.isEmpty,
+            let folder = file.external.folder?.deletingLastPathComponent().deletingLastPathComponent()
+        else { return }
+        let all = lastKeys.values.reduce(0) { $0 + Double($1) }
+        let share = Set(copied).reduce(0) { $0 + Double(lastKeys[$1] ?? 0) } / max(all, 1)
+        let pages = Double(try connection.firstInt64("PRAGMA page_count") ?? 0)
+        let size = Double(try connection.firstInt64("PRAGMA page_size") ?? 0)
+        try DiskSpace.require(Int64(pages * size * share), in: folder.path)
     }
 
     // MARK: - Tables
@@ -208,7 +233,10 @@ final class SQLiteMigration {
         for column in alteration.added {
             try connection.execute("ALTER TABLE \(source.name) ADD COLUMN \(column.name) \(column.type)")
         }
-        if let update = alteration.update { try run(update.sql, update.bindings) }
+        if let update = alteration.update {
+            try dropConstraints(source.name, over: alteration.updated)
+            try run(update.sql, update.bindings)
+        }
         if alteration.hasLeftovers { hasLeftovers = true }
         try rename(alteration.renamed, of: source.name)
         try move(source.name, to: table.destination.name)
@@ -216,6 +244,24 @@ final class SQLiteMigration {
             table.destination.name,
             isNothing: alteration.isNothing && source.name == table.destination.name
         )
+    }
+
+    /// Drops unique indexes whose values are about to change: made anew at the end, they tell who is alike.
+    private func dropConstraints(_ table: SQLName, over columns: [SQLName]) throws {
+        let updated = Set(columns.map { $0.raw.uppercased() })
+        let statement = try connection.statement(
+            """
+            SELECT i.name, group_concat(c.name) FROM pragma_index_list(?) AS i, pragma_index_info(i.name) AS c
+            WHERE i."unique" AND i.origin = 'c' GROUP BY i.name
+            """
+        )
+        try statement.bind(table.raw, at: 1)
+        var names: [String] = []
+        while try statement.step() {
+            let parts = statement[1].string.uppercased().split(separator: ",").map(String.init)
+            if !updated.isDisjoint(with: parts) { names.append(statement[0].string) }
+        }
+        for name in names { try connection.execute("DROP INDEX \(SQLName(name))") }
     }
 
     private func alterIfKept(_ join: JoinMigration) throws {

@@ -320,4 +320,24 @@ struct InPlaceAttributeTests {
         #expect(try store.number("SELECT Z_OPT FROM ZCITY WHERE Z_PK = 2") == version)
         #expect(try store.problems(v2) == [])
     }
+
+    @Test func `m036 m069 a default that makes objects alike is an error that names them`() throws {
+        let store = try AgingStore()
+        try store.use(ModelSketch.model("A: n String, code Int32 | unique code")) { context in
+            context.make("A", "a1")
+            context.make("A", "a2")
+            try context.save()
+        }
+        let before = try store.contents()
+
+        let error = try #require(throws: CocoaError.self) {
+            try store.use(ModelSketch.model("A: n String, code Int32!=5 | unique code")) { _ in }
+        }
+
+        #expect(error.code == .migration)
+        let underlying = try #require(error.userInfo[NSUnderlyingErrorKey] as? CocoaError)
+        #expect(underlying.code.rawValue == NSMigrationConstraintViolationError)
+        #expect((underlying.userInfo["objects"] as? [[URL]])?.first?.count == 2)
+        #expect(try store.contents() == before)
+    }
 }

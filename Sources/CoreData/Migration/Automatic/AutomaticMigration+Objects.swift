@@ -11,6 +11,7 @@ extension AutomaticMigration {
         guard let found = search(from: source).fitting.first else { return false }
         let mapping = NSMappingModel()
         mapping.entityMappings = found.mappings
+        try backUpBefore(metadata)
         MigrationLog.note(url, "by the mapping model \(found.url.lastPathComponent)")
         // A store that others have written to meanwhile is tried again by whoever adds it.
         _ = try migrate(by: mapping, from: source)
@@ -26,9 +27,7 @@ extension AutomaticMigration {
     ///
     /// - Throws: `migration` (134110) if others write to the store all the time.
     func run(_ metadata: [String: Any], by mapping: NSMappingModel) throws {
-        let source = try SourceModel.find(forStoreMetadata: metadata, at: url, known: knownModels) {
-            type == NSSQLiteStoreType ? (try? SQLiteEngine.cachedModel(at: url)) ?? nil : nil
-        }
+        let source = try source(metadata)
         for _ in 0..<Self.mostAttempts where try migrate(by: mapping, from: source) { return }
         throw MigrationFailure.error(
             .migration,
@@ -44,11 +43,15 @@ extension AutomaticMigration {
         }.joined(separator: " ")
     }
 
-    private func search(from source: SourceModel) -> MappingModelSearch {
+    private func search(from source: SourceModel) -> MappingModelSearch { Self.search(from: source.model, to: model) }
+
+    /// The mapping models of the program's bundles.
+    static func search(from source: NSManagedObjectModel, to destination: NSManagedObjectModel) -> MappingModelSearch {
         var seen: Set<String> = []
         let bundles = (Bundle.allBundles + Bundle.allFrameworks).filter { seen.insert($0.bundlePath).inserted }
-        let main = MappingModelSearch(nil, from: source.model, to: model)
-        return main.fitting.isEmpty ? main.merging(MappingModelSearch(bundles, from: source.model, to: model)) : main
+        let main = MappingModelSearch(nil, from: source, to: destination)
+        guard main.fitting.isEmpty else { return main }
+        return main.merging(MappingModelSearch(bundles, from: source, to: destination))
     }
 
     /// - Returns: Whether the store was migrated; not if others have written to it meanwhile.
@@ -56,6 +59,13 @@ extension AutomaticMigration {
         let storeClass = try StoreTypes.required(type)
         let managerClass = storeClass.migrationManagerClass() as? NSMigrationManager.Type ?? NSMigrationManager.self
         let manager = managerClass.init(sourceModel: source.model, destinationModel: model)
+        let start = ContinuousClock.now
+        if let progress {
+            manager.step = { [unowned manager] fraction in
+                do { try progress.advance(to: Double(fraction)) } catch { manager.cancelMigrationWithError(error) }
+            }
+        }
+        defer { MigrationLog.note(url, "object by object, in \(ContinuousClock.now - start)") }
         return try manager.migrateInPlace(
             StorePlace(url: url, type: type, options: options),
             mapping,

@@ -27,7 +27,10 @@ struct AutomaticMigration {
     /// How often the store is tried again when others migrate it too.
     static let mostAttempts = 3
 
-    /// Migrates the store.
+    /// What the migration tells how far it is.
+    var progress: MigrationProgress?
+
+    /// Migrates the store, when whoever else migrates it is done.
     ///
     /// Returns too if somebody else was first.
     ///
@@ -36,12 +39,56 @@ struct AutomaticMigration {
     ///   ``NSPersistentStoreCoordinator/addPersistentStore(type:configuration:at:options:)`` says.
     func run(_ metadata: [String: Any]) throws {
         try requireWritable(metadata)
+        let turn = try SQLiteEngine.ignoresOthers ? nil : MigrationTurn(of: url, timeout: StoreOption.timeout(options))
+        try withExtendedLifetime(turn) {
+            let now =
+                try SQLiteEngine.ignoresOthers
+                ? metadata : StoreTypes.required(type).metadataForPersistentStore(with: url)
+            guard !model.isConfiguration(withName: configuration, compatibleWithStoreMetadata: now) else {
+                return MigrationLog.note(url, "another process or thread has migrated the store")
+            }
+            var migration = self
+            migration.progress = MigrationProgress(options)
+            do {
+                try migration.goAnyWay(now)
+            } catch  where migration.progress?.isCancelled == true {
+                throw MigrationProgress.cancelled(url)
+            }
+            migration.progress?.finish()
+        }
+    }
+
+    /// Migrates the store in stages, in one step, or in several where that is allowed.
+    private func goAnyWay(_ metadata: [String: Any]) throws {
         if let stages = options[NSPersistentStoreStagedMigrationManagerOptionKey] as? NSStagedMigrationManager {
             return try StagedMigration(stages, of: self).run()
         }
-        let source = try SourceModel.find(forStoreMetadata: metadata, at: url, known: knownModels) {
-            type == NSSQLiteStoreType ? (try? SQLiteEngine.cachedModel(at: url)) ?? nil : nil
+        do {
+            try goOneStep(metadata)
+        } catch let error as CocoaError where error.code == .migrationMissingMappingModel && isProgressive {
+            try ProgressiveMigration(self, insteadOf: error).run(metadata)
         }
+    }
+
+    /// Whether a store may be brought to its version over others.
+    private var isProgressive: Bool {
+        versionsFolder != nil || StoreOption.flag(options[NSPersistentStoreAllowsProgressiveMigrationOption])
+    }
+
+    /// The folder with the versions to go over, if the options name one.
+    private var versionsFolder: URL? {
+        let option = options[NSPersistentStoreAllowsProgressiveMigrationOption]
+        return option as? URL ?? (option as? NSURL).map { $0 as URL }
+    }
+
+    /// The versions in the folder that the options name, the first one first.
+    var progressiveVersions: [NSManagedObjectModel] {
+        versionsFolder.map { ProgressiveMigration.versions(in: $0) } ?? []
+    }
+
+    /// Migrates the store by a mapping model, or else by an inferred mapping.
+    private func goOneStep(_ metadata: [String: Any]) throws {
+        let source = try source(metadata)
         if try migrateByMappingModel(from: source, metadata) { return }
         guard infers else {
             throw missingMapping(
@@ -56,9 +103,13 @@ struct AutomaticMigration {
         } catch {
             throw missingMapping(source, error.localizedDescription, error)
         }
+        try backUpBefore(metadata)
         let log = MigrationLog.begin(url, source, model, mapping)
-        guard type == NSSQLiteStoreType else { return try migrateObjects(by: mapping, from: source, metadata) }
-        let request = SQLiteMigrationRequest(
+        guard type == NSSQLiteStoreType else {
+            try migrateObjects(by: mapping, from: source, metadata)
+            return log.end()
+        }
+        var request = SQLiteMigrationRequest(
             url: url,
             options: try SQLiteOptions(url: url, options),
             migration: SchemaMigration(
@@ -71,10 +122,18 @@ struct AutomaticMigration {
             versionIdentifiers: model.versionIdentifiers.compactMap { $0 as? String }.sorted(),
             modelCache: model.frozen.copyForStores(of: model)
         )
+        if let progress { request.advance = { try progress.advance(to: $0) } }
         log.end(try SQLiteEngine.migrate(request))
     }
 
-    /// Takes one step of a staged migration.
+    /// The model that the store was written with.
+    func source(_ metadata: [String: Any]) throws -> SourceModel {
+        try SourceModel.find(forStoreMetadata: metadata, at: url, known: knownModels + progressiveVersions) {
+            try type == NSSQLiteStoreType ? SQLiteEngine.cachedModel(at: url) : nil
+        }
+    }
+
+    /// Takes one step of a migration that has several.
     ///
     /// - Parameters:
     ///   - source: The version that the store has.
@@ -92,9 +151,29 @@ struct AutomaticMigration {
             type: type,
             url: url,
             options: options,
-            knownModels: [source]
+            knownModels: [source],
+            progress: progress
         )
-        try step.run(try StoreTypes.required(type).metadataForPersistentStore(with: url))
+        try step.goOneStep(try StoreTypes.required(type).metadataForPersistentStore(with: url))
+    }
+
+    // MARK: - Before anything is changed
+
+    /// Makes a backup of the store if the options ask for one.
+    func backUpBefore(_ metadata: [String: Any]) throws {
+        try progress?.throwIfCancelled()
+        guard let folder = (options[NSPersistentStoreMigrationBackupFolderOption] as? URL) else { return }
+        let stored = metadata[NSStoreModelVersionHashesKey] as? [String: Data] ?? [:]
+        let backup = MigrationBackup.url(of: url, in: folder, hashes: stored)
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        guard type == NSSQLiteStoreType else {
+            if FileManager.default.fileExists(atPath: backup.path) { try FileManager.default.removeItem(at: backup) }
+            return try FileManager.default.copyItem(at: url, to: backup)
+        }
+        let isMade = try SQLiteEngine.backUp(url, SQLiteOptions(url: url, options), to: backup, replaces: true) {
+            $0[NSStoreModelVersionHashesKey] as? [String: Data] == stored
+        }
+        if isMade { MigrationLog.note(url, "\(backup.path) is a copy of the store as it was") }
     }
 
     private var destinationEntities: [NSEntityDescription] { model.entities(forConfigurationName: configuration) ?? [] }

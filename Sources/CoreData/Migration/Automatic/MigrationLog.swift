@@ -39,6 +39,9 @@ struct MigrationLog {
     /// Tells something about the migration of a store.
     static func note(_ url: URL, _ line: String) { MigrationLog(url).write(line) }
 
+    /// Tells that the migration is done, by a way that counts nothing.
+    func end() { write("done in \(ContinuousClock.now - start)") }
+
     /// Tells what was done; `nil` if somebody else was first.
     func end(_ report: SQLiteMigrationReport?) {
         guard let report else { return write("another connection has migrated the store") }

@@ -27,12 +27,12 @@ struct SourceModel {
     ///   - known: Versions that are looked at first.
     ///   - cachedModel: Reads the copy of the model that the store keeps.
     /// - Returns: The model.
-    /// - Throws: `migrationMissingSourceModel` (134130) with the entities that no model has in the store's version.
+    /// - Throws: `migrationMissingSourceModel` (134130) with the entities that no model has in the store's version, and what `cachedModel` throws.
     static func find(
         forStoreMetadata metadata: [String: Any],
         at url: URL,
         known: [NSManagedObjectModel] = [],
-        cachedModel: () -> Data?
+        cachedModel: () throws -> Data?
     ) throws -> SourceModel {
         let stored = metadata["NSStoreModelVersionHashes"] as? [String: Data] ?? [:]
         if let found = make(known, stored, metadata, .stages) { return found }
@@ -40,7 +40,7 @@ struct SourceModel {
             NSManagedObjectModel.allVersions(in: nil)
             + NSManagedObjectModel.allVersions(in: Bundle.allBundles + Bundle.allFrameworks)
         if let found = make(versions, stored, metadata, .bundles) { return found }
-        let cached = cachedModel().flatMap { try? NSManagedObjectModel(cachedModelData: $0) }
+        let cached = try cachedModel().flatMap { try? NSManagedObjectModel(cachedModelData: $0) }
         if let cached, let found = make([cached], stored, metadata, .store) { return found }
         throw missing(versions, cached, stored, metadata, url)
     }

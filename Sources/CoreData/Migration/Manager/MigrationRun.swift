@@ -407,15 +407,21 @@ final class MigrationRun {
     }
 
     /// The managed objects that a value is: one, or the members of a collection; `nil` for anything else.
+    ///
+    /// What has no order gets that of the keys, so that a new order is the same in each run, and in each way to migrate.
     static func objects(in value: Any) -> [NSManagedObject]? {
         switch value {
         case let object as NSManagedObject: [object]
         case let array as [NSManagedObject]: array
-        case let set as Set<NSManagedObject>: Array(set)
+        case let set as Set<NSManagedObject>: inOrderOfKeys(Array(set))
         case let ordered as NSOrderedSet: ordered.array as? [NSManagedObject]
-        case let set as NSSet: set.allObjects as? [NSManagedObject]
+        case let set as NSSet: (set.allObjects as? [NSManagedObject]).map(inOrderOfKeys)
         case let array as [Any]: array.filter { !($0 is NSNull) } as? [NSManagedObject]
         default: nil
         }
+    }
+
+    private static func inOrderOfKeys(_ objects: [NSManagedObject]) -> [NSManagedObject] {
+        objects.count < 2 ? objects : objects.sorted { $0.reference.key < $1.reference.key }
     }
 }

@@ -114,7 +114,8 @@ enum MigrationOptions {
         for key in [
             "NSMigratePersistentStoresAutomaticallyOption", "NSInferMappingModelAutomaticallyOption",
             NSPersistentStoreStagedMigrationManagerOptionKey, "NSPersistentStoreDeferredLightweightMigrationOptionKey",
-            NSPersistentStoreRemoteChangeNotificationPostOptionKey,
+            NSPersistentStoreRemoteChangeNotificationPostOptionKey, NSPersistentStoreMigrationBackupFolderOption,
+            NSPersistentStoreMigrationProgressOption, NSPersistentStoreAllowsProgressiveMigrationOption,
         ] {
             options[key] = nil
         }

@@ -47,20 +47,15 @@ struct MigrationTarget {
         let isFile =
             type == NSSQLiteStoreType && StoreTypes.storeClass(type) == SQLiteStore.self
             && !url.path.hasPrefix("/dev/null")
-        working = isFile || replacesSource ? Self.workingURL(beside: url) : url
+        working = isFile || replacesSource ? WorkingFile.url(beside: url) : url
         do {
             watch = isFile && replacesSource ? try FileWatch(url) : nil
             isAddition = try !replacesSource && hadFile && (!isFile || Self.holdsStore(url))
             if isFile {
                 // What a migration has left that was killed nobody needs.
-                Self.removeLeftovers(beside: url)
+                WorkingFile.removeLeftovers(beside: url)
                 if isAddition {
-                    try SQLiteEngine.replace(
-                        at: working,
-                        SQLiteOptions(url: working, nil),
-                        with: url,
-                        SQLiteOptions(url: url, options)
-                    )
+                    try SQLiteEngine.copy(url, SQLiteOptions(url: url, options), to: working)
                 }
             }
             stack = try MigrationStack(model, configuration, type, at: working, options, name: "migration")
@@ -91,38 +86,6 @@ struct MigrationTarget {
             throw error
         } catch  where size == 0 {
             return false
-        }
-    }
-
-    // MARK: - Temporary files
-
-    private static let marker = ".migration-"
-
-    /// A hidden file that nobody else has.
-    static func workingURL(beside url: URL) -> URL {
-        let process = ProcessInfo.processInfo.processIdentifier
-        // The folder of external data is named after the file without its extension, so it takes one more.
-        let name = ".\(url.lastPathComponent)\(marker)\(process)-\(UUID().uuidString.prefix(8)).sqlite"
-        return url.deletingLastPathComponent().appendingPathComponent(name)
-    }
-
-    /// Removes the files of migrations to a place whose processes are gone.
-    static func removeLeftovers(beside url: URL) {
-        let folder = url.deletingLastPathComponent()
-        let prefix = ".\(url.lastPathComponent)\(marker)"
-        let names = (try? FileManager.default.contentsOfDirectory(atPath: folder.path)) ?? []
-        for name in names where name.hasPrefix(prefix) {
-            guard let process = Int32(name.dropFirst(prefix.count).prefix { $0.isNumber }),
-                !FileManager.default.fileExists(atPath: "/proc/\(process)")
-            else { continue }
-            // The main file, its log, and the folder of external data, whose name begins with one more dot.
-            try? FileManager.default.removeItem(at: folder.appendingPathComponent(name))
-        }
-        for name in names where name.hasPrefix("." + prefix) {
-            guard let process = Int32(name.dropFirst(prefix.count + 1).prefix { $0.isNumber }),
-                !FileManager.default.fileExists(atPath: "/proc/\(process)")
-            else { continue }
-            try? FileManager.default.removeItem(at: folder.appendingPathComponent(name))
         }
     }
 

@@ -269,20 +269,24 @@ open class NSMigrationManager: NSObject, ExpressionFunctionTarget, @unchecked Se
         state.total == 0 ? 0 : min(1, Float(state.completed) / Float(state.total))
     }
 
+    /// Told, like ``progressHandler``, by the thread that migrates.
+    final var step: ((Float) -> Void)?
+
     /// Sets how many source objects there are; each counts in two passes.
     func expect(_ sources: Int) { state.withLock { $0.total = 2 * sources } }
 
     /// Takes note of objects that are done.
     func advance(_ count: Int = 1) {
-        let news = state.withLock { state -> (Float, @Sendable (Float) -> Void)? in
+        let news = state.withLock { state -> (Float, (@Sendable (Float) -> Void)?)? in
             state.completed = min(state.completed + count, state.total)
-            guard let handler = state.handler else { return nil }
             let fraction = Self.fraction(state)
             guard fraction - state.told >= 0.001 || (fraction == 1 && state.told < 1) else { return nil }
             state.told = fraction
-            return (fraction, handler)
+            return (fraction, state.handler)
         }
-        if let (fraction, handler) = news { handler(fraction) }
+        guard let (fraction, handler) = news else { return }
+        handler?(fraction)
+        step?(fraction)
     }
 
     // MARK: - What is being done

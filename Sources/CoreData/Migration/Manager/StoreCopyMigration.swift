@@ -28,15 +28,10 @@ struct StoreCopyMigration {
     }
 
     func run() throws {
-        let working = MigrationTarget.workingURL(beside: destination.url)
+        let working = WorkingFile.url(beside: destination.url)
         defer { SQLiteEngine.removeAll(of: working) }
         do {
-            try SQLiteEngine.replace(
-                at: working,
-                SQLiteOptions(url: working, nil),
-                with: source.url,
-                SQLiteOptions(url: source.url, source.options)
-            )
+            try SQLiteEngine.copy(source.url, SQLiteOptions(url: source.url, source.options), to: working)
         } catch {
             throw MigrationFailure.error(
                 .migrationManagerSourceStore,

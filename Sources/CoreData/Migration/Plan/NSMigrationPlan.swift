@@ -1,4 +1,6 @@
 import StrataPredicates
+import StrataRows
+import StrataSQLiteStore
 
 /// What a migration from one version of a model to another would do, without doing it.
 ///
@@ -6,8 +8,8 @@ import StrataPredicates
 ///     if !plan.isPossible { print(plan.obstacles) }
 ///     print(plan)
 ///
-/// It looks at the models only. Whether objects have values that become required, or break a new constraint, a migration of a copy
-/// of the store tells: `strata migrate --dry-run`. An addition to Apple's API. Any thread may make and use a plan.
+/// Made of two models alone, a plan does not know whether objects have values that become required, or break a new constraint; one for a store
+/// does: see ``init(forStoreAt:from:to:options:)``. An addition to Apple's API. Any thread may make and use a plan.
 public struct NSMigrationPlan: Sendable, CustomStringConvertible {
     /// What becomes of an entity or a property.
     public enum Change: String, Sendable {
@@ -43,17 +45,34 @@ public struct NSMigrationPlan: Sendable, CustomStringConvertible {
         public let change: Change
         /// The stored properties, by name; none of an entity that is added or removed.
         public let properties: [Property]
+        /// How many objects a store has, without those of sub-entities; `nil` without a store, and for an entity that is added.
+        public internal(set) var objectCount: Int?
+        /// Whether the objects are written again, one and all, as their table has to be copied; false without a store.
+        public internal(set) var isCopied = false
+    }
+
+    /// Objects of a store that do not fit the new version.
+    public struct Problem: Sendable, Hashable {
+        /// The entity, in the new version.
+        public let entity: String
+        /// The property; `nil` if the entity as a whole, or several properties together, are the matter.
+        public let property: String?
+        /// What is the matter, with the number of objects.
+        public let reason: String
     }
 
     /// The entities of the new version by name, and then those that are removed.
-    public let entities: [Entity]
+    public private(set) var entities: [Entity]
     /// Why the mapping cannot be inferred, a sentence each; empty if it can.
     public let obstacles: [String]
     /// What the author of the model may not expect, such as renaming identifiers that were changed.
     public let remarks: [String]
 
-    /// Whether the mapping can be inferred.
-    public var isPossible: Bool { obstacles.isEmpty }
+    /// The objects that do not fit; empty without a store.
+    public private(set) var problems: [Problem] = []
+
+    /// Whether the mapping can be inferred, and the objects fit as far as is known.
+    public var isPossible: Bool { obstacles.isEmpty && problems.isEmpty }
 
     /// Whether both versions are the same to a store.
     public var isEmpty: Bool { entities.allSatisfy { $0.change == .kept } }
@@ -64,17 +83,64 @@ public struct NSMigrationPlan: Sendable, CustomStringConvertible {
     ///   - source: The version to migrate from.
     ///   - destination: The version to migrate to.
     public init(from source: NSManagedObjectModel, to destination: NSManagedObjectModel) {
-        let mapping = InferredMapping(from: source, to: destination)
+        self.init(InferredMapping(from: source, to: destination))
+    }
+
+    private init(_ mapping: InferredMapping) {
         entities = mapping.entities.map(Entity.init)
         obstacles = mapping.obstacles.map(\.text)
         remarks = mapping.remarks
+    }
+
+    /// Looks at what a migration would do to a SQLite store, without changing it.
+    ///
+    /// The store is read once, in one transaction: O(number of objects). What an inferred mapping would do is told; a mapping model does what it says.
+    ///
+    /// - Parameters:
+    ///   - url: The store.
+    ///   - source: The version that it has; `nil` to look for it in the program's bundles and in the store itself.
+    ///   - destination: The version to migrate to.
+    ///   - options: Options for the store.
+    /// - Throws: `migrationMissingSourceModel` (134130) if the version of the store is not known, and errors of the file.
+    public init(
+        forStoreAt url: URL,
+        from source: NSManagedObjectModel? = nil,
+        to destination: NSManagedObjectModel,
+        options: [AnyHashable: Any]? = nil
+    ) throws {
+        let metadata = try SQLiteEngine.metadata(at: url)
+        let found = try SourceModel.find(
+            forStoreMetadata: metadata,
+            at: url,
+            known: source.map { [$0] } ?? []
+        ) {
+            try SQLiteEngine.cachedModel(at: url)
+        }
+        guard let destination = destination.copy() as? NSManagedObjectModel else { throw CocoaError(.migration) }
+        try destination.tryFreeze()
+        let mapping = InferredMapping(from: found.entities, to: destination.entities)
+        self.init(mapping)
+        guard obstacles.isEmpty else { return }
+        let forecast = try SQLiteEngine.forecast(
+            url,
+            SQLiteOptions(url: url, options),
+            SchemaMigration(mapping, from: found.model.frozen, found.configuration, to: destination.frozen, nil)
+        )
+        for index in entities.indices {
+            guard let name = entities[index].sourceName else { continue }
+            entities[index].objectCount = forecast.rows[name] ?? 0
+            entities[index].isCopied = forecast.copied.contains(name)
+        }
+        problems = forecast.problems.map { Problem(entity: $0.entity, property: $0.property, reason: $0.reason) }
     }
 
     /// A line for each change; what is kept is left out.
     public var description: String {
         var lines: [String] = []
         for entity in entities where entity.change != .kept {
-            lines.append("\(entity.change.rawValue) entity \(Self.name(entity.name, entity.sourceName))")
+            lines.append(
+                "\(entity.change.rawValue) entity \(Self.name(entity.name, entity.sourceName))\(Self.objects(entity))"
+            )
             for property in entity.properties where property.change != .kept {
                 lines.append("  \(property.change.rawValue) \(Self.name(property.name, property.sourceName))")
             }
@@ -82,7 +148,16 @@ public struct NSMigrationPlan: Sendable, CustomStringConvertible {
         if lines.isEmpty { lines.append("nothing changes") }
         lines += remarks.map { "note: \($0)" }
         lines += obstacles.map { "cannot be inferred: \($0)" }
+        lines += problems.map { problem in
+            "does not fit: \(problem.entity)\(problem.property.map { ".\($0)" } ?? ""): \(problem.reason)"
+        }
         return lines.joined(separator: "\n")
+    }
+
+    private static func objects(_ entity: Entity) -> String {
+        guard let count = entity.objectCount else { return "" }
+        let way = entity.change == .removed ? "" : entity.isCopied ? ", copied" : ", in place"
+        return " (\(count) object\(count == 1 ? "" : "s")\(way))"
     }
 
     private static func name(_ name: String, _ source: String?) -> String {

@@ -28,19 +28,19 @@ struct StageWithHandlers {
     /// Does nothing to the store if others have written to it meanwhile.
     func run() throws {
         guard whole.type == NSSQLiteStoreType else { return try runOnFile() }
-        MigrationTarget.removeLeftovers(beside: whole.url)
+        WorkingFile.removeLeftovers(beside: whole.url)
         let watch = try FileWatch(whole.url)
-        let working = MigrationTarget.workingURL(beside: whole.url)
+        let working = WorkingFile.url(beside: whole.url)
         defer { SQLiteEngine.removeAll(of: working) }
         let options = try SQLiteOptions(url: whole.url, MigrationOptions.withoutMigration(whole.options))
-        try SQLiteEngine.replace(at: working, SQLiteOptions(url: working, nil), with: whole.url, options)
+        try SQLiteEngine.copy(whole.url, options, to: working)
         try work(at: working)
         _ = try SQLiteEngine.replaceContents(of: whole.url, options, by: working, ifUnchanged: watch)
     }
 
     /// A store of one's own, whose file can be copied.
     private func runOnFile() throws {
-        let working = MigrationTarget.workingURL(beside: whole.url)
+        let working = WorkingFile.url(beside: whole.url)
         defer { try? FileManager.default.removeItem(at: working) }
         try FileManager.default.copyItem(at: whole.url, to: working)
         try work(at: working)

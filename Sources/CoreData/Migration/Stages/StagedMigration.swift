@@ -29,6 +29,10 @@ struct StagedMigration {
     func run() throws {
         var way = try Way(self)
         try way.check()
+        whole.progress?.expect(steps: way.stepCount)
+        if way.stepCount > 0 {
+            try whole.backUpBefore(StoreTypes.required(whole.type).metadataForPersistentStore(with: whole.url))
+        }
         // Others may do some of the steps; nobody can undo one.
         var attempts = 0
         while let index = try way.next() {
@@ -40,7 +44,9 @@ struct StagedMigration {
                     url: whole.url
                 )
             }
+            try whole.progress?.throwIfCancelled()
             try step(to: index, way)
+            whole.progress?.endStep()
         }
     }
 
@@ -112,6 +118,8 @@ struct StagedMigration {
             return index + 1
         }
 
+        var stepCount: Int { end - start }
+
         /// Finds out whether each step can be taken, before the first is.
         func check() throws {
             guard start < end else { return }
@@ -167,7 +175,7 @@ struct StagedMigration {
             to: to.entities(forConfigurationName: whole.configuration) ?? []
         )
         guard !mapping.obstacles.isEmpty else { return }
-        guard MappingModelSearch(nil, from: from, to: to).fitting.isEmpty else { return }
+        guard AutomaticMigration.search(from: from, to: to).fitting.isEmpty else { return }
         let error = InferenceObstacle.error(mapping.obstacles)
         let text = """
             The store \(whole.url.path) was not migrated: \(describe(first)) and \(describe(second)) do not meet. \

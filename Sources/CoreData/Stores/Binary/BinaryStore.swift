@@ -228,4 +228,22 @@ extension BinaryStore: WholeStore {
         _ = try existingFile(source)
         try WholeFile.write(try Data(contentsOf: source), to: destination)
     }
+
+    /// Copies the file of a store, which is always whole: each save replaces it at once.
+    ///
+    /// - Throws: `fileWriteFileExists` (516) if there is something; as opening the source; and errors of writing.
+    static func backUpStore(at url: URL, _ options: [AnyHashable: Any]?, to destination: URL) throws {
+        guard !FileManager.default.fileExists(atPath: destination.path) else {
+            throw CocoaError(
+                .fileWriteFileExists,
+                userInfo: [
+                    NSLocalizedDescriptionKey:
+                        "The store \(url.path) is not copied to \(destination.path): there is a file already.",
+                    NSFilePathErrorKey: destination.path,
+                ]
+            )
+        }
+        _ = try existingFile(url)
+        try WholeFile.write(try Data(contentsOf: url), to: destination)
+    }
 }

@@ -49,6 +49,13 @@ final class InMemoryStore: NSPersistentStore, EngineStore, WholeStore, @unchecke
         )
     }
 
+    static func backUpStore(at url: URL, _ options: [AnyHashable: Any]?, to destination: URL) throws {
+        throw CocoaError(
+            .persistentStoreInvalidType,
+            userInfo: [NSLocalizedDescriptionKey: "Stores of type \(NSInMemoryStoreType) cannot be backed up."]
+        )
+    }
+
     override class func metadataForPersistentStore(with url: URL) throws -> [String: Any] {
         throw CocoaError(
             .persistentStoreOpen,

@@ -153,6 +153,10 @@ class SQLiteStore: NSPersistentStore, EngineStore, WholeStore, @unchecked Sendab
         )
     }
 
+    static func backUpStore(at url: URL, _ options: [AnyHashable: Any]?, to destination: URL) throws {
+        try SQLiteEngine.backUp(url, SQLiteOptions(url: url, options), to: destination)
+    }
+
     static func discardStore(at url: URL) { SQLiteEngine.removeAll(of: url) }
 
     /// The model that a store keeps a copy of, as it lies in the file; `nil` if it keeps none.

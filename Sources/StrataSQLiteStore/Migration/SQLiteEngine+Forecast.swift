@@ -1,0 +1,109 @@
+import Foundation
+import StrataKeys
+import StrataRows
+import StrataSQL
+import StrataSQLite
+
+/// What a migration of a file would do to its rows.
+package struct SQLiteMigrationForecast: Sendable {
+    /// Rows by the name of their entity in the source.
+    package let rows: [String: Int]
+    /// What would keep the migration from being done.
+    package let problems: [(entity: String, property: String?, reason: String)]
+    /// The entities of the source whose rows would be written again, since their table is copied.
+    package let copied: Set<String>
+}
+
+extension SQLiteEngine {
+    /// Finds out what a migration would do, without doing any of it: in one read transaction.
+    ///
+    /// - Parameters:
+    ///   - url: The file.
+    ///   - options: What it is opened with.
+    ///   - migration: What becomes what.
+    /// - Returns: What would be done.
+    /// - Throws: `persistentStoreIncompatibleVersionHash` (134100) if the file has another version than the one to start from, and errors of
+    ///   the file.
+    package static func forecast(
+        _ url: URL,
+        _ options: SQLiteOptions,
+        _ migration: SchemaMigration
+    ) throws -> SQLiteMigrationForecast {
+        try SQLiteBoundary.run(.reading, url) {
+            try withFile(url, options, access: .readOnly) { database in
+                try database.pool.read { connection in
+                    guard try metadata(connection, url).versionHashes == migration.sourceHashes else {
+                        throw CocoaError(.persistentStoreIncompatibleVersionHash)
+                    }
+                    return try SQLiteMigrationForecast(migration, connection, options)
+                }
+            }
+        }
+    }
+}
+
+extension SQLiteMigrationForecast {
+    fileprivate init(_ migration: SchemaMigration, _ connection: Connection, _ options: SQLiteOptions) throws {
+        let catalog = try SQLCatalog(connection)
+        let source = try SQLMapping(migration.source, configuration: migration.sourceConfiguration, catalog: catalog)
+        let destination = try SQLMapping(migration.destination, configuration: migration.destinationConfiguration)
+        let layout = MigrationLayout(migration, from: source, to: destination)
+        var rows: [String: Int] = [:]
+        for table in source.tables {
+            let statement = try connection.statement(SQL("SELECT Z_ENT, COUNT(*) FROM \(table.name) GROUP BY Z_ENT"))
+            while try statement.step() {
+                guard let entity = source.entity(storeNumber: statement[0].int64) else { continue }
+                rows[entity.layout.name] = Int(statement[1].int64)
+            }
+        }
+        var problems: [(entity: String, property: String?, reason: String)] = []
+        for check in layout.checks {
+            guard let count = try connection.firstInt64(SQL(check.sql)), count > 0 else { continue }
+            problems.append((check.entity, check.property, check.reason.replacing("%d", with: "\(count)")))
+        }
+        var copied: Set<String> = []
+        for table in layout.tables {
+            guard let from = table.source else { continue }
+            let alteration = try TableAlteration(
+                table,
+                columns: connection.columns(of: from.name),
+                keepsLeftovers: options.defersCleanUp
+            )
+            if alteration == nil { copied.formUnion(from.entities.map(\.layout.name)) }
+            problems += try Self.duplicates(table, destination, connection)
+        }
+        self.init(rows: rows, problems: problems, copied: copied)
+    }
+
+    /// The constraints that rows would break.
+    private static func duplicates(
+        _ table: TableMigration,
+        _ destination: SQLMapping,
+        _ connection: Connection
+    ) throws -> [(entity: String, property: String?, reason: String)] {
+        guard let from = table.source else { return [] }
+        let values = Dictionary(zip(table.destination.columns.map(\.name), table.values)) { first, _ in first }
+        return try SQLiteSchema.indexes(destination).compactMap { index in
+            guard index.table == table.destination.name, let constraint = index.constraint else { return nil }
+            let parts = constraint.columns.compactMap { values[$0] }
+            // What is new and empty is never alike.
+            guard parts.count == constraint.columns.count, parts.allSatisfy({ !$0.isNull }) else { return nil }
+            let names = parts.indices.map { "v\($0)" }
+            let select = zip(parts, names).map { "\($0.text) AS \($1)" }.joined(separator: ", ")
+            let statement = try connection.statement(
+                SQL(
+                    """
+                    SELECT COUNT(*), SUM(n) FROM (SELECT COUNT(*) AS n FROM (SELECT \(select) FROM \(from.name) AS t\(table.condition))
+                    WHERE \(names.map { "\($0) NOT NULL" }.joined(separator: " AND ")) GROUP BY \(names.joined(separator: ", ")) HAVING COUNT(*) > 1)
+                    """
+                )
+            )
+            try statement.bind(parts.flatMap(\.bindings))
+            guard try statement.step(), statement[0].int64 > 0 else { return nil }
+            return (
+                constraint.layout.name, constraint.attributes.count == 1 ? constraint.attributes[0] : nil,
+                "\(statement[1].int64) objects share \(statement[0].int64) values of \(constraint.attributes.joined(separator: ", ")), which must be unique"
+            )
+        }
+    }
+}

@@ -1,0 +1,237 @@
+import Foundation
+import StrataLocks
+import TestSupport
+import Testing
+
+@testable import CoreData
+@testable import StrataSQLite
+@testable import StrataSQLiteStore
+
+/// What comes around a migration: a backup, a chain of versions, progress, and the turn.
+@Suite("The way of a migration")
+struct MigrationWayTests {
+    private static func filled(_ sketch: String) throws -> AgingStore {
+        let store = try AgingStore()
+        try store.use(ModelSketch.model(sketch)) { context in
+            context.make("A", "a1")
+            try context.save()
+        }
+        return store
+    }
+
+    // MARK: - Backups
+
+    @Test func `the store is copied before its migration, under the version that it had`() throws {
+        let store = try Self.filled("A: n String")
+        let folder = store.scratch.file("backups")
+        let options: [AnyHashable: Any] = [NSPersistentStoreMigrationBackupFolderOption: folder]
+        for sketch in ["A: n String, x Int32", "A: n String, x Int32", "A: n String, y Int32"] {
+            try store.use(ModelSketch.model(sketch), options) { _ in }
+        }
+        let names = try FileManager.default.contentsOfDirectory(atPath: folder.path).sorted()
+        #expect(names.count == 2, "one for each version that was left: \(names)")
+        #expect(names.allSatisfy { $0.hasPrefix("aging-") && $0.hasSuffix(".sqlite") })
+        let readable = try ["A: n String", "A: n String, x Int32"].map { sketch in
+            let model = ModelSketch.model(sketch)
+            let copy = MigrationBackup.url(of: store.url, in: folder, hashes: model.entityVersionHashesByName)
+            let coordinator = NSPersistentStoreCoordinator(managedObjectModel: model)
+            try coordinator.addPersistentStore(type: .sqlite, at: copy)
+            let context = NSManagedObjectContext(.privateQueue)
+            context.persistentStoreCoordinator = coordinator
+            return try context.performAndWait { try context.all("A").count }
+        }
+        #expect(readable == [1, 1])
+    }
+
+    @Test func `a migration that cannot be done makes no backup, and one that cannot be made keeps the store as it is`()
+        throws
+    {
+        let store = try Self.filled("A: n String")
+        let folder = store.scratch.file("backups")
+        let option: [AnyHashable: Any] = [NSPersistentStoreMigrationBackupFolderOption: folder]
+        #expect(throws: CocoaError.self) { try store.use(ModelSketch.model("A: n Date"), option) { _ in } }
+        #expect(!FileManager.default.fileExists(atPath: folder.path))
+        try Data().write(to: folder)
+        let before = try store.contents()
+        #expect(throws: (any Error).self) { try store.use(ModelSketch.model("A: n String, x Int32"), option) { _ in } }
+        #expect(try store.contents() == before)
+    }
+
+    // MARK: - Chains
+
+    /// A folder with versions, called so that numbers matter in their order.
+    private static func versions(
+        _ scratch: ScratchFolder,
+        _ types: [String]
+    ) throws -> (models: [NSManagedObjectModel], folder: URL) {
+        let package = scratch.file("Chain.xcdatamodeld")
+        let unique = UUID().uuidString.prefix(8)
+        var models: [NSManagedObjectModel] = []
+        for (index, properties) in types.enumerated() {
+            let version = package.appendingPathComponent("Chain\(index == 0 ? "" : " \(index * 5 + 4)").xcdatamodel")
+            try FileManager.default.createDirectory(at: version, withIntermediateDirectories: true)
+            let attributes = (["n String"] + properties.split(separator: ",").map(String.init)).map { property in
+                let words = property.split(separator: " ", maxSplits: 1)
+                return
+                    "<attribute name=\"\(words[0])\" attributeType=\"\(words[1])\" optional=\"YES\"/>"
+            }
+            try Data(
+                "<?xml version=\"1.0\" encoding=\"UTF-8\"?><model><entity name=\"A\" representedClassName=\"NSManagedObject\" versionHashModifier=\"\(unique)\">\(attributes.joined())</entity></model>"
+                    .utf8
+            ).write(to: version.appendingPathComponent("contents"))
+            models.append(try NSManagedObjectModel(reading: version))
+        }
+        return (models, package)
+    }
+
+    @Test func `a store goes over the versions in between where no one step leads, if that is allowed`() throws {
+        let store = try AgingStore()
+        // A text becomes a number over a version without it. The last is called " 14", which comes after " 9".
+        let (models, folder) = try Self.versions(
+            store.scratch,
+            ["code String", "size Integer 32", "size Integer 32,code Integer 64"]
+        )
+        try store.use(models[0]) { context in
+            context.make("A", "a1", ["code": "7"])
+            try context.save()
+        }
+        let before = try store.contents()
+        let refusal = #expect(throws: CocoaError.self) { try store.use(models[2]) { _ in } }
+        #expect(refusal?.code == .migrationMissingMappingModel)
+        #expect(try store.contents() == before)
+
+        let progress = Progress(totalUnitCount: 10)
+        let options: [AnyHashable: Any] = [
+            NSPersistentStoreAllowsProgressiveMigrationOption: folder,
+            NSPersistentStoreMigrationProgressOption: progress,
+        ]
+        let lines = try store.use(models[2], options) { try $0.dump() }
+
+        #expect(lines == ["A a1 code=- size=-"])
+        #expect(progress.fractionCompleted == 1)
+        #expect(try store.problems(models[2]) == [])
+    }
+
+    @Test func `a chain that does not lead to the end takes no step`() throws {
+        let store = try AgingStore()
+        let (models, folder) = try Self.versions(
+            store.scratch,
+            ["code String", "code String,size Integer 32", "code Integer 64"]
+        )
+        try store.use(models[0]) { context in
+            context.make("A", "a1", ["code": "7"])
+            try context.save()
+        }
+        let before = try store.contents()
+        let error = #expect(throws: CocoaError.self) {
+            try store.use(models[2], [NSPersistentStoreAllowsProgressiveMigrationOption: folder]) { _ in }
+        }
+        #expect(error?.code == .migrationMissingMappingModel)
+        #expect(error?.localizedDescription.contains("No way over the 1 versions") == true)
+        #expect(try store.contents() == before)
+    }
+
+    // MARK: - Progress
+
+    @Test func `the progress of the thread that adds the store moves on, and cancels`() throws {
+        let store = try Self.filled("A: n String, x Int16\nB: n String, x Int16")
+        let next = "A: n String, x Int32\nB: n String, x Int32"
+        let progress = Progress(totalUnitCount: 2)
+        progress.becomeCurrent(withPendingUnitCount: 1)
+        try store.use(ModelSketch.model(next)) { _ in }
+        progress.resignCurrent()
+        #expect(progress.fractionCompleted == 0.5)
+
+        let cancelled = Progress(totalUnitCount: 1)
+        cancelled.cancel()
+        let before = try store.contents()
+        let error = #expect(throws: CocoaError.self) {
+            try store.use(
+                ModelSketch.model("A: n String, x Int64\nB: n String, x Int64"),
+                [NSPersistentStoreMigrationProgressOption: cancelled]
+            ) { _ in }
+        }
+        #expect(error?.code == .migrationCancelled)
+        #expect(try store.contents() == before)
+    }
+
+    @Test func `a description has the options as properties`() {
+        let description = NSPersistentStoreDescription(url: URL(fileURLWithPath: "/tmp/a.sqlite"))
+        #expect(!description.allowsProgressiveMigration)
+        #expect(description.migrationBackupFolder == nil)
+        #expect(description.migrationProgress == nil)
+        description.allowsProgressiveMigration = true
+        #expect(description.allowsProgressiveMigration)
+        description.setOption(
+            NSURL(fileURLWithPath: "/tmp/A.xcdatamodeld"),
+            forKey: NSPersistentStoreAllowsProgressiveMigrationOption
+        )
+        description.migrationBackupFolder = URL(fileURLWithPath: "/tmp/backups")
+        description.migrationProgress = Progress(totalUnitCount: 3)
+        #expect(description.allowsProgressiveMigration)
+        #expect(description.migrationBackupFolder == URL(fileURLWithPath: "/tmp/backups"))
+        #expect(description.allOptions[NSPersistentStoreMigrationBackupFolderOption] is URL)
+        #expect(description.migrationProgress?.totalUnitCount == 3)
+    }
+
+    // MARK: - The turn
+
+    @Test func `who finds somebody else migrating waits, and gives up at the deadline`() throws {
+        let store = try Self.filled("A: n String")
+        let turn = try MigrationTurn(of: store.url, timeout: 1)
+        let error = try withExtendedLifetime(turn) {
+            try #require(throws: CocoaError.self) {
+                try store.use(ModelSketch.model("A: n String, x Int32"), [NSPersistentStoreTimeoutOption: 0.1]) { _ in }
+            }
+        }
+        #expect(error.code == .persistentStoreTimeout)
+        #expect(error.localizedDescription.contains("is migrating it"))
+    }
+
+    @Test func `the turn ends with its holder, and leaves no file`() throws {
+        let store = try Self.filled("A: n String")
+        try store.use(ModelSketch.model("A: n String, x Int32")) { _ in }
+        #expect(try store.scratch.names.filter { $0.contains("migration") } == [])
+        let taken = Shared(0)
+        DispatchQueue.concurrentPerform(iterations: 16) { _ in
+            guard let turn = try? MigrationTurn(of: store.url, timeout: 30) else { return }
+            withExtendedLifetime(turn) {
+                let before = taken.current
+                taken.update { $0 = before + 1 }
+            }
+        }
+        #expect(taken.current == 16, "one at a time")
+    }
+
+    // MARK: - Plans of stores
+
+    @Test func `a plan of a store counts objects and tells which do not fit`() throws {
+        let store = try AgingStore()
+        try store.use(ModelSketch.model("A: n String, code String\nB: n String, x Int16\nGone: n String")) { context in
+            for name in ["a1", "a2", "a3"] { context.make("A", name, ["code": name == "a3" ? "other" : "same"]) }
+            context.insert("B")
+            context.make("B", "b2")
+            context.make("Gone", "g")
+            try context.save()
+        }
+        let before = try store.contents()
+        let next = ModelSketch.model("A: n String, code String | unique code\nB: n String!, x Double\nNew: n String")
+
+        let plan = try NSMigrationPlan(forStoreAt: store.url, to: next)
+
+        #expect(!plan.isPossible)
+        #expect(plan.obstacles == [])
+        #expect(
+            plan.entities.map { "\($0.name) \($0.objectCount ?? -1) \($0.isCopied)" } == [
+                "A 3 false", "B 2 true", "New -1 false", "Gone 1 false",
+            ]
+        )
+        #expect(plan.problems.map(\.entity).sorted() == ["A", "B"])
+        #expect(plan.problems.contains { $0.property == "code" && $0.reason.contains("2 objects share 1 value") })
+        #expect(plan.problems.contains { $0.property == "n" && $0.reason.contains("1 objects have none") })
+        #expect(plan.description.contains("converted entity B (2 objects, copied)"))
+        #expect(try store.contents() == before)
+        let error = try #require(throws: CocoaError.self) { try store.use(next) { _ in } }
+        #expect(error.code == .migration)
+    }
+}
