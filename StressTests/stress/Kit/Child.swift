@@ -59,6 +59,8 @@ enum ChildRoles {
     static func run(_ arguments: [String]) throws -> Never {
         switch arguments.first {
         case "crash": try CrashChild.run(Array(arguments.dropFirst()))
+        case "migration": try CrashMigration.run(Array(arguments.dropFirst()))
+        case "race": try MigrationRace.child(Array(arguments.dropFirst()))
         case "ring": try IllegalRing.run(Array(arguments.dropFirst()))
         case "processes": try ProcessesChild.run(Array(arguments.dropFirst()))
         default: throw StressError("there is no role \(arguments.first ?? "without a name")")

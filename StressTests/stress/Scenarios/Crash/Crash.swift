@@ -3,6 +3,8 @@ import CoreData
 /// A process saves and is killed, again and again, on the same file: every acknowledged save is there, and one that was
 /// under way wholly or not at all, with its entry in the history.
 ///
+/// Some processes migrate the file to another version of its model and back instead; each migration is there wholly or not at all too.
+///
 /// Now and then nobody looks at the file in between, so that the next process finds the log as it was left, and may die
 /// while it recovers it.
 enum Crash: Scenario {
@@ -14,12 +16,15 @@ enum Crash: Scenario {
     static let lives = Knob("lives", 0, "lives to end after; 0 to go on until the time is over")
     static let knobs = [lives]
     static let parts = CrashDeath.kinds
-    static let sabotages = [
-        Sabotage("early-acknowledgement", ", acknowledged, is missing"),
-        Sabotage("forgotten-deletion", "deleted them"),
-        Sabotage("forgotten-value", "have the value"),
-        Sabotage("forgotten-parent", "other parents"),
-    ]
+    static let sabotages =
+        [
+            Sabotage("early-acknowledgement", ", acknowledged, is missing"),
+            Sabotage("forgotten-deletion", "deleted them"),
+            Sabotage("forgotten-value", "have the value"),
+            Sabotage("forgotten-parent", "other parents"),
+        ] + Sabotage.ofGuard(tornMigration, "opening the file gave")
+    /// Switches off that a migration is one transaction.
+    private static let tornMigration = "no-migration-transaction"
 
     /// So many lives share a file, so that looking at it stays quick.
     private static let livesOfFile = 20
@@ -33,10 +38,17 @@ enum Crash: Scenario {
             run.watchdog.beat(0, "a life")
             if life > 0, life % livesOfFile == 0 { file = CrashedFile(run, life) }
             life += 1
-            let death = CrashDeath(run.options.only, isHot: file.isHot, &stream)
+            var death = CrashDeath(run.options.only, isHot: file.isHot, &stream)
+            if run.isSabotaged(tornMigration) {
+                death = .named(stream.pick(["migration.moved", "migration.written"]), 1)
+            }
+            let isMigrating = death.isOfMigration || stream.chance(0.15) && death.canBeOfMigration
+            let role =
+                isMigrating
+                ? ["migration", file.url.path, file.migrations, death.text]
+                : ["crash", file.url.path, file.ledger, "\(stream.next() >> 1)", death.text]
             let child = try Child(
-                ["child", "crash", file.url.path, file.ledger, "\(stream.next() >> 1)", death.text]
-                    + (run.options.sabotage.map { [$0] } ?? []),
+                ["child"] + role + (run.options.sabotage.map { [$0] } ?? []),
                 output: FileHandle.standardError
             )
             if case .time(let microseconds) = death {
@@ -47,6 +59,7 @@ enum Crash: Scenario {
             if status != -SIGKILL { run.find("life \(life) ended with \(status), not by the signal") }
             run.count("lives")
             run.count(death.figure)
+            run.count("migrating-lives", isMigrating ? 1 : 0)
             run.count("hot-lives", file.isHot ? 1 : 0)
             file.noteEnd(death)
             // The last life of a file is always looked at, and what is there then tells of all the others.

@@ -32,7 +32,9 @@ enum CrashChild {
             type: .sqlite,
             configuration: nil,
             at: URL(fileURLWithPath: arguments[0]),
-            options: [NSSQLitePragmasOption: pragmas, NSPersistentHistoryTrackingKey: true]
+            options: NextModel.options.merging([
+                NSSQLitePragmasOption: pragmas, NSPersistentHistoryTrackingKey: true,
+            ]) { $1 }
         )
         let context = coordinator.context()
         try context.performAndWait {

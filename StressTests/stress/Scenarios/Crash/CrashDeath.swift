@@ -14,6 +14,15 @@ enum CrashDeath {
     /// The points of the library at which a life can end.
     private static var points: [String] { FaultPoints.names.filter { !$0.hasPrefix("fault.") } }
 
+    /// Whether only a process that migrates can die so.
+    var isOfMigration: Bool { kind.hasPrefix("migration.") }
+
+    /// Whether a process that migrates can die so.
+    var canBeOfMigration: Bool {
+        if case .named = self { return isOfMigration }
+        return true
+    }
+
     /// The kinds of deaths.
     static var kinds: [String] { ["time", "operation", "read"] + points }
 

@@ -6,6 +6,13 @@ import StrataStoreChecks
 struct CrashedFile {
     let url: URL
     let ledger: String
+    /// The ledger of those who migrate the file.
+    let migrations: String
+    /// The point with a name at which the last life died, if it was at one.
+    private var lastPoint: String?
+    /// Whether the last life has begun a migration, and how many there were before.
+    private var hasMigrated = false
+    private var knownMigrations = 0
     /// Whether a life has left something that nobody has looked at yet.
     private(set) var isHot = false
     private let run: Run
@@ -30,14 +37,20 @@ struct CrashedFile {
         try? FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         url = folder.appendingPathComponent("store.sqlite")
         ledger = run.folder.appendingPathComponent("ledger-\(life)").path
+        migrations = run.folder.appendingPathComponent("migrations-\(life)").path
     }
 
     /// Notes that a life has ended, and what its death means for the save that it was in the midst of.
     mutating func noteEnd(_ death: CrashDeath) {
+        let migrated = Ledger(reading: migrations).entries.count
+        hasMigrated = migrated > knownMigrations
+        knownMigrations = migrated
         let log = Ledger(reading: ledger)
         // Without a save of its own, it died while it opened what another one had left.
         run.count("died-opening-hot", isHot && log.entries.count == known.begun ? 1 : 0)
         isHot = true
+        lastPoint = nil
+        if case .named(let point, _) = death { lastPoint = point }
         run.count("saving-lives", log.acknowledged.count > known.acknowledged ? 1 : 0)
         if log.entries.count > known.begun, let save = log.lastBegun, !log.acknowledged.contains(save),
             case .named(let point, _) = death, !point.hasPrefix("checkpoint")
@@ -58,7 +71,16 @@ struct CrashedFile {
         run.count("recoveries", FileManager.default.fileExists(atPath: url.path + "-wal") ? 1 : 0)
         var tally = Tally()
         let opened = ContinuousClock.now
-        let stack = try run.open([NSPersistentHistoryTrackingKey: true], at: url)
+        let stack: NSPersistentStoreCoordinator
+        do {
+            // A life that saves brings the file back to the first version, with a migration of which no ledger tells.
+            if hasMigrated,
+                let problem = CrashMigration.problem(url, ledger: migrations, point: lastPoint)
+            {
+                run.find("life \(life): \(problem)")
+            }
+            stack = try run.open(NextModel.options.merging([NSPersistentHistoryTrackingKey: true]) { $1 }, at: url)
+        } catch { return run.find("life \(life): opening the file gave \(describe(error))") }
         tally.time("open", .now - opened)
         let context = stack.context()
         try context.performAndWait {

@@ -1,11 +1,12 @@
 import CoreData
 
-/// Bad input of all kinds: predicates, store files, models and URIs made by a grammar or by mutation.
+/// Bad input of all kinds: predicates, store files, models, mapping models and URIs made by a grammar or by mutation.
 ///
 /// Everything is answered rightly or refused with an error; a trap ends the program, and with it the run.
 enum Hostile: Scenario {
     static let name = "hostile"
-    static let summary = "bad predicates, store files, models, URIs, tokens: refused, or answered alike by both stores"
+    static let summary =
+        "bad predicates, store files, models, mapping models, URIs, tokens: refused, or answered alike by both stores"
     static let stores = [StoreKind.sqlite]
     static let work = (figure: "inputs", floor: 200)
     static let inputs = Knob("inputs", 0, "inputs to end after; 0 to go on until the time is over")
@@ -28,7 +29,8 @@ enum Hostile: Scenario {
             pair: PredicatePair(run, stack.context(), memory.context()),
             files: try HostileFiles(run),
             models: HostileModels(run),
-            tokens: HostileTokens(run, stack)
+            tokens: HostileTokens(run, stack),
+            mappings: try HostileMappings(run)
         )
         CurrentInput.prepare(run)
         let only = run.knob(input)

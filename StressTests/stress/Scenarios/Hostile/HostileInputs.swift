@@ -18,6 +18,8 @@ struct HostileInputs {
         case archives
         /// Models.
         case models
+        /// Mapping models, and migrations by them.
+        case mappings
         /// Store files and their logs; in the corpus the statements that make one of a sound one.
         case files
         /// Entries of the corpus, mutated.
@@ -28,6 +30,7 @@ struct HostileInputs {
     let files: HostileFiles
     let models: HostileModels
     let tokens: HostileTokens
+    let mappings: HostileMappings
 
     /// What the input of that number is.
     static func kind(_ number: Int) -> Kind {
@@ -41,6 +44,7 @@ struct HostileInputs {
         case 17, 18: return .tokens
         case 19: return .archives
         case 20, 21: return .corpus
+        case 22, 23: return .mappings
         default: return .predicates
         }
     }
@@ -69,6 +73,8 @@ struct HostileInputs {
         case .arguments: try pair.compareArgument(number, &stream)
         case .orders: pair.compareOrder(number, &stream)
         case .tokens: tokens.follow(number, &stream)
+        case .mappings where turn == 22: try mappings.readMutated(number, &stream)
+        case .mappings: try mappings.readWrong(number, &stream)
         case .archives: tokens.unarchive(number, &stream)
         case .corpus:
             let (kind, text) = stream.pick(HostileCorpus.entries)
@@ -94,7 +100,7 @@ struct HostileInputs {
         case .uris: ask(number, text, run, stack)
         case .tokens, .archives: tokens.follow(number, text)
         case .models: models.read(number, text)
-        case .files, .corpus: try files.openEdited(number, text)
+        case .files, .mappings, .corpus: try files.openEdited(number, text)
         }
     }
 

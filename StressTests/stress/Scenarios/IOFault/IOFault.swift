@@ -11,11 +11,16 @@ enum IOFault: Scenario {
     static let work = (figure: "points", floor: 20)
     static let stride = Knob("stride", 0, "operations from one failing point to the next; 0 to fit the time")
     static let point = Knob("point", 0, "the only operation to fail; 0 for all")
-    static let knobs = [stride, point]
+    static let knobs = [stride, point, migrating]
     static let parts = kinds.map(\.name)
-    static let sabotages = [
-        Sabotage("lying-disk", "acknowledged were"), Sabotage("second-fault", "though the fault came once"),
-    ]
+    static let sabotages =
+        [
+            Sabotage("lying-disk", "acknowledged were"), Sabotage("second-fault", "though the fault came once"),
+        ] + Sabotage.ofGuard(tornMigration, "migrating,")
+    /// Switches off that a migration is one transaction.
+    private static let tornMigration = "no-migration-transaction"
+    /// The part of the points that is of migrations.
+    static let migrating = Knob("migrating", 25, "of a hundred points, so many fail a migration")
 
     /// Codes of errors that an I/O fault may end in, as documented.
     private static let documented: Set<CocoaError.Code> = [
@@ -76,6 +81,10 @@ enum IOFault: Scenario {
             if count == 0 { run.find("without faults there are no \(figure)") }
             run.count(figure, count)
         }
+        let migration = FaultMigration(run, "without faults", documented, FaultFileSystem.Plan())
+        try migration.play()
+        if migration.failures > 0 { run.find("without faults a migration fails") }
+        run.count("migration-changes", migration.lengths[FaultFileSystem.Operations.changes.rawValue] ?? 0)
         let only = run.knob(point)
         // Every point if asked for; else as many as fit, in an order that the seed draws.
         let step = run.knob(stride)
@@ -94,6 +103,17 @@ enum IOFault: Scenario {
             var plan = kind.plan
             plan.point = point
             plan.lies = run.isSabotaged("lying-disk")
+            if run.isSabotaged(tornMigration) || step == 0 && stream.below(100) < run.knob(migrating) {
+                let length = migration.lengths[plan.operations.rawValue] ?? 0
+                guard length > 0 else { continue }
+                plan.point = 1 + stream.below(length)
+                let script = FaultMigration(run, "\(kind.name) at point \(plan.point)", documented, plan)
+                try script.play()
+                run.count("points")
+                run.count("migrations-with-faults")
+                run.count("faults", script.faults)
+                continue
+            }
             // Drawn for each point by itself, so that it is the same however many others are tried.
             var habits = run.stream(1 + number * 1_000_000 + point)
             let script = FaultScript(

@@ -15,10 +15,11 @@ enum PowerLoss: Scenario {
     static let work = (figure: "losses", floor: 50)
     static let steps = Knob("steps", 24, "saves and batches of a script")
     static let knobs = [steps]
-    static let sabotages = [
-        Sabotage("no-sync", "acknowledged"), Sabotage("normal", "acknowledged"),
-        Sabotage("forgotten-changes", "their sum"),
-    ]
+    static let sabotages =
+        [
+            Sabotage("no-sync", "acknowledged"), Sabotage("normal", "acknowledged"),
+            Sabotage("forgotten-changes", "their sum"),
+        ] + Sabotage.ofGuard("no-migration-transaction", "cannot be opened: it lacks")
 
     static func run(_ run: Run) throws {
         var stream = run.stream(0)
@@ -42,6 +43,7 @@ enum PowerLoss: Scenario {
                 try script.play(in: folder, run.knob(steps), log)
             }
             run.count("scripts")
+            run.count("migrations", script.migrations.value)
             run.count("disk-operations", log.entries.count)
             try lose(run, script, log.entries, folder, &stream)
             try FileManager.default.removeItem(at: folder)

@@ -15,11 +15,22 @@ struct PowerLossScript: CustomStringConvertible {
         "script \(seed) (\(synchronous), checkpoints at \(checkpointPages) pages\(hasHistory ? ", history" : ""))"
     }
 
-    private func open(_ url: URL) throws -> NSPersistentStoreCoordinator {
-        let coordinator = NSPersistentStoreCoordinator(managedObjectModel: StressModel.shared)
+    /// How many migrations the script has made.
+    let migrations = Counter()
+
+    /// A number that a script counts up; used by one thread.
+    final class Counter {
+        var value = 0
+    }
+
+    private func open(_ url: URL, isNext: Bool = false) throws -> NSPersistentStoreCoordinator {
+        let coordinator = NSPersistentStoreCoordinator(
+            managedObjectModel: isNext ? NextModel.shared : StressModel.shared
+        )
         var options: [AnyHashable: Any] = [
             NSSQLitePragmasOption: ["wal_autocheckpoint": "\(checkpointPages)", "synchronous": synchronous]
         ]
+        options.merge(NextModel.options) { $1 }
         if hasHistory { options[NSPersistentHistoryTrackingKey] = NSNumber(value: true) }
         try coordinator.addPersistentStore(type: .sqlite, configuration: nil, at: url, options: options)
         return coordinator
@@ -34,6 +45,7 @@ struct PowerLossScript: CustomStringConvertible {
     /// What a step does, drawn before anything is done, so that it can be told afterwards.
     private struct Move {
         let opensAgain: Bool
+        let migrates: Bool
         let isBatch: Bool
         let text: String
     }
@@ -41,9 +53,10 @@ struct PowerLossScript: CustomStringConvertible {
     private func moves(_ steps: Int) -> [Move] {
         var stream = SeededStream(seed: seed, stream: 0)
         return (0..<max(steps, 1)).map { _ in
-            let (opensAgain, isBatch) = (stream.chance(0.1), stream.chance(0.3))
+            let (opensAgain, isBatch, migrates) = (stream.chance(0.15), stream.chance(0.3), stream.chance(0.4))
             return Move(
                 opensAgain: opensAgain,
+                migrates: migrates,
                 isBatch: isBatch,
                 text: String(repeating: "z", count: stream.below(900))
             )
@@ -58,6 +71,11 @@ struct PowerLossScript: CustomStringConvertible {
         for (step, move) in zip(Int64(1)..., moves(steps)) {
             if move.opensAgain {
                 try close(stack)
+                if move.migrates {
+                    // To the next version, and back.
+                    try close(try open(url, isNext: true))
+                    migrations.value += 2
+                }
                 stack = try open(url)
                 context = stack.context()
             }

@@ -2,7 +2,7 @@ import CoreData
 
 /// Several processes move money on one file; some are killed and started again.
 ///
-/// Nothing that was acknowledged is lost, and the history tells each transfer once, in order, to one who follows it, forgets what
+/// Now and then others race to migrate an old store, which happens once. Nothing that was acknowledged is lost, and the history tells each transfer once, in order, to one who follows it, forgets what
 /// it has read and is started again itself.
 enum Processes: Scenario {
     static let name = "processes"
@@ -11,10 +11,11 @@ enum Processes: Scenario {
     static let work = (figure: "transfers", floor: 50)
     static let processes = Knob("processes", 3, "processes at a time")
     static let knobs = [processes]
-    static let sabotages = [
-        Sabotage("overwrite", "the total is"), Sabotage("old-token", "after number"),
-        Sabotage("unmerged", "the follower holds"), Sabotage("missed", "the sleeper holds"),
-    ]
+    static let sabotages =
+        [
+            Sabotage("overwrite", "the total is"), Sabotage("old-token", "after number"),
+            Sabotage("unmerged", "the follower holds"), Sabotage("missed", "the sleeper holds"),
+        ] + Sabotage.ofGuard("no-migration-check", "a process that opens an old store ended with")
 
     static let accounts = 12
 
@@ -25,6 +26,7 @@ enum Processes: Scenario {
         var sleeper = try HistorySleeper(run)
         var stream = run.stream(0)
         var life = 0
+        var races = 0
         var ledgers: [String] = []
         func start() throws -> Child {
             life += 1
@@ -49,6 +51,10 @@ enum Processes: Scenario {
             if stream.chance(0.1), !run.isSabotaged("unmerged") { try follower.restart() }
             if stream.chance(0.1) { try follower.purge() }
             if stream.chance(0.1) { try sleeper.wake(follower.purged) }
+            if stream.chance(run.isSabotaged("no-migration-check") ? 1 : 0.04) {
+                races += 1
+                try MigrationRace.run(run, races, &stream)
+            }
             usleep(50_000)
             guard stream.chance(0.05), run.end - .now > .seconds(1) else { continue }
             let victim = stream.below(children.count)
