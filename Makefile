@@ -31,12 +31,13 @@ REPEAT_SEED ?=
 export STRATA_COMMIT := $(shell git describe --always --dirty 2>/dev/null || echo unknown)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-jobs test test-of test-repeat bench stress stress-quick stress-red stress-tsan stress-asan soak tsan lint \
+.PHONY: help demo demo-jobs demo-migration test test-of test-repeat bench stress stress-quick stress-red stress-tsan stress-asan soak tsan lint \
 	format layers check-layers docs system-packages
 
 help:
 	@echo "make demo     import this machine's Debian package index and answer questions about it"
 	@echo "make demo-jobs  let several processes share a queue of jobs, kill one, and check that none is lost or done twice"
+	@echo "make demo-migration  open an index of an older model, kill that half-way, and open it again"
 	@echo "make test     run the tests"
 	@echo "make test-of TARGET=name  build and run the tests of one target, without the others"
 	@echo "make test-repeat  run the tests of contexts many times over, each time with other random numbers"
@@ -54,6 +55,9 @@ demo: system-packages
 
 demo-jobs: system-packages
 	$(SWIFT) run -c $(DEMO_CONFIGURATION) JobQueue demo --folder $(JOBS_FOLDER) $(JOBS_ARGS)
+
+demo-migration: system-packages
+	$(SWIFT) run -c $(DEMO_CONFIGURATION) DebianIndex --demo-migration --store .build/old-index.sqlite $(DEMO_ARGS)
 
 # The targets whose suites script several processes, or have to end by a clock. They run one by one, and first: among
 # thousands of tests at once a step would wait for minutes.

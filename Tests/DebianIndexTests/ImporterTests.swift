@@ -142,7 +142,7 @@ struct ImporterTests {
             #expect(package.fileName == "pool/main/s/sqlite3.deb")
             #expect(package.sha256 == "00ff")
             #expect(package.status == "install ok installed")
-            #expect(package.summary == "Command line interface for SQLite 3")
+            #expect(package.synopsis == "Command line interface for SQLite 3")
             #expect(abs(package.indexedAt.timeIntervalSince(index.modified)) < 0.001)
             #expect(package.importedAt >= before.addingTimeInterval(-0.001))
             #expect(package.section?.packages == [package])
@@ -375,7 +375,7 @@ private final class Scratch: Sendable {
             let packages = try context.fetch(NSFetchRequest<Package>(entityName: "Package")).map { package in
                 let dependencies = package.dependencies.map(\.name).sorted().joined(separator: " ")
                 return "\(package.name) \(package.version) \(package.installedSize) \(package.section?.name ?? "") "
-                    + "\(package.maintainer?.email ?? "") \(package.summary): \(dependencies)"
+                    + "\(package.maintainer?.email ?? "") \(package.synopsis): \(dependencies)"
             }
             let names = try context.fetch(NSFetchRequest<PackageName>(entityName: "PackageName")).map { name in
                 "\(name.name) \(name.dependents.map(\.name).sorted())"

@@ -78,18 +78,23 @@ struct Answers: Sendable {
         }
     }
 
-    /// The packages that match `text` in their name or summary, and how many there are in all.
+    /// The packages that match `text` in their name or synopsis, and how many there are in all.
     func search(_ text: String) async throws -> (table: TextTable, total: Int) {
         try await onContext { context in
             let request = NSFetchRequest<Package>(entityName: "Package")
-            request.predicate = NSPredicate(format: "name CONTAINS[cd] %@ OR summary CONTAINS[cd] %@", text, text)
+            request.predicate = NSPredicate(format: "name CONTAINS[cd] %@ OR synopsis CONTAINS[cd] %@", text, text)
             let total = try context.count(for: request)
 
             request.sortDescriptors = [NSSortDescriptor(key: "name", ascending: true)]
             request.fetchLimit = limit
             var table = TextTable(.left("Package"), .left("Section"), .left("Maintainer"), .left("Summary"))
             for package in try context.fetch(request) {
-                table.append(package.name, package.section?.name ?? "", package.maintainer?.name ?? "", package.summary)
+                table.append(
+                    package.name,
+                    package.section?.name ?? "",
+                    package.maintainer?.name ?? "",
+                    package.synopsis
+                )
             }
             return (table, total)
         }

@@ -22,6 +22,8 @@ package enum DebianIndexCommand {
             print(Options.help)
             return
         }
+        if options.demonstratesMigration { return try MigrationDemo(options).run() }
+        if options.onlyMigrates { return try MigrationDemo.migrate(URL(fileURLWithPath: options.store)) }
         let clock = ContinuousClock()
         let start = clock.now
         let files = try options.index.map { [try IndexFile(path: $0)] } ?? IndexFile.onThisMachine()

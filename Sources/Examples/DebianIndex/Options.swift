@@ -9,6 +9,12 @@ struct Options: Equatable {
     var limit = 10
     var search: String?
     var showsHelp = false
+    /// Shows a migration instead, of a store that is made for it.
+    var demonstratesMigration = false
+    /// How many packages that store has.
+    var packages = 40_000
+    /// Only opens the store, and tells how far its migration is: what the demonstration starts, and kills.
+    var onlyMigrates = false
 
     static let help = """
         Imports a Debian package index into a Core Data store, on several contexts at once, and answers
@@ -22,6 +28,9 @@ struct Options: Equatable {
           --contexts N     how many contexts import in parallel (default: the number of cores)
           --limit N        rows in each answer (default: 10)
           --search TEXT    also list the packages that have TEXT in their name or summary
+          --demo-migration makes a store of version 1 of the model, opens it with the present one, kills that
+                           half-way, and opens it again
+          --packages N     how many packages that store has (default: 40000)
           --help           this text
 
         Running it again imports what is new and leaves the rest alone, and completes an import that was
@@ -59,6 +68,9 @@ struct Options: Equatable {
             case "--contexts": options.contexts = try number(in: 1...256)
             case "--limit": options.limit = try number(in: 1...1000)
             case "--search": options.search = try value()
+            case "--demo-migration": options.demonstratesMigration = true
+            case "--packages": options.packages = try number(in: 1...10_000_000)
+            case "--migrate": options.onlyMigrates = true
             case "--help", "-h": options.showsHelp = true
             // Meant for the framework, which looks at the arguments itself, as at -com.apple.CoreData.SQLDebug 1.
             case _ where name.hasPrefix("-com.apple.CoreData."): _ = try value()

@@ -16,6 +16,8 @@ enum FrameworkSide: Side {
         if workload == .changeHistory { return try changeKeepingHistory(true, in: folder, scale: scale) }
         if workload == .remoteChange { return try remoteChanges(in: folder) }
         if workload == .jobQueue { return try doJobs(in: folder, count: scale.jobs) }
+        if workload == .migrateByPolicy { return try migrateByPolicy(in: folder) }
+        if workload == .migrateInPlace || workload == .migrateByCopy { return try migrate(workload, in: folder) }
         guard !workload.startsEmpty else {
             let path = folder + "/framework-new.sqlite"
             defer { removeDatabase(at: path) }

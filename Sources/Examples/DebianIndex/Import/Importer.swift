@@ -84,8 +84,9 @@ struct Importer: Sendable {
     private func fill(_ package: Package, from record: PackageRecord, in context: NSManagedObjectContext) {
         package.name = record.name
         package.version = record.version
+        (package.upstreamVersion, package.revision) = Package.parts(ofVersion: record.version)
         package.architecture = record.architecture
-        package.summary = record.summary
+        package.synopsis = record.summary
         package.homepage = record.homepage.flatMap { URL(string: $0) }
         package.priority = record.priority.flatMap { Priority(rawValue: $0) }
         package.installedSize = record.installedSize

@@ -28,6 +28,7 @@ struct LookupTables: Sendable {
                     maintainer,
                     email in
                     maintainer.email = email
+                    maintainer.domain = Maintainer.domain(ofAddress: email)
                     maintainer.name = survey.maintainers[email] ?? email
                 }
             },

@@ -7,8 +7,12 @@ import CoreData
 final class Package: NSManagedObject {
     @Managed var name: String
     @Managed var version: String
+    /// The version that the authors gave it, without the epoch in front.
+    @Managed var upstreamVersion: String
+    /// Debian's own number behind it; `nil` for packages that are made for Debian.
+    @Managed var revision: String?
     @Managed var architecture: String
-    @Managed var summary: String
+    @Managed var synopsis: String
     @Managed var homepage: URL?
     @Managed var priority: Priority?
     /// In bytes; 0 when the index does not say.
@@ -62,5 +66,7 @@ final class Section: NSManagedObject {
 final class Maintainer: NSManagedObject {
     @Managed var name: String
     @Managed var email: String
+    /// The part of the address behind the `@`.
+    @Managed var domain: String?
     @Managed var packages: Set<Package>
 }

@@ -5,20 +5,41 @@ enum PackageStore {
     /// The model that the program ships as a resource, as Xcode's editor wrote it.
     ///
     /// One for the process: a model stays in memory once a coordinator has used it.
-    private static let model = Result {
-        guard let url = Bundle.module.url(forResource: "DebianIndex", withExtension: "xcdatamodeld") else {
-            throw CocoaError(
-                .fileReadNoSuchFile,
-                userInfo: [NSLocalizedDescriptionKey: "The program's data model is missing."]
-            )
+    private static let model = Result { try NSManagedObjectModel(reading: try versions) }
+
+    /// The folder with all versions of the model.
+    static var versions: URL {
+        get throws {
+            guard let url = Bundle.module.url(forResource: "DebianIndex", withExtension: "xcdatamodeld") else {
+                throw CocoaError(
+                    .fileReadNoSuchFile,
+                    userInfo: [NSLocalizedDescriptionKey: "The program's data model is missing."]
+                )
+            }
+            return url
         }
-        return try NSManagedObjectModel(reading: url)
     }
 
     /// A container with the store at `url`, which is created when it is not there.
-    static func open(at url: URL) throws -> NSPersistentContainer {
+    ///
+    /// A store of an older version of the model is migrated in the stages of ``IndexStages``.
+    ///
+    /// - Parameters:
+    ///   - url: The store.
+    ///   - progress: Told, from 0 to 1, how far the code of the stages is, if it has to run.
+    /// - Returns: The container, with the store open.
+    /// - Throws: What opening or migrating the store throws.
+    static func open(
+        at url: URL,
+        progress: @escaping @Sendable (Double) -> Void = { _ in }
+    ) throws -> NSPersistentContainer {
         let container = NSPersistentContainer(name: "DebianIndex", managedObjectModel: try model.get())
-        container.persistentStoreDescriptions = [NSPersistentStoreDescription(url: url)]
+        let description = NSPersistentStoreDescription(url: url)
+        description.setOption(
+            try IndexStages.manager(progress),
+            forKey: NSPersistentStoreStagedMigrationManagerOptionKey
+        )
+        container.persistentStoreDescriptions = [description]
         // The description does not ask for asynchronous loading, so the handler has run when the call returns.
         var failure: (any Error)?
         container.loadPersistentStores { _, error in failure = error }
