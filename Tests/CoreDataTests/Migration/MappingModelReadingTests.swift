@@ -44,6 +44,26 @@ struct MappingModelTests {
         #expect(problems.first?.contains("Entity B differs") == true)
     }
 
+    @Test func `a source expression whose filter is no predicate is an error of the migration`() throws {
+        let store = try AgingStore()
+        try store.use(ModelSketch.model("A: n String")) { context in
+            context.make("A", "a1")
+            try context.save()
+        }
+        let (first, second) = (ModelSketch.model("A: n String"), ModelSketch.model("A: n String, x Int16"))
+        let mapping = try NSMappingModel.inferredMappingModel(forSourceModel: first, destinationModel: second)
+        mapping.entityMappings[0].sourceExpression = MappingExpressions.objects(of: "A", predicate: "n != e\"none\"")
+        let place = store.scratch.file("new.sqlite")
+
+        let error = #expect(throws: CocoaError.self) {
+            try NSMigrationManager(sourceModel: first, destinationModel: second)
+                .migrateStore(from: store.url, type: .sqlite, mapping: mapping, to: place, type: .sqlite)
+        }
+
+        #expect(error?.localizedDescription.contains("is no predicate") == true)
+        #expect(!FileManager.default.fileExists(atPath: place.path))
+    }
+
     @Test func `m023 a stale hash is told with both hashes`() throws {
         let mapping = Self.recorded()
         mapping.entityMappings[0].destinationEntityVersionHash = Data(repeating: 0x0F, count: 32)

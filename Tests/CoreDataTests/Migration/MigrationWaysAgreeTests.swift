@@ -29,6 +29,8 @@ struct MigrationWaysAgreeTests {
             case (.success(let one), .success(let other)): #expect(one == other, comment)
             case (.failure, .failure): break
             case (.success, .failure(let error)): Issue.record(error, comment)
+            // By objects each member gets one of its owners. In place nothing is lost silently.
+            case (.failure(let error), .success) where error.localizedDescription.contains("several owners"): break
             case (.failure(let error), .success): Issue.record(error, comment)
             }
             let version = (try? inPlace.get()) == nil ? first : second
@@ -70,9 +72,12 @@ private struct RandomVersions {
         var isOrdered: Bool
         /// The inverse, if there is one.
         var inverse: (name: String, isToMany: Bool, isOrdered: Bool)?
+        var isOwnInverse = false
     }
 
     var names = ["A", "B", "C"]
+    /// The entities that are there.
+    var present = [true, true, true]
     /// The entity that each inherits from.
     var parents: [Int?] = [nil, nil, nil]
     var attributes: [[Attribute]] = [[], [], []]
@@ -110,6 +115,21 @@ private struct RandomVersions {
                 )
             )
         }
+        if Int.random(in: 0..<3, using: &random) == 0 {
+            // One that is its own inverse.
+            versions.links.append(
+                Link(
+                    name: "s",
+                    canonical: "s",
+                    owner: 0,
+                    target: 0,
+                    isToMany: Bool.random(using: &random),
+                    isOrdered: false,
+                    inverse: nil,
+                    isOwnInverse: true
+                )
+            )
+        }
         return versions
     }
 
@@ -118,7 +138,7 @@ private struct RandomVersions {
         var new = old
         for _ in 0..<Int.random(in: 1...4, using: &random) {
             let entity = Int.random(in: 0..<3, using: &random)
-            switch Int.random(in: 0..<9, using: &random) {
+            switch Int.random(in: 0..<14, using: &random) {
             case 0: new.names[entity] = old.names[entity] + "x"
             case 1:
                 new.attributes[entity].append(
@@ -141,6 +161,17 @@ private struct RandomVersions {
                 let index = Int.random(in: new.links.indices, using: &random)
                 new.links[index].inverse?.isToMany = true
                 new.links[index].inverse?.isOrdered = Bool.random(using: &random)
+            case 9: new.parents[1] = nil
+            case 10 where !new.links.isEmpty:
+                let index = Int.random(in: new.links.indices, using: &random)
+                (new.links[index].isToMany, new.links[index].isOrdered) = (false, false)
+            case 11 where !new.links.isEmpty:
+                new.links.remove(at: Int.random(in: new.links.indices, using: &random))
+            case 12:
+                new.present[2] = false
+                new.links.removeAll { $0.owner == 2 || $0.target == 2 }
+            case 13 where !new.links.isEmpty:
+                new.links[Int.random(in: new.links.indices, using: &random)].inverse = nil
             default: break
             }
         }
@@ -154,7 +185,7 @@ private struct RandomVersions {
 
     /// The model, as ``ModelSketch`` takes it; the root entities have the name `n` of objects.
     var sketch: String {
-        (0..<3).map { entity in
+        (0..<3).filter { present[$0] }.map { entity in
             let original = ["A", "B", "C"][entity]
             var head = names[entity]
             if let parent = parents[entity] { head += "(\(names[parent]))" }
@@ -172,7 +203,7 @@ private struct RandomVersions {
                 if link.owner == entity {
                     let identifier = link.name == link.canonical ? "" : "{\(link.canonical)}"
                     properties.append(
-                        "\(link.name)\(identifier) \(arrow) \(names[link.target])\(link.inverse.map { "/\($0.name)" } ?? "")"
+                        "\(link.name)\(identifier) \(arrow) \(names[link.target])\(link.inverse.map { "/\($0.name)" } ?? (link.isOwnInverse ? "/\(link.name)" : ""))"
                     )
                 }
                 if let inverse = link.inverse, link.target == entity {

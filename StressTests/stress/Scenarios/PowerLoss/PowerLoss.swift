@@ -34,7 +34,9 @@ enum PowerLoss: Scenario {
                 checkpointPages: stream.pick([4, 20, 1_000]),
                 hasHistory: stream.chance(0.3),
                 seed: stream.next(),
-                forgetsChanges: run.isSabotaged("forgotten-changes")
+                forgetsChanges: run.isSabotaged("forgotten-changes"),
+                // Else what is broken on purpose gets too little time.
+                migrates: run.options.sabotage == nil || run.isSabotaged("no-migration-transaction")
             )
             run.watchdog.beat(0, "a script that is recorded")
             let folder = run.folder.appendingPathComponent("script-\(number)")

@@ -10,6 +10,8 @@ struct PowerLossScript: CustomStringConvertible {
     let seed: UInt64
     /// A sabotage: saves with odd numbers insert their rows, and forget what they change.
     var forgetsChanges = false
+    /// Whether the store is migrated now and then.
+    var migrates = true
 
     var description: String {
         "script \(seed) (\(synchronous), checkpoints at \(checkpointPages) pages\(hasHistory ? ", history" : ""))"
@@ -71,7 +73,7 @@ struct PowerLossScript: CustomStringConvertible {
         for (step, move) in zip(Int64(1)..., moves(steps)) {
             if move.opensAgain {
                 try close(stack)
-                if move.migrates {
+                if migrates, move.migrates {
                     // To the next version, and back.
                     try close(try open(url, isNext: true))
                     migrations.value += 2
