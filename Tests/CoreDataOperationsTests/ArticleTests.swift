@@ -23,6 +23,18 @@ struct ArticleTests {
         #expect(try Compiler.complaints(["main.swift": blocks.joined(separator: "\n")]) == "")
     }
 
+    @Test(arguments: [("Fetching.md", 5), ("Saving.md", 4), ("Testing.md", 2)])
+    func `the blocks of an article compile, each by itself`(page: String, count: Int) throws {
+        let blocks = try blocks(page)
+        #expect(blocks.count == count)
+        // As Getting started has left it: the classes, the model, a container and a context.
+        var program = try self.blocks("GettingStarted.md").prefix(3).joined(separator: "\n")
+        program = "import Foundation\nimport Synchronization\n" + program
+        program += "\nlet context = container.newBackgroundContext()\n"
+        for block in blocks { program += "do {\n\(block)}\n" }
+        #expect(try Compiler.complaints(["main.swift": program]) == "")
+    }
+
     @Test func `a bridge to metrics, logs and traces compiles against what it uses of them`() throws {
         let bridges = try blocks("Instruments.md").filter { $0.contains("Bridge") }
         #expect(bridges.count == 3)

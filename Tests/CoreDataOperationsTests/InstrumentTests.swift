@@ -142,6 +142,32 @@ struct InstrumentTests {
         #expect(log.kinds.contains(.checkpoint))
     }
 
+    @Test func `a migration is told with the file, and one that fails with its error`() throws {
+        let old = try Stack(.sqlite)
+        try old.addCities(["Faro"])
+        try old.coordinator.close()
+        func open(_ change: (NSEntityDescription?) -> Void) throws {
+            let model = GuideModel.make()
+            change(model.entitiesByName["City"])
+            let coordinator = NSPersistentStoreCoordinator(managedObjectModel: model)
+            coordinator.instrument = log
+            let options: [AnyHashable: Any] = [
+                NSMigratePersistentStoresAutomaticallyOption: true, NSInferMappingModelAutomaticallyOption: true,
+            ]
+            try coordinator.addPersistentStore(type: .sqlite, at: old.storeURL, options: options)
+            try coordinator.close()
+        }
+        #expect(throws: CocoaError.self) {
+            // What has no value in the old store, and may not be without one.
+            try open { $0?.properties.append(GuideModel.attribute("mayor", .string, optional: false)) }
+        }
+        try open { $0?.properties.append(GuideModel.attribute("mayor", .string)) }
+        let migrations = log.of(.migration)
+        #expect(migrations.map(\.store) == ["store.sqlite", "store.sqlite"])
+        #expect(migrations.first?.errorCode != nil && migrations.last?.errorCode == nil)
+        #expect(migrations.allSatisfy { $0.duration > .zero })
+    }
+
     @Test func `who sets no instrument is told nothing, and who takes it back is told no more`() throws {
         let stack = try Stack(.memory, log)
         #expect(stack.coordinator.instrument is EventLog)
