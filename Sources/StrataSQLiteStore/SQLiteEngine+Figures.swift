@@ -19,7 +19,8 @@ extension SQLiteEngine {
     package func checkpoint(timeout: Double) throws {
         let file = try openFile()
         guard !isReadOnly, case .file = file.pool.location else { return }
-        try SQLiteBoundary.run(.saving, file.url) { try file.pool.checkpoint(.truncate, timeout: timeout) }
+        // As far as readers allow: the last one to close the file cuts the log off, and others who have it open go on with it.
+        _ = try SQLiteBoundary.run(.saving, file.url) { try file.pool.checkpoint(.passive, timeout: timeout) }
     }
 
     package var figures: EngineFigures? {

@@ -2,8 +2,8 @@ import Foundation
 import StrataRows
 
 extension NSPersistentStoreCoordinator {
-    /// Ends the work of the coordinator: lets the saves that are running end, refuses new ones, empties the write-ahead logs, and
-    /// removes the stores.
+    /// Ends the work of the coordinator: lets the saves that are running end, refuses new ones, copies the write-ahead logs into
+    /// their files, and removes the stores.
     ///
     /// From the call on, saves of contexts on the coordinator, batches and adding a store throw `persistentStoreOperation` (134070), which
     /// `CoreDataFailure` calls `environment`; the unsaved changes stay in their contexts. A save counts as running from the
@@ -14,7 +14,7 @@ extension NSPersistentStoreCoordinator {
     ///
     /// - Parameter limit: The most time to wait for running saves and for other processes.
     /// - Throws: `persistentStoreTimeout` (134090) if saves are still running at the limit: the stores are still open then, and take no new
-    ///   saves. Errors of emptying a log; all stores are removed then, and nothing that was saved is lost.
+    ///   saves. Errors of copying a log; all stores are removed then, and nothing that was saved is lost.
     public func close(within limit: Duration = .seconds(30)) throws {
         let start = ContinuousClock.now
         let running = gate.close(waiting: limit.inSeconds)
@@ -32,6 +32,8 @@ extension NSPersistentStoreCoordinator {
             let left = limit - (.now - start)
             do {
                 try entry.rows.checkpoint(timeout: max(left.inSeconds, 0.1))
+            } catch let error as CocoaError where error.code == .persistentStoreTimeout {
+                // Others keep writing, and copy the log themselves.
             } catch {
                 failure = failure ?? error
             }
@@ -44,15 +46,6 @@ extension NSPersistentStoreCoordinator {
     ///
     /// An addition to Apple's API.
     public var isClosed: Bool { gate.isClosed }
-
-    /// Runs a save or a batch, which ``close(within:)`` waits for.
-    ///
-    /// - Throws: What the body throws, and `persistentStoreOperation` (134070) once the coordinator is being closed.
-    func whileOpen<T>(_ body: () throws -> T) throws -> T {
-        guard gate.enter() else { throw closedError }
-        defer { gate.leave() }
-        return try body()
-    }
 
     /// The error for what is asked of a coordinator that was closed.
     var closedError: CocoaError {
