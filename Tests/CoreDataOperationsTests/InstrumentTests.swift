@@ -231,12 +231,13 @@ struct WritingInstrumentTests {
             )
         )
         instrument.record(CoreDataEvent(kind: .save, duration: .milliseconds(1), errorCode: 133_020))
+        instrument.record(CoreDataEvent(kind: .save, duration: .milliseconds(1), errorCode: 134_030))
         #expect(lines.current.count == 2)
         let object = try JSONSerialization.jsonObject(with: Data(lines.current[0].utf8))
         let members = try #require(object as? [String: Any])
         #expect(members["kind"] as? String == "fetch" && members["rows"] as? Int == 7)
         #expect(members["ms"] as? Double == 250 && members["storeMs"] as? Double == 200)
         #expect(members["context"] as? String == "a \"quoted\"\nname" && members["statement"] as? String == "SELECT 1")
-        #expect(lines.current[1].contains("\"error\":133020") && !lines.current.contains { $0.contains("\n") })
+        #expect(lines.current[1].contains("\"error\":134030") && !lines.current.contains { $0.contains("\n") })
     }
 }

@@ -1,6 +1,6 @@
 import Foundation
 
-/// Writes one JSON object, on one line, for each event that took long, or that ended with an error.
+/// Writes one JSON object, on one line, for each event that took long, or that ended with an error other than a conflict.
 ///
 ///     coordinator.instrument = CoreDataInstruments(metrics, SlowEventLines(from: .milliseconds(100)))
 ///
@@ -27,7 +27,7 @@ public struct SlowEventLines: CoreDataInstrument {
 
     /// Writes a line, if the event took long or has failed.
     public func record(_ event: CoreDataEvent) {
-        guard event.duration >= threshold || event.errorCode != nil else { return }
+        guard event.duration >= threshold || event.hasFailed else { return }
         write(Self.line(of: event, at: Date()))
     }
 
@@ -69,5 +69,13 @@ public struct SlowEventLines: CoreDataInstrument {
             }
         }
         return result + "\""
+    }
+}
+
+extension CoreDataEvent {
+    /// Whether an error has ended it that is no conflict: those belong to the work of a server with many clients.
+    fileprivate var hasFailed: Bool {
+        guard let errorCode else { return false }
+        return errorCode != NSManagedObjectMergeError && errorCode != NSManagedObjectConstraintMergeError
     }
 }
