@@ -14,6 +14,9 @@ DEMO_ARGS ?=
 # The job queue: as in `make demo-jobs JOBS_ARGS="--workers 5 --seconds 30"`.
 JOBS_FOLDER ?= .build/job-queue
 JOBS_ARGS ?= --workers 3 --seconds 10
+# The server: as in `make demo-server SERVER_ARGS="--connections 16 --seconds 60"`.
+SERVER_STORE ?= .build/storefront.sqlite
+SERVER_ARGS ?=
 BENCH_ARGS ?=
 STRESS_ARGS ?=
 HOURS ?= 1
@@ -31,13 +34,14 @@ REPEAT_SEED ?=
 export STRATA_COMMIT := $(shell git describe --always --dirty 2>/dev/null || echo unknown)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-jobs demo-migration test test-of test-repeat bench stress stress-quick stress-red stress-tsan stress-asan soak tsan lint \
-	format layers check-layers docs system-packages
+.PHONY: help demo demo-jobs demo-migration demo-server test test-of test-repeat bench stress stress-quick stress-red \
+	stress-tsan stress-asan soak tsan lint format layers check-layers docs docs-preview check-docs system-packages
 
 help:
 	@echo "make demo     import this machine's Debian package index and answer questions about it"
 	@echo "make demo-jobs  let several processes share a queue of jobs, kill one, and check that none is lost or done twice"
 	@echo "make demo-migration  open an index of an older model, kill that half-way, and open it again"
+	@echo "make demo-server  order from an HTTP server on several connections, kill its worker, and check that all adds up"
 	@echo "make test     run the tests"
 	@echo "make test-of TARGET=name  build and run the tests of one target, without the others"
 	@echo "make test-repeat  run the tests of contexts many times over, each time with other random numbers"
@@ -48,7 +52,7 @@ help:
 	@echo "make lint     check the form of the sources"
 	@echo "make format   put the sources into that form"
 	@echo "make layers   draw the targets of Package.swift in Docs/Architecture.md; make check-layers compares the two"
-	@echo "make docs     make the documentation of the module CoreData, for a web server or a browser"
+	@echo "make docs     make the documentation as a site; make docs-preview shows it, and make check-docs opens it in Chromium"
 
 demo: system-packages
 	$(SWIFT) run -c $(DEMO_CONFIGURATION) DebianIndex --store $(DEMO_STORE) $(DEMO_ARGS)
@@ -59,9 +63,12 @@ demo-jobs: system-packages
 demo-migration: system-packages
 	$(SWIFT) run -c $(DEMO_CONFIGURATION) DebianIndex --demo-migration --store .build/old-index.sqlite $(DEMO_ARGS)
 
+demo-server: system-packages
+	$(SWIFT) run -c $(DEMO_CONFIGURATION) Storefront demo --store $(SERVER_STORE) $(SERVER_ARGS)
+
 # The targets whose suites script several processes, or have to end by a clock. They run one by one, and first: among
 # thousands of tests at once a step would wait for minutes.
-STEPPED_TARGETS = ^(StrataSQLiteTests|CoreDataSteppedTests|DebianIndexTests|JobQueueTests)\.
+STEPPED_TARGETS = ^(StrataSQLiteTests|CoreDataSteppedTests|DebianIndexTests|JobQueueTests|StorefrontTests)\.
 # Runs tests, and says again at the end what failed.
 TESTED = 2>&1 | tee .build/test.log || { echo; echo "Failed:"; \
 	grep -E '^✘ Test .* recorded an issue|^✘ Test .* failed|[Ff]atal error|[Cc]rash|💣|^[0-9]+ .* in .* at /' .build/test.log | head -n 40; exit 1; }
@@ -153,17 +160,30 @@ layers:
 check-layers:
 	@SWIFT='$(SWIFT)' Docs/layers.sh --check
 
-# Symbol graphs from the compiler, made into pages by the toolchain's DocC.
+# The site: symbol graphs of the three modules that clients see, without what classes and protocols inherit, and the pages of Docs/. A link
+# that leads nowhere is an error. DOCS_BASE is the path at which a web server has the site, such as /strata.
+DOCS_BASE ?=
+DOCS = .build/docs
 docs: system-packages
-	rm -rf .build/docs && mkdir -p .build/docs/symbols
-	$(SWIFT) build --target CoreData --scratch-path .build/docs/build \
-		-Xswiftc -emit-symbol-graph -Xswiftc -emit-symbol-graph-dir -Xswiftc .build/docs/symbols
-	rm -f $$(find .build/docs/symbols -name '*.json' ! -name 'CoreData*' ! -name 'StrataPredicates*' ! -name 'StrataKeys*')
-	docc convert $$(find Sources/CoreData -maxdepth 1 -name '*.docc') \
-		--additional-symbol-graph-dir .build/docs/symbols --fallback-display-name CoreData \
-		--fallback-bundle-identifier CoreData --transform-for-static-hosting --output-path .build/docs/CoreData.doccarchive
-	@echo "The pages are in .build/docs/CoreData.doccarchive; serve that folder, for instance with"
-	@echo "python3 -m http.server --directory .build/docs/CoreData.doccarchive, and open /documentation/coredata"
+	rm -rf $(DOCS) && mkdir -p $(DOCS)/symbols
+	$(SWIFT) build --target CoreData
+	@modules=$$($(SWIFT) build --show-bin-path)/Modules; for module in CoreData StrataPredicates StrataKeys; do \
+		swift-symbolgraph-extract -module-name $$module -target $$(uname -m)-unknown-linux-gnu -I $$modules -I Sources/CStrataSQLite \
+			-output-dir $(DOCS)/symbols -skip-synthesized-members -skip-inherited-docs -minimum-access-level public || exit 1; \
+	done
+	Docs/site.sh $(DOCS)/CoreData.docc
+	docc convert $(DOCS)/CoreData.docc --additional-symbol-graph-dir $(DOCS)/symbols --warnings-as-errors \
+		--fallback-display-name CoreData --fallback-bundle-identifier CoreData --transform-for-static-hosting \
+		$(if $(DOCS_BASE),--hosting-base-path $(DOCS_BASE)) --output-path $(DOCS)/CoreData.doccarchive
+	@echo "The site is in $(DOCS)/CoreData.doccarchive ($$(du -sh $(DOCS)/CoreData.doccarchive | cut -f1)); make docs-preview shows it."
+
+docs-preview: docs
+	@echo "http://localhost:8000/documentation/coredata"
+	python3 -m http.server --bind 127.0.0.1 --directory $(DOCS)/CoreData.doccarchive 8000
+
+# Opens the landing page, three articles and five symbols in a browser, if there is one, and looks for what they say.
+check-docs: docs
+	Docs/check-site.sh $(DOCS)/CoreData.doccarchive
 
 # The only thing that Swift itself does not bring: SQLite's header and the tool that finds it.
 system-packages:

@@ -14,6 +14,7 @@ let package = Package(
         .executable(name: "strata", targets: ["strata"]),
         .executable(name: "DebianIndex", targets: ["DebianIndexProgram"]),
         .executable(name: "JobQueue", targets: ["JobQueueProgram"]),
+        .executable(name: "Storefront", targets: ["StorefrontProgram"]),
     ],
     traits: [
         .trait(
@@ -92,6 +93,17 @@ let package = Package(
             dependencies: ["JobQueue"],
             path: "Sources/Examples/JobQueue/Program"
         ),
+        .target(
+            name: "Storefront",
+            dependencies: ["CoreData", "StrataLocks"],
+            path: "Sources/Examples/Storefront",
+            exclude: ["Program"]
+        ),
+        .executableTarget(
+            name: "StorefrontProgram",
+            dependencies: ["Storefront"],
+            path: "Sources/Examples/Storefront/Program"
+        ),
         .target(name: "LoadFigures", path: "StressTests/figures"),
         .executableTarget(
             name: "bench",
@@ -140,12 +152,17 @@ let package = Package(
             name: "CoreDataTests",
             dependencies: ["CoreData", "StrataRows", "StrataSQLiteStore", "StrataStoreChecks", "TestSupport"]
         ),
+        .testTarget(
+            name: "CoreDataOperationsTests",
+            dependencies: ["CoreData", "StrataRows", "StrataInspector", "TestSupport"]
+        ),
 
         // These run one by one, and before the others: they script several processes, or have to end by a clock, and among
         // thousands of tests at once a step would wait for minutes.
         .testTarget(name: "StrataSQLiteTests", dependencies: ["StrataSQLite", "StrataLocks"]),
         .testTarget(name: "CoreDataSteppedTests", dependencies: ["CoreData", "StrataStoreChecks", "TestSupport"]),
         .testTarget(name: "DebianIndexTests", dependencies: ["DebianIndex", "StrataInspector", "TestSupport"]),
+        .testTarget(name: "StorefrontTests", dependencies: ["Storefront", "CoreData"]),
         .testTarget(name: "JobQueueTests", dependencies: ["JobQueue", "TestSupport"]),
     ],
     swiftLanguageModes: [.v6]

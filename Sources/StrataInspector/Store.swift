@@ -1,23 +1,48 @@
 import CoreData
+import StrataSQLiteStore
 
-/// A store opened for looking only.
+/// A store opened for looking only, unless it is said otherwise.
 struct Store {
+    /// What is to be done with a store.
+    enum Access {
+        /// It is looked at.
+        case reading
+        /// It is looked at, and transformable values are read as the data that they are stored as.
+        case readingArchives
+        /// It is changed; with options for opening it.
+        case writing([AnyHashable: Any])
+    }
+
     let url: URL
     let metadata: [String: Any]
     let model: NSManagedObjectModel
+    let coordinator: NSPersistentStoreCoordinator
     let context: NSManagedObjectContext
 
     /// Opens the store that `arguments` name, with the model that they name or the one cached in the store.
-    init(_ arguments: Arguments) throws {
+    init(_ arguments: Arguments, access: Access = .reading) throws {
         url = try Self.url(arguments)
         metadata = try Self.metadata(at: url)
         model = try Self.model(arguments, storeURL: url)
-        let coordinator = NSPersistentStoreCoordinator(managedObjectModel: model)
+        let configuration = model.configuration(ofStoreMetadata: metadata)
+        var options: [AnyHashable: Any] = [NSReadOnlyPersistentStoreOption: true]
+        switch access {
+        case .reading: break
+        case .readingArchives:
+            try model.requireFit(ofStoreMetadata: metadata, configuration, at: url)
+            model.readTransformablesAsData()
+            options[NSIgnorePersistentStoreVersioningOption] = true
+        case .writing(let further):
+            options = further
+            // A store that has a history may be written by those only who keep it.
+            if try StoreFigures(of: url).history != nil { options[NSPersistentHistoryTrackingKey] = true }
+        }
+        coordinator = NSPersistentStoreCoordinator(managedObjectModel: model)
         _ = try coordinator.addPersistentStore(
             type: .sqlite,
-            configuration: model.configuration(ofStoreMetadata: metadata),
+            configuration: configuration,
             at: url,
-            options: [NSReadOnlyPersistentStoreOption: true]
+            options: options
         )
         context = NSManagedObjectContext(concurrencyType: .privateQueueConcurrencyType)
         context.persistentStoreCoordinator = coordinator
@@ -83,5 +108,30 @@ struct Store {
     private static func withoutClasses(_ model: NSManagedObjectModel) -> NSManagedObjectModel {
         for entity in model.entities { entity.managedObjectClassName = "NSManagedObject" }
         return model
+    }
+}
+
+extension NSManagedObjectModel {
+    /// Makes plain data of transformable attributes, which are stored as that: the transformers of whoever made the store are not here.
+    ///
+    /// A store has to be opened with `NSIgnorePersistentStoreVersioningOption` then.
+    func readTransformablesAsData() {
+        for entity in entities {
+            for attribute in entity.attributesByName.values where attribute.attributeType == .transformableAttributeType
+            {
+                attribute.attributeType = .binaryDataAttributeType
+                attribute.valueTransformerName = nil
+                attribute.defaultValue = nil
+            }
+        }
+    }
+
+    /// Refuses a store that was made with another version of the model, before the model is changed.
+    func requireFit(ofStoreMetadata metadata: [String: Any], _ configuration: String?, at url: URL) throws {
+        guard !isConfiguration(withName: configuration, compatibleWithStoreMetadata: metadata) else { return }
+        throw CocoaError(
+            .persistentStoreIncompatibleVersionHash,
+            userInfo: [NSLocalizedDescriptionKey: "The store \(url.path) was made with another version of the model."]
+        )
     }
 }

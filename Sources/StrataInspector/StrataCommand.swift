@@ -4,7 +4,9 @@ import CoreData
 package enum StrataCommand {
     static let commands: [any Command.Type] = [
         InspectCommand.self, FetchCommand.self, ModelCommand.self, SchemaCommand.self, VerifyCommand.self,
-        MigrateCommand.self, CheckMigrationCommand.self, BackupCommand.self,
+        MigrateCommand.self, CheckMigrationCommand.self, BackupCommand.self, ExplainCommand.self, VacuumCommand.self,
+        HistoryCommand.self,
+        ExportCommand.self, ImportCommand.self, NewCommand.self,
     ]
 
     /// Runs the command that `arguments` name.
@@ -40,7 +42,7 @@ package enum StrataCommand {
     static var help: String {
         let lines = commands.map { "  \($0.usage)\n      \($0.summary)" }
         return """
-            Looks into Core Data's SQLite stores and models. Only migrate modifies what it looks at.
+            Looks into Core Data's SQLite stores and models. Only migrate, vacuum, history purge and import modify a store.
 
             \(lines.joined(separator: "\n"))
 

@@ -45,7 +45,7 @@ public let NSBatchInsertConflictingRowsErrorKey = "NSBatchInsertConflictingRowsE
 /// The stores that a batch request had changed already when it failed in another one, as an array.
 ///
 /// What was changed in them is in the same error under the keys that
-/// ``NSManagedObjectContext/mergeChanges(fromRemoteContextSave:into:)`` takes, if the rows were listed: if the request
+/// `NSManagedObjectContext.mergeChanges(fromRemoteContextSave:into:)` takes, if the rows were listed: if the request
 /// asks for IDs, or somebody follows.
 public let NSBatchChangedStoresErrorKey = "NSBatchChangedStoresErrorKey"
 

@@ -11,7 +11,7 @@ public let NSStoreModelVersionIdentifiersKey = "NSStoreModelVersionIdentifiers"
 /// Option: a Boolean; a migration puts off what only tidies up, so that the store opens sooner.
 ///
 /// Metadata: the same key is true as long as something is left to be done; see
-/// ``NSPersistentStoreCoordinator/finishDeferredLightweightMigration()``. Only columns that nobody needs any more are left behind, and
+/// `NSPersistentStoreCoordinator.finishDeferredLightweightMigration()`. Only columns that nobody needs any more are left behind, and
 /// only in SQLite stores; whatever cannot be put off is done at once.
 public let NSPersistentStoreDeferredLightweightMigrationOptionKey =
     "NSPersistentStoreDeferredLightweightMigrationOptionKey"

@@ -37,6 +37,8 @@ package final class Connection: @unchecked Sendable {
 
     @usableFromInline let handle: OpaquePointer
     let busyWait: BusyWait
+    /// How many seconds whoever has the connection now waited for it.
+    package var leaseWait: Double = 0
     /// Pages in the write-ahead log after the last commit of this connection.
     let log = LogSize()
     /// When to maintain the log next.

@@ -54,6 +54,8 @@ extension ConnectionPool {
         FaultPoint.checkpointBegan.pass()
         defer { FaultPoint.checkpointEnded.pass() }
         #endif
+        let start = BusyWait.now()
+        defer { checkpointNanoseconds.add(BusyWait.now() &- start, ordering: .relaxed) }
         // Who is writing just now will checkpoint, or this connection will after its next commit.
         guard (try? copyLog(connection, timeout: Self.copyPatience)) != nil else { return }
         connection.upkeep.noteCopy(pages)
@@ -62,6 +64,14 @@ extension ConnectionPool {
         guard let patience, state.withLock({ $0.snapshotCount }) == 0 else { return }
         connection.busyWait.timeout = patience
         _ = try? Self.checkpoint(connection, .restart)
+    }
+
+    /// How long the checkpoints after commits have taken since this was asked for the last time.
+    ///
+    /// Any thread may ask. Of two that do at the same time one is told.
+    package func takeCheckpointTime() -> Duration {
+        guard checkpointNanoseconds.load(ordering: .relaxed) > 0 else { return .zero }
+        return .nanoseconds(Int64(checkpointNanoseconds.exchange(0, ordering: .relaxed)))
     }
 
     /// How long a commit waits for the write lock of another process, in seconds.

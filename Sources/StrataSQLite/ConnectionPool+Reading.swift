@@ -33,12 +33,13 @@ extension ConnectionPool {
         let timeout = timeout ?? options.timeout
         let connection: Connection
         if isMemory {
-            _ = try turn.take(timeout: timeout, cancellation: cancellation)
+            let waited = try turn.take(timeout: timeout, cancellation: cancellation)
             guard let writer = state.withLock({ $0.writer }) else {
                 turn.giveBack()
                 throw .closed(.waitForReader)
             }
             connection = writer
+            connection.leaseWait = waited
         } else {
             connection = try fileReader(timeout: timeout, cancellation: cancellation)
         }
@@ -65,12 +66,16 @@ extension ConnectionPool {
     }
 
     private func fileReader(timeout: Double, cancellation: Cancellation?) throws(SQLiteError) -> Connection {
-        switch try readers.take(timeout: timeout, cancellation: cancellation) {
+        let (grant, waited) = try readers.take(timeout: timeout, cancellation: cancellation)
+        switch grant {
         case .idle(let connection):
+            connection.leaseWait = waited
             return connection
         case .mayOpen:
             do {
-                return try opening.openReader()
+                let connection = try opening.openReader()
+                connection.leaseWait = waited
+                return connection
             } catch {
                 readers.discard(nil)
                 throw error

@@ -60,7 +60,9 @@ extension ConnectionPool {
         if let sign { waited += sign.deferToOthers(atMost: timeout - waited, cancellation) }
         connection.busyWait.timeout = max(timeout - waited, 0)
         do {
+            _ = connection.busyWait.takeWaited()
             try beginImmediate(connection)
+            connection.leaseWait = waited + connection.busyWait.takeWaited()
         } catch {
             var error = error
             error.operation = .begin

@@ -47,6 +47,7 @@ package final class ConnectionPool: Sendable {
     let sharing = SnapshotSharing()
     let others = CommitsOfOthers()
     let traceGeneration = Atomic<Int>(0)
+    let checkpointNanoseconds = Atomic<UInt64>(0)
     let state: Mutex<State>
 
     struct State {
@@ -173,6 +174,15 @@ package final class ConnectionPool: Sendable {
     /// What they had committed when the call begins is counted, several commits perhaps as one. Always 0 in memory and without a
     /// write-ahead log. Costs some nanoseconds, and waits for nothing.
     package var commitsOfOthers: UInt64 { others.count }
+
+    /// How many connections read, or are kept for reading, pinned ones not counted.
+    package var readerCount: Int { readers.connectionCount }
+
+    /// How many threads wait for a connection to read with.
+    package var waitingReaders: Int { readers.waiterCount }
+
+    /// How many threads of this process wait for their turn to write.
+    package var waitingWriters: Int { turn.waiterCount }
 
     // MARK: - Tracing
 

@@ -81,9 +81,11 @@ final class ReaderShelf: Sendable {
     /// Gives out a reader, waiting up to `timeout` seconds while all of them are in use.
     ///
     /// The caller ends with `putBack` or `discard`, also if it fails to open the connection that it may.
-    func take(timeout: Double, cancellation: Cancellation?) throws(SQLiteError) -> Grant {
+    ///
+    /// - Returns: The reader, or the right to open one, and the seconds that the wait has taken.
+    func take(timeout: Double, cancellation: Cancellation?) throws(SQLiteError) -> (grant: Grant, waited: Double) {
         if waiting.load(ordering: .sequentiallyConsistent) == 0, let grant = takeWithoutWaiting() {
-            return try checked(grant)
+            return (try checked(grant), 0)
         }
         let waiter = Waiter()
         let box = GrantBox()
@@ -101,7 +103,7 @@ final class ReaderShelf: Sendable {
             }
             return box.grant
         }
-        if let grant { return try checked(grant) }
+        if let grant { return (try checked(grant), waited) }
         switch awakening {
         case .called: throw .cancelled(.waitForReader)
         case .timedOut: throw .timedOut(.waitForReader, after: waited, blocker: .otherThread)
@@ -209,7 +211,10 @@ final class ReaderShelf: Sendable {
         }
     }
 
-    /// How many threads wait, for tests that script an interleaving.
+    /// How many readers exist, or are being opened.
+    var connectionCount: Int { openCount.load(ordering: .relaxed) }
+
+    /// How many threads wait, for tests that script an interleaving and for statistics.
     var waiterCount: Int {
         waiting.load(ordering: .sequentiallyConsistent)
     }

@@ -127,7 +127,21 @@ extension RowQueries {
         return try statement.step() ? Int(statement[0].int64) : 0
     }
 
+    /// The statement of a fetch, for those who want to know it.
+    func text(_ plan: FetchPlan, _ entity: EntityMapping, _ answer: ExplainedAnswer) throws -> String {
+        switch answer {
+        case .rows:
+            let shape = shape(entity, isDeep: plan.coversHierarchy || plan.entityNumbers != [entity.layout.number])
+            return try statement(plan, entity, select: "SELECT \(shape.columns)", whole: shape.selectAll).sql.text
+        case .references:
+            return try statement(plan, entity, select: "SELECT t0.Z_PK, t0.Z_ENT").sql.text
+        case .count:
+            return try statement(plan.unsorted, entity, select: "SELECT COUNT(*)").sql.text
+        }
+    }
+
     func prepare(_ fetch: FetchStatement, _ connection: Connection) throws -> Statement {
+        if let tally = OperationTally.current { tally.pointee.statement = fetch.sql.text }
         do {
             return try connection.statement(fetch.sql)
         } catch {

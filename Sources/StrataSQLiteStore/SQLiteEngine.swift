@@ -301,6 +301,13 @@ package final class SQLiteEngine: RowStore {
 
     private struct WeakVersion {
         weak var version: SQLiteVersion?
+        let since: ContinuousClock.Instant
+    }
+
+    /// How many versions are held, and for how long the oldest has been.
+    var held: (count: Int, oldest: Duration?) {
+        let held = versions.withLock { $0.filter { $0.version != nil }.map(\.since) }
+        return (held.count, held.min().map { .now - $0 })
     }
 
     package var keepsVersions: Bool { (try? openFile().pool.isWriteAheadLogged) ?? false }
@@ -311,7 +318,7 @@ package final class SQLiteEngine: RowStore {
         let version = try SQLiteVersion.pin(file)
         versions.withLock { versions in
             versions.removeAll { $0.version == nil }
-            versions.append(WeakVersion(version: version))
+            versions.append(WeakVersion(version: version, since: .now))
         }
         return version
     }
@@ -344,9 +351,10 @@ package final class SQLiteEngine: RowStore {
             )
         }
         let start = OperationTally.startTiming()
-        defer { OperationTally.stopTiming(start) }
+        defer { stopTiming(start, file) }
         return try SQLiteBoundary.run(.saving, file.url, for: changes.contextName) {
             let lease = try file.pool.writer()
+            noteWait(lease)
             try requireInUse()
             try file.modelGuard.requireSame(lease.connection)
             try requireNoOtherHistory(of: file, lease.connection)

@@ -183,6 +183,7 @@ struct SQLiteReading {
         let guardian = file.modelGuard
         try guardian.requireKnown()
         return try file.pool.read(isSnapshot: isSnapshot, cancellation: cancellation) { connection in
+            if connection.leaseWait > 0 { OperationTally.current?.pointee.readerWait += .seconds(connection.leaseWait) }
             do {
                 let result = try body(connection)
                 try guardian.check(connection)

@@ -49,7 +49,7 @@ package struct StoreFigures: Sendable {
         }
     }
 
-    private static func size(of path: String) -> Int {
+    static func size(of path: String) -> Int {
         let attributes = try? FileManager.default.attributesOfItem(atPath: path)
         return (attributes?[.size] as? NSNumber)?.intValue ?? 0
     }

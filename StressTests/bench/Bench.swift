@@ -17,6 +17,7 @@ enum Bench {
             print(BenchOptions.help)
             return
         }
+        if options.isInstrumented { FrameworkSide.instrument = EventCounter() }
         if let part = options.part { return try part.run(in: options.folder) }
         if let side = options.weighed {
             print(try side.bytesPerObject(in: options.folder, scale: Scale(venues: options.rows)))

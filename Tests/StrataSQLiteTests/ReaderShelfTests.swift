@@ -21,7 +21,7 @@ struct ReaderShelfTests {
     private static func use(_ shelf: ReaderShelf, timeout: Double, cancellation: Cancellation? = nil) throws
         -> Connection
     {
-        switch try shelf.take(timeout: timeout, cancellation: cancellation) {
+        switch try shelf.take(timeout: timeout, cancellation: cancellation).grant {
         case .idle(let connection): connection
         case .mayOpen: try Connection(path: ":memory:", access: .readWriteCreate)
         }

@@ -76,9 +76,10 @@ extension NSManagedObjectContext {
         let read = store.cache.beginRead()
         defer { store.cache.endRead(read) }
         // A store of one's own is told who asks.
-        guard let row = try ConfinementScope.enter(self, { try store.reader.row(forKey: key, in: layout) }) else {
-            return nil
+        let found = try measured(.fault, layout.predicateEntityName, rows: { $0 == nil ? 0 : 1 }) {
+            try store.reader.row(forKey: key, in: layout)
         }
+        guard let row = found else { return nil }
         var rows = [row]
         #if FaultPoints
         FaultPoint.faultRead.pass()

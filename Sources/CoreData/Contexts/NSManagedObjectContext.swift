@@ -13,7 +13,7 @@ import Synchronization
 ///         try context.save()
 ///     }
 ///
-/// Confined to its queue: every member may be used only inside ``perform(_:)``, ``performAndWait(_:)`` or
+/// Confined to its queue: every member may be used only inside ``perform(_:)``, `performAndWait(_:)` or
 /// ``perform(schedule:_:)`` of this context, but for those three, ``fetch(_:progress:)`` and ``rows(for:batchSize:)``,
 /// and for ``concurrencyType``, ``name``, ``parent``, ``persistentStoreCoordinator``, ``userInfo`` and
 /// ``unownedExecutor``. A context of the main queue may also be used directly on that queue. Making and dropping a
@@ -51,6 +51,10 @@ open class NSManagedObjectContext: NSObject, @unchecked Sendable {
     @exclusivity(unchecked) final var pinnedVersion = PinnedVersion()
     /// The coordinator, for code inside the scope: without the lock that ``persistentStoreCoordinator`` takes.
     final var coordinator: NSPersistentStoreCoordinator?
+    /// Whether the coordinator counts the context among those that are on it.
+    private final var countsOnCoordinator = false
+    /// Whether the coordinator had as many contexts as it may when this one was put on it.
+    final var isOneTooMany = false
     /// The coordinator's model.
     @exclusivity(unchecked) final var contextModel = ContextModel()
     /// The place among parents and children.
@@ -212,6 +216,9 @@ open class NSManagedObjectContext: NSObject, @unchecked Sendable {
             shared.parent = parent
         }
         tree.upward = parent.map { ParentLink($0) }
+        if countsOnCoordinator { coordinator?.gate.removeContext() }
+        countsOnCoordinator = parent == nil && newCoordinator != nil
+        isOneTooMany = countsOnCoordinator && newCoordinator?.gate.addContext() == true
         coordinator = newCoordinator
         followParent(inbox.isFollowing)
         contextModel = ContextModel(newCoordinator?.frozenModel)
@@ -259,6 +266,7 @@ open class NSManagedObjectContext: NSObject, @unchecked Sendable {
         }
         identityMap.temporaryObjects.forEach { $0.outliveContext() }
         LiveContexts.leave(self)
+        if countsOnCoordinator { coordinator?.gate.removeContext() }
     }
 
     /// Asked when a fault's row has gone.

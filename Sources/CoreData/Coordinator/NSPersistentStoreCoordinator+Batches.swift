@@ -11,6 +11,8 @@ extension NSPersistentStoreCoordinator {
     func execute(_ batch: Batch, in store: OpenStore) throws -> StoreBatch {
         var done = BatchChanges()
         var removals: UInt64 = 0
+        guard gate.enter() else { throw closedError }
+        defer { gate.leave() }
         try store.execute(batch) { changes in
             #if FaultPoints
             FaultPoint.batchCommitted.pass()

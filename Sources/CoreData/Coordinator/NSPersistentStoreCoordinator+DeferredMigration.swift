@@ -2,7 +2,7 @@ import StrataPredicates
 import StrataSQLiteStore
 
 extension NSPersistentStoreCoordinator {
-    /// Does all that migrations have put off, for ``NSPersistentStoreDeferredLightweightMigrationOptionKey``.
+    /// Does all that migrations have put off, for `NSPersistentStoreDeferredLightweightMigrationOptionKey`.
     ///
     /// Each table is a transaction of its own, between which others read and write. Without anything to do it succeeds. Any thread may
     /// call it; best one in the background.
@@ -15,7 +15,7 @@ extension NSPersistentStoreCoordinator {
 
     /// Does one piece of what migrations have put off: one table.
     ///
-    /// `NSPersistentStore.metadata` has ``NSPersistentStoreDeferredLightweightMigrationOptionKey`` as long as more is left. Without anything to do it
+    /// `NSPersistentStore.metadata` has `NSPersistentStoreDeferredLightweightMigrationOptionKey` as long as more is left. Without anything to do it
     /// succeeds.
     ///
     /// - Throws: As ``finishDeferredLightweightMigration()``.

@@ -90,6 +90,7 @@ extension NSPersistentStoreCoordinator {
         _ url: URL,
         _ options: [AnyHashable: Any]?
     ) throws -> OpenStore {
+        if isClosed { throw closedError }
         let storeClass = try StoreTypes.required(type)
         guard let entities = managedObjectModel.entities(forConfigurationName: configuration) else {
             throw CocoaError(
@@ -154,9 +155,12 @@ extension NSPersistentStoreCoordinator {
                     url: url,
                     options: options ?? [:]
                 )
+                let start = ContinuousClock.now
                 do {
                     try migration.run(metadata)
+                    tellInstrument(ofMigrationAt: url, .now - start, nil)
                 } catch {
+                    tellInstrument(ofMigrationAt: url, .now - start, error)
                     // What was read of the store does not belong together if somebody else has migrated it meanwhile.
                     let now = try? storeClass.metadataForPersistentStore(with: url)
                     let hashes = [metadata, now ?? metadata].map { $0[NSStoreModelVersionHashesKey] as? [String: Data] }
@@ -167,6 +171,17 @@ extension NSPersistentStoreCoordinator {
                 throw error
             }
         }
+    }
+
+    private func tellInstrument(ofMigrationAt url: URL, _ duration: Duration, _ error: (any Error)?) {
+        instrumentation.listener?.instrument.record(
+            CoreDataEvent(
+                kind: .migration,
+                duration: duration,
+                store: url.lastPathComponent,
+                errorCode: error.map { ($0 as NSError).code }
+            )
+        )
     }
 
     private func alreadyOpen(_ reason: String, _ other: OpenStore) -> CocoaError {

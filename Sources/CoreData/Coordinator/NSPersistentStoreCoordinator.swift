@@ -24,9 +24,14 @@ open class NSPersistentStoreCoordinator: NSObject, @unchecked Sendable {
         var open: [OpenStore] = []
         var followers: [FollowerBox] = []
         var errorHandler: (@Sendable (any Error, String) -> Void)?
+        var rowCacheLimit = RowCache.defaultLimit
     }
 
     private let state = Mutex(State())
+    /// Who is told what is done.
+    let instrumentation = Instrumentation()
+    /// What is under way, and whether more may come.
+    let gate = CoordinatorGate()
     private let queue: DispatchQueue
 
     /// The model, which cannot be changed any more.
@@ -90,6 +95,17 @@ open class NSPersistentStoreCoordinator: NSObject, @unchecked Sendable {
         openStores.first { !$0.store.isReadOnly && $0.entityNumbers.contains(layout.number) }
     }
 
+    /// The most bytes of rows that each store's cache keeps for nobody.
+    var rowCacheLimit: Int { state.withLock { $0.rowCacheLimit } }
+
+    func setRowCacheLimit(_ limit: Int) {
+        let stores = state.withLock { state in
+            state.rowCacheLimit = max(limit, 0)
+            return state.opened
+        }
+        for store in stores { store.cache.limit = limit }
+    }
+
     // MARK: - Adding and removing entries
 
     /// Gives a store its place, before anybody can use it.
@@ -102,6 +118,7 @@ open class NSPersistentStoreCoordinator: NSObject, @unchecked Sendable {
                 index: state.opened.count,
                 entityNumbers: entityNumbers
             )
+            entry.cache.limit = state.rowCacheLimit
             state.opened.append(entry)
             return entry
         }

@@ -6,7 +6,7 @@ import StrataRows
 ///
 /// It may replace the value.
 ///
-/// Throws what the save shall report; ``CocoaError`` of the validation codes by custom.
+/// Throws what the save shall report; `CocoaError` of the validation codes by custom.
 public typealias PropertyValidator = (_ object: NSManagedObject, _ value: inout Any?) throws -> Void
 
 extension NSManagedObject {

@@ -35,6 +35,13 @@ enum LiveContexts {
         _ = references.withLock { $0.removeValue(forKey: UInt(bitPattern: ObjectIdentifier(context))) }
     }
 
+    /// How many contexts are on a coordinator.
+    static func count(on coordinator: NSPersistentStoreCoordinator) -> Int {
+        // Held outside of the lock: the last one to let go of a context takes that lock.
+        let contexts = references.withLock { $0.values.compactMap(\.context) }
+        return contexts.count { $0.persistentStoreCoordinator === coordinator }
+    }
+
     /// The context at an address that an object leads to; `nil` if it is going away.
     ///
     /// Called with the lock of that object held, for which the context would wait.

@@ -47,7 +47,7 @@ extension NSExpression {
     /// an ``ExpressionFunctionTarget``, its own function comes first. For a target that is nil the value is nil, and no function
     /// is called.
     ///
-    /// Predicates from outside (``NSPredicate/init(validating:arguments:)``) can call registered functions too, with any
+    /// Predicates from outside (`NSPredicate(validating:arguments:)`) can call registered functions too, with any
     /// arguments. Refuse them with an ``NSPredicateValidating``, or register only what may be called by everybody.
     ///
     /// From any thread.

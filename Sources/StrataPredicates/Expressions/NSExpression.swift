@@ -84,7 +84,7 @@ open class NSExpression: NSObject, NSCopying {
     /// A call of a predefined function, by its name with colons, such as `sum:` or `add:to:`.
     ///
     /// A name that is not in the function table, or a number of arguments that does not fit it, is a programmer's error
-    /// and stops the program; use ``NSPredicate/init(validating:arguments:)`` for names that come from outside.
+    /// and stops the program; use `NSPredicate(validating:arguments:)` for names that come from outside.
     public convenience init(forFunction name: String, arguments parameters: [NSExpression]) {
         guard let function = PredefinedFunction(name: name) else {
             fatalError("NSExpression(forFunction:arguments:): there is no predefined function named \(name).")

@@ -2,7 +2,7 @@ import Synchronization
 
 /// A predicate that compares the values of two expressions.
 ///
-/// ``NSPredicate/init(format:_:)`` returns an instance of this class for a format that is one comparison, so
+/// `NSPredicate(format:)` returns an instance of this class for a format that is one comparison, so
 /// `predicate as? NSComparisonPredicate` succeeds there. Instances are immutable.
 open class NSComparisonPredicate: NSPredicate {
     /// The operand on the left of the operator.

@@ -8,12 +8,13 @@ import Synchronization
 /// arrival, and a removal is remembered, with the version that it removed, as long as a read or save that began before it is
 /// under way.
 ///
-/// Rows that nobody outside the cache holds are let go of as the cache grows, so that an import of millions of rows
-/// does not keep them; but not rows younger than a read under way, which could bring an older version of them.
+/// Rows that nobody outside the cache holds are kept until all rows take more memory than ``limit``, and then the oldest of them go, so
+/// that an import of millions of rows does not keep them; but not rows younger than a read under way, which could bring an older version of
+/// them. See `RowCache+Limit.swift`.
 ///
 /// Any thread may call any member. The state is behind one mutex, a leaf in the lock order: nothing is called with it held.
 package final class RowCache: Sendable {
-    fileprivate struct State: ~Copyable {
+    struct State: ~Copyable {
         /// By the number of the root entity.
         var tables: [Int: ObjectTable<RowBuffer>] = [:]
         /// Removed keys, until no read or save is left that began before the removal.
@@ -27,15 +28,22 @@ package final class RowCache: Sendable {
         /// Reads and saves under way, counted by the commit they began at, with the time when the first of them began.
         var readsSince: [UInt64: (count: Int, stamp: UInt32)] = [:]
         var count = 0
-        var sweepAt = 16_384
+        /// What the rows take, in bytes, as an estimate.
+        var bytes = 0
+        /// The most bytes that rows may take which nobody else holds.
+        var limit = RowCache.defaultLimit
+        /// At how many bytes to look for rows that nobody else holds.
+        var sweepAt = RowCache.defaultLimit
+        var hits = 0
+        var misses = 0
     }
 
-    fileprivate struct RemovedKey: Hashable {
+    struct RemovedKey: Hashable {
         let root: Int
         let key: Int64
     }
 
-    fileprivate struct Removal {
+    struct Removal {
         /// When it was told.
         let commit: UInt64
         /// The last version of the row; the highest number there is if that is not known.
@@ -47,7 +55,7 @@ package final class RowCache: Sendable {
         fileprivate let commit: UInt64
     }
 
-    private let state = Mutex(State())
+    let state = Mutex(State())
     private let commitCount = Atomic<UInt64>(0)
     private let removalCount = Atomic<UInt64>(0)
 
@@ -97,7 +105,12 @@ package final class RowCache: Sendable {
     /// The cached row.
     package func row(_ key: Int64, root: Int) -> Row? {
         state.withLock { state in
-            state.tables[root]?[key].map { Row(shared: $0) }
+            guard let row = state.tables[root]?[key] else {
+                state.misses &+= 1
+                return nil
+            }
+            state.hits &+= 1
+            return Row(shared: row)
         }
     }
 
@@ -119,6 +132,7 @@ package final class RowCache: Sendable {
         state.withLock { state in
             // Before the rows are entered, since the caller holds all of those.
             state.sweepIfGrown()
+            let size = Self.meanSize(of: rows)
             let table = state.table(root)
             let removals = state.removals
             let isForgotten = state.forgot(root, since: read)
@@ -142,6 +156,7 @@ package final class RowCache: Sendable {
                 }
             }
             state.count += table.count - before
+            state.bytes += (table.count - before) * size
         }
     }
 
@@ -196,12 +211,14 @@ package final class RowCache: Sendable {
                 if let known = table[row.key], Row(shared: known).version > row.version { continue }
                 if mayBeOvertaken, state.wasOvertaken(row, root, save) {
                     // Nobody here can tell which row is the newest: neither this one nor what was read meanwhile may stay.
-                    if table.remove(row.key) != nil { state.count -= 1 }
+                    if table.remove(row.key) != nil { state.noteRemoval() }
                     state.remember(row.key, root, .max)
                     continue
                 }
                 table.insert(row.buffer, for: row.key)
-                state.count += table.count - before
+                guard table.count > before else { continue }
+                state.count += 1
+                state.bytes += row.unsafe.size
             }
             if !removed.isEmpty { removalCount.wrappingAdd(1, ordering: .releasing) }
             // Nobody but the save itself is under way most of the time.
@@ -209,7 +226,7 @@ package final class RowCache: Sendable {
             for (root, key, version) in removed {
                 // The row may have come back, with a higher version.
                 if let known = state.tables[root]?[key], known.header.version > version { continue }
-                if state.tables[root]?.remove(key) != nil { state.count -= 1 }
+                if state.tables[root]?.remove(key) != nil { state.noteRemoval() }
                 if othersAreUnderWay { state.remember(key, root, version) }
             }
             state.sweepIfGrown()
@@ -227,7 +244,7 @@ package final class RowCache: Sendable {
             var isEmpty = true
             for key in keys {
                 isEmpty = false
-                if state.tables[root]?.remove(key) != nil { state.count -= 1 }
+                if state.tables[root]?.remove(key) != nil { state.noteRemoval() }
                 // Which version that was only the store can tell.
                 if readsAreUnderWay { state.remember(key, root, .max) }
             }
@@ -240,7 +257,7 @@ package final class RowCache: Sendable {
     package func invalidateAll(root: Int) {
         state.withLock { state in
             state.commit += 1
-            if let table = state.tables.removeValue(forKey: root) { state.count -= table.count }
+            if let table = state.tables.removeValue(forKey: root) { state.noteRemoval(of: table.count) }
             if !state.readsSince.isEmpty { state.forgottenRoots[root] = state.commit }
             removalCount.wrappingAdd(1, ordering: .releasing)
             commitCount.store(state.commit, ordering: .releasing)
@@ -252,7 +269,7 @@ package final class RowCache: Sendable {
         state.withLock { state in
             state.commit += 1
             state.tables.removeAll()
-            state.count = 0
+            (state.count, state.bytes) = (0, 0)
             if !state.readsSince.isEmpty { state.forgottenAll = state.commit }
             removalCount.wrappingAdd(1, ordering: .releasing)
             commitCount.store(state.commit, ordering: .releasing)
@@ -295,15 +312,6 @@ extension RowCache.State {
     fileprivate mutating func remember(_ key: Int64, _ root: Int, _ version: Int64) {
         let name = RowCache.RemovedKey(root: root, key: key)
         removals[name] = RowCache.Removal(commit: commit, version: max(version, removals[name]?.version ?? .min))
-    }
-
-    /// Drops rows that only the cache holds, each time it has doubled: O(1) a row in the long run.
-    fileprivate mutating func sweepIfGrown() {
-        guard count >= sweepAt else { return }
-        // A read that began before a row was entered may still bring an older version, and would not find the newer one.
-        let oldestRead = readsSince.values.map(\.stamp).min() ?? .max
-        for table in tables.values { count -= table.sweep { $0.header.stamp < oldestRead } }
-        sweepAt = max(16_384, count * 2)
     }
 }
 

@@ -63,6 +63,30 @@ package protocol RowStore: RowSource {
     /// counted. A store that nobody else writes to, or that cannot tell, leaves it to the default, which is 0.
     var commitsOfOthers: UInt64 { get }
 
+    /// Reads something small, to see whether the store answers.
+    ///
+    /// - Parameter timeout: The most seconds to wait for a connection and for locks.
+    /// - Throws: Errors of the store.
+    func check(timeout: Double) throws
+
+    /// Brings what was committed to where it is kept for good, as far as that is another place: a write-ahead log into its file.
+    ///
+    /// - Parameter timeout: The most seconds to wait for others.
+    /// - Throws: Errors of the store. Nothing that was committed is lost then.
+    func checkpoint(timeout: Double) throws
+
+    /// How busy the store is just now; `nil` for one that has nothing to tell.
+    var figures: EngineFigures? { get }
+
+    /// How a fetch would be answered; `nil` for a store that has no statements.
+    ///
+    /// - Parameters:
+    ///   - plan: The fetch.
+    ///   - answer: What of the rows is wanted.
+    /// - Returns: The statement and its plan.
+    /// - Throws: As the fetch, as far as that shows before anything is read.
+    func explanation(of plan: FetchPlan, _ answer: ExplainedAnswer) throws -> ExplainedStatement?
+
     /// Lets go of everything, after the last request. No other member is called afterwards.
     func close()
 }
@@ -75,6 +99,14 @@ extension RowStore {
     package var commitsOfOthers: UInt64 { 0 }
 
     package func retire(_ body: () throws -> Void) throws { try body() }
+
+    package func check(timeout: Double) throws {}
+
+    package func checkpoint(timeout: Double) throws {}
+
+    package var figures: EngineFigures? { nil }
+
+    package func explanation(of plan: FetchPlan, _ answer: ExplainedAnswer) throws -> ExplainedStatement? { nil }
 
     /// The error for a write to a store that was removed meanwhile.
     package var closedError: CocoaError {

@@ -14,7 +14,7 @@ extension SQLiteEngine {
         // The user's code makes the rows. It must not keep others from writing.
         let batch = try batch.withRowsMade(in: file.folder)
         let start = OperationTally.startTiming()
-        defer { OperationTally.stopTiming(start) }
+        defer { stopTiming(start, file) }
         guard let control = batch.control else {
             guard let rows = batch.rows else { return try execute(batch, file, nil, didCommit) }
             // A batch that takes longer than the limit is stopped, also because everybody else waits for the writer.
@@ -40,6 +40,7 @@ extension SQLiteEngine {
     ) throws {
         try SQLiteBoundary.run(.saving, file.url, for: batch.recorder.contextName) {
             let lease = try file.pool.writer(cancellation: cancellation)
+            noteWait(lease)
             try requireInUse()
             try file.modelGuard.requireSame(lease.connection)
             try requireNoOtherHistory(of: file, lease.connection)

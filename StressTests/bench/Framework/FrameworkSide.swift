@@ -57,6 +57,7 @@ enum FrameworkSide: Side {
 
         init(_ path: String, _ model: NSManagedObjectModel, options: [AnyHashable: Any]? = nil) throws {
             coordinator = NSPersistentStoreCoordinator(managedObjectModel: model)
+            coordinator.instrument = FrameworkSide.instrument
             store = try coordinator.addPersistentStore(
                 type: .sqlite,
                 configuration: nil,

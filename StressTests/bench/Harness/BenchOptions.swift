@@ -20,6 +20,8 @@ struct BenchOptions {
     var weighed: (any Side.Type)?
     /// What this process does for another one of the benchmark.
     var part: ChildPart?
+    /// Whether the framework's coordinators have an instrument.
+    var isInstrumented = false
     var showsHelp = false
 
     static let help = """
@@ -32,6 +34,7 @@ struct BenchOptions {
           --runs N         runs of each side; the medians are compared (default: 7)
           --seconds N      how long several threads work at a time (default: 5)
           --json FILE      append one JSON object a line and workload
+          --instrument     let an instrument count what the framework does, to see what that costs
           --folder FOLDER  where the databases go (default: the temporary folder)
 
         \(Workload.allCases.map { "\($0.name)  \($0.summary)" }.joined(separator: "\n"))
@@ -66,6 +69,7 @@ struct BenchOptions {
             case "--runs": options.runs = try number(of: name, from: 1)
             case "--json": options.json = try value(of: name)
             case "--folder": options.folder = try value(of: name)
+            case "--instrument": options.isInstrumented = true
             case "--child": options.child = try workload(try value(of: name))
             case "--weigh": options.weighed = try value(of: name) == "raw" ? RawSide.self : FrameworkSide.self
             case "--part": options.part = ChildPart(rawValue: try value(of: name))

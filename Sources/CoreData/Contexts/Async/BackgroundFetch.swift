@@ -38,6 +38,9 @@ final class BackgroundFetch<Element>: @unchecked Sendable {
     private let lastControl = FetchControl()
     private let completion: Mutex<(@Sendable (Outcome) -> Void)?>
 
+    /// When the fetch was made, if an instrument wants to know.
+    private let beginning: ContinuousClock.Instant?
+
     private let reads = PreparedReads()
     /// How many reads were made in vain, since a save has overtaken them.
     private var overtakenReads = 0
@@ -67,6 +70,9 @@ final class BackgroundFetch<Element>: @unchecked Sendable {
         self.stores = stores
         self.control = control
         self.completion = Mutex(completion)
+        let isInstrumented =
+            Instrumentation.isAnyOn && context.persistentStoreCoordinator?.instrumentation.listener != nil
+        beginning = isInstrumented ? .now : nil
     }
 
     /// Begins; inside the context's scope.
@@ -109,7 +115,32 @@ final class BackgroundFetch<Element>: @unchecked Sendable {
             defer { completion = nil }
             return completion
         }
-        completion?(outcome)
+        guard let completion else { return }
+        tell(outcome)
+        completion(outcome)
+    }
+
+    private func tell(_ outcome: Outcome) {
+        guard let beginning,
+            let listener = context.persistentStoreCoordinator?.instrumentation.listener
+        else { return }
+        var rows = 0
+        var code: Int?
+        switch outcome {
+        case .found(let found): rows = found.count
+        case .failed(let error): code = (error as NSError).code
+        case .cancelled: code = CocoaError.Code.userCancelled.rawValue
+        }
+        listener.instrument.record(
+            CoreDataEvent(
+                kind: .asynchronousFetch,
+                duration: .now - beginning,
+                rows: rows,
+                context: context.name,
+                entity: specification.entityName,
+                errorCode: code
+            )
+        )
     }
 
     // MARK: - Rounds, inside the context's scope

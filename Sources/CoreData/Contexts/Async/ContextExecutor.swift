@@ -41,7 +41,7 @@ extension NSManagedObjectContext {
     ///     }
     ///
     /// Everything that the actor does is inside the context's scope: no `perform`, and no hop to another queue. The
-    /// other way round, the actor's `assumeIsolated` succeeds inside ``perform(_:)`` and ``performAndWait(_:)`` of
+    /// other way round, the actor's `assumeIsolated` succeeds inside ``perform(_:)`` and `performAndWait(_:)` of
     /// the context. What runs between two suspensions of the actor is one event.
     ///
     /// For a context of the main queue this is the main actor's executor. The actor has to hold the context. May be

@@ -27,7 +27,12 @@ extension NSManagedObjectContext {
         defer { announce(done, coordinator) }
         for (store, batch) in parts {
             do {
-                done.append(try ConfinementScope.enter(self) { try coordinator.execute(batch, in: store) })
+                let entity = batch.layout.predicateEntityName
+                done.append(
+                    try measured(.batch, entity, rows: { $0.changes.count }) {
+                        try coordinator.execute(batch, in: store)
+                    }
+                )
             } catch let clashes as BatchClashes {
                 throw constraintError(clashes, store)
             } catch  where !done.isEmpty {

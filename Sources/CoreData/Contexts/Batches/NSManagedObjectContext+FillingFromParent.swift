@@ -117,6 +117,6 @@ extension NSManagedObjectContext {
             return members
         }
         // A store of one's own is told who asks.
-        return try ConfinementScope.enter(self) { try store.reader.members(of: slot, ownedBy: owner) }
+        return try measured(.fault, slot.name, rows: \.count) { try store.reader.members(of: slot, ownedBy: owner) }
     }
 }

@@ -164,6 +164,7 @@ extension NSManagedObjectContext {
     /// - Throws: `persistentStoreOperation` (134070) if the coordinator has no store for the entity.
     final func storesToAsk(_ plan: FetchPlan, _ affected: [NSPersistentStore]?) throws -> [OpenStore] {
         guard let coordinator else { return [] }
+        if isOneTooMany { throw coordinator.tooManyContexts(self) }
         if let pinned = try pinnedStoresForReading() { return try pinned.stores(for: plan, affected) }
         return try coordinator.openStores(for: plan, affected)
     }

@@ -29,7 +29,13 @@ extension NSManagedObjectContext {
         assertCurrent("fetch(_:)")
         defer { deliverRegistrations() }
         return try inChain {
-            try ConfinementScope.enter(self) { try results(specification, stores, prepared) }
+            // The rounds of an asynchronous fetch are told as that.
+            guard prepared == nil else {
+                return try ConfinementScope.enter(self) { try results(specification, stores, prepared) }
+            }
+            return try measured(.fetch, specification.entityName, rows: \.count) {
+                try results(specification, stores, prepared)
+            }
         }
     }
 
@@ -63,7 +69,9 @@ extension NSManagedObjectContext {
         assertCurrent(#function)
         let specification = request.specification
         return try inChain {
-            try ConfinementScope.enter(self) { try count(specification, request.affectedStores, nil) }
+            try measured(.fetch, specification.entityName, rows: { $0 }) {
+                try count(specification, request.affectedStores, nil)
+            }
         }
     }
 

@@ -28,7 +28,7 @@ extension NSManagedObjectContext {
 
     /// Merges changes that were made elsewhere into several contexts, each on its own queue, and waits for all.
     ///
-    /// Waits as ``performAndWait(_:)`` does: of two blocks of different contexts that merge into one another's context
+    /// Waits as `performAndWait(_:)` does: of two blocks of different contexts that merge into one another's context
     /// at the same time neither could go on, which stops the program. Call it outside of any block, or inside one of a
     /// context that nobody merges into, or let contexts merge in turn (``automaticallyMergesChangesFromParent``,
     /// ``save(mergingInto:)``).
@@ -102,6 +102,10 @@ extension NSManagedObjectContext {
     /// Merges a message into the registered objects.
     final func merge(_ message: ChangeMessage) {
         guard !message.isEmpty else { return }
+        measured(.merge, nil, entersScope: false, rows: { message.count }) { takeIn(message) }
+    }
+
+    private func takeIn(_ message: ChangeMessage) {
         // What was changed here before is an event, and an undo step, of its own.
         processPendingChanges()
         settleStrangers()

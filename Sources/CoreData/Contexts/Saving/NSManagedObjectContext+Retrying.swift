@@ -91,6 +91,7 @@ extension NSManagedObjectContext {
             // The block decides by what it reads, so nothing that was read before the conflict may count.
             advanceGeneration()
             refreshAllObjects()
+            tellInstrument(.retry, error)
             return nil
         }
     }

@@ -38,9 +38,14 @@ extension NSManagedObjectContext {
                 userInfo: [NSLocalizedDescriptionKey: "\(describedName) has no persistentStoreCoordinator to save to."]
             ).marked(.request)
         }
+        if isOneTooMany { throw coordinator.tooManyContexts(self) }
+        // A child's save ends in its parent.
+        if upward == nil { guard coordinator.gate.enter() else { throw coordinator.closedError } }
+        defer { if upward == nil { coordinator.gate.leave() } }
         saving.begin()
         defer { saving.end() }
-        try ContextSave(self, coordinator).run()
+        let save = ContextSave(self, coordinator)
+        try measured(.save, nil, entersScope: false, rows: { save.savedCount }, save.run)
     }
 
     /// Whether there are changes to be saved, or versions to be checked.
@@ -70,6 +75,9 @@ struct ContextSave {
         self.context = context
         self.coordinator = coordinator
     }
+
+    /// How many objects were saved so far.
+    var savedCount: Int { saved.inserted.count + saved.updated.count + saved.deleted.count }
 
     /// Saves the changes of the context, whose event has ended.
     func run() throws {
@@ -208,6 +216,7 @@ struct ContextSave {
                 }
                 takeOver(plan, before)
                 guard !conflicts.isEmpty else { return true }
+                context.tellInstrument(.conflict, rows: conflicts.count)
                 for conflict in conflicts { plan.enterRow(conflict) }
                 try context.seeingNewest { try settle { try context.resolve(conflicts, before, attempt) } }
                 return false

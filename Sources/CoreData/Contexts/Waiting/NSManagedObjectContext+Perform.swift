@@ -41,7 +41,7 @@ extension NSManagedObjectContext {
         as entry: ConfinementScope.Entry = .call,
         _ block: @escaping @Sendable () -> Void
     ) {
-        let submitted = SlowOperationLog.submission()
+        let submitted = SlowOperationLog.submission(to: self)
         queue.async {
             self.alone { self.runTurn(kind, submitted, ConfinementScope.stack, as: entry, block) }
         }
@@ -69,7 +69,7 @@ extension NSManagedObjectContext {
         if isInScope { return try ConfinementScope.enter(self, within: ConfinementScope.stack, as: entry, block) }
         return try MainQueue.keepingTrack {
             let stack = ConfinementScope.stack
-            let submitted = SlowOperationLog.submission()
+            let submitted = SlowOperationLog.submission(to: self)
             let watch = MainQueueWatch(self)
             return try WaitGraph.sync(queue, of: self, gate, stack, as: entry) {
                 watch?.end()
@@ -145,7 +145,7 @@ extension NSManagedObjectContext {
         _ block: @escaping @Sendable () -> Outcome
     ) async -> Outcome {
         if schedule == .immediate, isInScope { return ConfinementScope.enter(self, block) }
-        let submitted = SlowOperationLog.submission()
+        let submitted = SlowOperationLog.submission(to: self)
         return await withAnswer { answer in
             queue.async {
                 let outcome = self.alone {

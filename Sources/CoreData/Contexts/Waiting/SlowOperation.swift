@@ -108,10 +108,14 @@ public enum SlowOperationLog {
         set { settings.withLock { $0.handler = newValue } }
     }
 
-    /// The moment of a block's submission, if the log is on.
-    static func submission() -> ContinuousClock.Instant? {
+    /// The moment of a block's submission to a context, if the log is on, or the context's coordinator has an instrument.
+    static func submission(to context: NSManagedObjectContext) -> ContinuousClock.Instant? {
         _ = environmentWasRead
-        return isOn.load(ordering: .relaxed) ? .now : nil
+        if isOn.load(ordering: .relaxed) { return .now }
+        guard Instrumentation.isAnyOn, context.persistentStoreCoordinator?.instrumentation.listener != nil else {
+            return nil
+        }
+        return .now
     }
 
     private static let environmentWasRead: Bool = settings.withLock { _ in true }
@@ -133,6 +137,8 @@ public enum SlowOperationLog {
     ) rethrows -> T {
         var tally = OperationTally()
         let start = ContinuousClock.now
+        context.tellInstrument(.contextWait, duration: start - submitted)
+        guard isOn.load(ordering: .relaxed) else { return try body(&tally) }
         defer { tell(context, kind, start - submitted, .now - start, tally) }
         return try body(&tally)
     }

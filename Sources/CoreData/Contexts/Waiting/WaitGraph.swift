@@ -94,7 +94,7 @@ package enum WaitGraph {
         _ stack: ConfinementScope.Stack,
         _ body: () -> Void
     ) {
-        let submitted = SlowOperationLog.submission()
+        let submitted = SlowOperationLog.submission(to: parent)
         withoutActuallyEscaping(body) { body in
             let visit = Visit { parent.runTurn(.performAndWait, submitted, $0, as: .ascent, body) }
             defer { visit.forget() }

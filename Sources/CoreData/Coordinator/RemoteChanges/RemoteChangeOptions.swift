@@ -1,6 +1,6 @@
 import Foundation
 
-/// Option of a SQLite store: a Boolean; the coordinator posts ``Foundation/NSNotification/Name/NSPersistentStoreRemoteChange``
+/// Option of a SQLite store: a Boolean; the coordinator posts `NSNotification.Name.NSPersistentStoreRemoteChange`
 /// when this process or another has written to the store.
 ///
 /// Default false.

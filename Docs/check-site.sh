@@ -1,0 +1,36 @@
+#!/usr/bin/env bash
+# Opens pages of the site in headless Chromium, and looks for what they have to say; a page that a script fails on says nothing.
+#
+#   Docs/check-site.sh SITE
+set -euo pipefail
+site=$1
+browser=$(command -v chromium || command -v chromium-browser || true)
+[ -n "$browser" ] || { echo "Chromium is not installed: the site was not opened." >&2; exit 0; }
+scratch=$(mktemp -d)
+python3 -u -m http.server --bind 127.0.0.1 --directory "$site" 0 > "$scratch/port" 2> /dev/null &
+server=$!
+trap 'kill $server; rm -rf "$scratch"' EXIT
+for _ in $(seq 100); do
+    port=$(grep -oE 'port [0-9]+' "$scratch/port" | cut -d' ' -f2 || true)
+    [ -z "$port" ] || break
+    sleep 0.1
+done
+
+faults=0
+check() {
+    page=$("$browser" --headless --no-sandbox --disable-gpu --disable-dev-shm-usage --user-data-dir="$scratch/profile" \
+        --enable-logging=stderr --virtual-time-budget=15000 --dump-dom "http://127.0.0.1:$port/documentation/$1" 2> "$scratch/log" || true)
+    if ! grep -qF "$2" <<< "$page"; then echo "$1 does not say “$2”." >&2; faults=1; fi
+    if grep -E 'Uncaught|SyntaxError|TypeError' "$scratch/log" >&2; then faults=1; fi
+}
+check coredata "The Core Data API for servers"
+check coredata/gettingstarted "A model in Swift"
+check coredata/operating "One context per request"
+check coredata/instruments "swift-metrics"
+check coredata/nspersistentcontainer "A model, its coordinator"
+check coredata/nsmanagedobjectcontext "A unit of work"
+check coredata/nsfetchrequest "NSFetchRequest"
+check coredata/coredatainstrument "Who is told what a coordinator"
+check coredata/nspersistentstorecoordinator "Stands between contexts and stores"
+[ $faults -eq 0 ] && echo "Nine pages were opened, and say what they should."
+exit $faults

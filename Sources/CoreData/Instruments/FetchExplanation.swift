@@ -1,0 +1,77 @@
+import StrataRows
+
+/// How the stores answer a fetch: the statement, the plan of the database, and the indexes that it uses.
+///
+/// An addition to Apple's API.
+public struct FetchExplanation: Sendable, CustomStringConvertible {
+    /// What one store does.
+    public struct Answer: Sendable {
+        /// The UUID of the store.
+        public let storeIdentifier: String?
+        /// The SQL, with `?` in the place of every value; `nil` for a store without SQL, which looks at its objects one by one.
+        public let statement: String?
+        /// The plan of the database, a line a step, indented by two spaces a level.
+        public let plan: [String]
+        /// The names of the indexes that the plan uses, each once.
+        public let indexes: [String]
+        /// The tables that are read from one end to the other, as all rows are wanted or no index helps.
+        public let scannedTables: [String]
+    }
+
+    /// The stores that are asked, in their order.
+    public let answers: [Answer]
+
+    /// The whole as lines of text.
+    public var description: String {
+        answers.map { answer in
+            guard let statement = answer.statement else { return "No SQL: the store looks at its objects one by one." }
+            let indexes = answer.indexes.isEmpty ? "none" : answer.indexes.joined(separator: ", ")
+            var lines = [statement] + answer.plan.map { "  " + $0 } + ["Indexes: \(indexes)"]
+            if !answer.scannedTables.isEmpty {
+                lines.append("Scanned: \(answer.scannedTables.joined(separator: ", "))")
+            }
+            return lines.joined(separator: "\n")
+        }.joined(separator: "\n")
+    }
+}
+
+extension NSManagedObjectContext {
+    /// Tells how the stores would answer a request, without answering it.
+    ///
+    /// Tells of the request as it is; pending changes of the context can make it read more. Of a child: what the stores would do
+    /// for its root. Must be called inside the context's scope. Compiles the statement and asks the database for its plan,
+    /// which takes some tens of microseconds.
+    ///
+    /// An addition to Apple's API.
+    ///
+    /// - Parameter request: A fetch request of any result type but dictionaries.
+    /// - Returns: What each store that would be asked does.
+    /// - Throws: `persistentStoreOperation` (134070) for a request that makes no sense, and one for dictionaries;
+    ///   `persistentStoreUnsupportedRequestType` (134091) for what SQL cannot say; errors of the store.
+    public func explain<T>(_ request: NSFetchRequest<T>) throws -> FetchExplanation {
+        assertCurrent(#function)
+        let specification = request.specification
+        let answer: ExplainedAnswer
+        switch specification.resultType {
+        case .managedObjectResultType where specification.includesPropertyValues: answer = .rows
+        case .managedObjectResultType, .managedObjectIDResultType: answer = .references
+        case .countResultType: answer = .count
+        default: throw FetchPlanner.refused("Only fetches of objects, IDs and counts can be explained.")
+        }
+        let plan = try fetchPlanner().plan(specification)
+        guard let coordinator else { return FetchExplanation(answers: []) }
+        let stores = try coordinator.openStores(for: plan, request.affectedStores)
+        return FetchExplanation(
+            answers: try stores.map { store in
+                let found = try store.rows.explanation(of: plan.asked(ofStore: store.number), answer)
+                return FetchExplanation.Answer(
+                    storeIdentifier: store.store.identifier,
+                    statement: found?.sql,
+                    plan: found?.plan ?? [],
+                    indexes: found?.indexes ?? [],
+                    scannedTables: found?.scannedTables ?? []
+                )
+            }
+        )
+    }
+}

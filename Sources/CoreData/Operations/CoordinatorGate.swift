@@ -1,0 +1,84 @@
+import Foundation
+import StrataLocks
+import StrataRows
+
+/// Counts what writes through a coordinator, and lets nothing in any more once it is being closed.
+///
+/// Any thread may use it. Its mutex is a leaf: nothing is called with it held.
+final class CoordinatorGate: Sendable {
+    private struct State {
+        var isClosed = false
+        var writes = 0
+        var waiters: [Waiter] = []
+        var contexts = 0
+        var contextLimit = CoreDataLimits().contexts
+    }
+
+    private let state = Mutex(State())
+
+    /// Lets a save or a batch in.
+    ///
+    /// - Returns: Whether it was let in; then ``leave()`` has to be called once.
+    func enter() -> Bool {
+        state.withLock { state in
+            guard !state.isClosed else { return false }
+            state.writes += 1
+            return true
+        }
+    }
+
+    /// Ends a save or a batch.
+    func leave() {
+        let waiters = state.withLock { state -> [Waiter] in
+            state.writes -= 1
+            guard state.writes == 0 else { return [] }
+            defer { state.waiters = [] }
+            return state.waiters
+        }
+        for waiter in waiters { waiter.call() }
+    }
+
+    /// Whether nothing is let in any more.
+    var isClosed: Bool { state.withLock { $0.isClosed } }
+
+    /// Lets nothing in any more, and waits until nobody is inside.
+    ///
+    /// - Parameter seconds: The most time to wait.
+    /// - Returns: How many are still inside.
+    func close(waiting seconds: Double) -> Int {
+        let waiter: Waiter? = state.withLock { state in
+            state.isClosed = true
+            guard state.writes > 0 else { return nil }
+            let waiter = Waiter()
+            state.waiters.append(waiter)
+            return waiter
+        }
+        guard let waiter else { return 0 }
+        _ = waiter.sleep(timeout: seconds, cancellation: nil)
+        return state.withLock { state in
+            state.waiters.removeAll { $0 === waiter }
+            return state.writes
+        }
+    }
+
+    // MARK: - Contexts
+
+    /// The most contexts.
+    var contextLimit: Int {
+        get { state.withLock { $0.contextLimit } }
+        set { state.withLock { $0.contextLimit = newValue } }
+    }
+
+    /// Takes a context in.
+    ///
+    /// - Returns: Whether it is one too many.
+    func addContext() -> Bool {
+        state.withLock { state in
+            state.contexts += 1
+            return state.contexts > state.contextLimit
+        }
+    }
+
+    /// Lets a context go.
+    func removeContext() { state.withLock { $0.contexts -= 1 } }
+}

@@ -1,0 +1,90 @@
+import Foundation
+import StrataLocks
+import StrataRows
+import Synchronization
+
+/// That a store has answered.
+///
+/// An addition to Apple's API.
+public struct StoreCheck: Sendable {
+    /// The UUID of the store.
+    public let identifier: String?
+    /// The file name, or the type of a store that lies in no file.
+    public let name: String
+    /// How long the answer took.
+    public let duration: Duration
+    /// How many bytes are free where the file lies; `nil` if the store lies in no file, or that is not known.
+    public let freeBytes: Int?
+}
+
+extension NSPersistentStoreCoordinator {
+    /// Finds out whether the stores answer: for the health check of a server.
+    ///
+    /// Reads one row of each store's metadata, on a connection of its pool, so it fails when the pool is used up or the file is gone or
+    /// damaged. It takes no write lock. Returns or throws at the limit at the latest, whatever the store does. May be called
+    /// on any thread.
+    ///
+    ///     do { _ = try await coordinator.check(within: .milliseconds(500)) } catch { respond(.serviceUnavailable) }
+    ///
+    /// An addition to Apple's API.
+    ///
+    /// - Parameter limit: The most time that all stores together may take.
+    /// - Returns: A value for each store.
+    /// - Throws: `persistentStoreTimeout` (134090) at the limit, `persistentStoreOperation` (134070) after ``close(within:)`` or if there are no
+    ///   stores, and errors of reading.
+    public func check(within limit: Duration = .seconds(1)) async throws -> [StoreCheck] {
+        if isClosed { throw closedError }
+        let stores = openStores
+        guard !stores.isEmpty else {
+            throw CocoaError(
+                .persistentStoreOperation,
+                userInfo: [NSLocalizedDescriptionKey: "The coordinator has no stores."]
+            ).marked(.environment)
+        }
+        let hasAnswered = FirstAnswer()
+        let end = ContinuousClock.now + limit
+        return try await withAnswer { (answer: @escaping @Sendable (Result<[StoreCheck], any Error>) -> Void) in
+            DispatchQueue.global().asyncAfter(deadline: .now() + limit.inSeconds) {
+                if hasAnswered.isFirst { answer(.failure(Self.checkTimedOut(limit))) }
+            }
+            runOnThreadOfItsOwn {
+                let result = Result { try stores.map { try $0.check(until: end) } }
+                if hasAnswered.isFirst { answer(result) }
+            }
+        }.get()
+    }
+
+    private static func checkTimedOut(_ limit: Duration) -> CocoaError {
+        CocoaError(
+            .persistentStoreTimeout,
+            userInfo: [NSLocalizedDescriptionKey: "The stores have not answered within \(limit)."]
+        )
+    }
+}
+
+/// Tells the first who asks from those who come later.
+private final class FirstAnswer: Sendable {
+    private let wasAsked = Atomic(false)
+
+    var isFirst: Bool { !wasAsked.exchange(true, ordering: .acquiringAndReleasing) }
+}
+
+extension OpenStore {
+    fileprivate func check(until end: ContinuousClock.Instant) throws -> StoreCheck {
+        let start = ContinuousClock.now
+        try rows.check(timeout: max((end - start).inSeconds, 0.001))
+        var free: Int?
+        if let url = store.url, url.path != "/dev/null", FileManager.default.fileExists(atPath: url.path) {
+            let attributes = try? FileManager.default.attributesOfFileSystem(
+                forPath: url.deletingLastPathComponent().path
+            )
+            free = (attributes?[.systemFreeSize] as? NSNumber)?.intValue
+        }
+        return StoreCheck(
+            identifier: store.identifier,
+            name: store.url.flatMap { $0.path == "/dev/null" ? nil : $0.lastPathComponent } ?? store.type,
+            duration: .now - start,
+            freeBytes: free
+        )
+    }
+}

@@ -1,0 +1,85 @@
+import Foundation
+import StrataRows
+
+extension NSPersistentStoreCoordinator {
+    /// Ends the work of the coordinator: lets the saves that are running end, refuses new ones, copies the write-ahead logs into
+    /// their files, and removes the stores.
+    ///
+    /// From the call on, saves of contexts on the coordinator, batches and adding a store throw `persistentStoreOperation` (134070), which
+    /// `CoreDataFailure` calls `environment`; the unsaved changes stay in their contexts. A save counts as running from the
+    /// call of `save()` on. Reads go on until the stores are removed, and throw the same code afterwards. Blocks the calling thread; call it
+    /// outside of any context's block that saves. Calling it again does what is left to do.
+    ///
+    /// An addition to Apple's API.
+    ///
+    /// - Parameter limit: The most time to wait for running saves and for other processes.
+    /// - Throws: `persistentStoreTimeout` (134090) if saves are still running at the limit: the stores are still open then, and take no new
+    ///   saves. Errors of copying a log; all stores are removed then, and nothing that was saved is lost.
+    public func close(within limit: Duration = .seconds(30)) throws {
+        let start = ContinuousClock.now
+        let running = gate.close(waiting: limit.inSeconds)
+        guard running == 0 else {
+            throw CocoaError(
+                .persistentStoreTimeout,
+                userInfo: [
+                    NSLocalizedDescriptionKey:
+                        "\(running) saves are still running, \(limit) after the coordinator was to be closed. It takes no new ones."
+                ]
+            )
+        }
+        var failure: (any Error)?
+        for entry in openStores {
+            let left = limit - (.now - start)
+            do {
+                try entry.rows.checkpoint(timeout: max(left.inSeconds, 0.1))
+            } catch let error as CocoaError where error.code == .persistentStoreTimeout {
+                // Others keep writing, and copy the log themselves.
+            } catch {
+                failure = failure ?? error
+            }
+            do { try remove(entry.store) } catch { failure = failure ?? error }
+        }
+        if let failure { throw failure }
+    }
+
+    /// Whether ``close(within:)`` was called.
+    ///
+    /// An addition to Apple's API.
+    public var isClosed: Bool { gate.isClosed }
+
+    /// The error for what is asked of a coordinator that was closed.
+    var closedError: CocoaError {
+        CocoaError(
+            .persistentStoreOperation,
+            userInfo: [
+                NSLocalizedDescriptionKey:
+                    "The coordinator\(name.map { " \"\($0)\"" } ?? "") is closed: close(within:) was called, and nothing is saved any more."
+            ]
+        ).marked(.environment)
+    }
+}
+
+extension NSPersistentContainer {
+    /// Ends the work of the container: stops following other processes, and closes the coordinator
+    /// (``NSPersistentStoreCoordinator/close(within:)``).
+    ///
+    ///     // On SIGTERM, when no request is being answered any more:
+    ///     try await container.close(within: .seconds(10))
+    ///
+    /// Suspends meanwhile, and blocks no thread of Swift's pool.
+    ///
+    /// An addition to Apple's API.
+    ///
+    /// - Parameter limit: The most time to wait for running saves and for other processes.
+    /// - Throws: As ``NSPersistentStoreCoordinator/close(within:)``.
+    public func close(within limit: Duration = .seconds(30)) async throws {
+        remoteChangeFollower?.stop()
+        let coordinator = persistentStoreCoordinator
+        try await onThreadOfItsOwn { try coordinator.close(within: limit) }
+    }
+}
+
+extension Duration {
+    /// Seconds with a fraction.
+    var inSeconds: Double { Double(components.seconds) + Double(components.attoseconds) / 1e18 }
+}

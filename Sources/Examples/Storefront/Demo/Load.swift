@@ -1,0 +1,87 @@
+import Foundation
+import Synchronization
+
+/// Clients that order all the time, and what they saw.
+package final class Load: Sendable {
+    /// What all connections together have seen.
+    package struct Figures: Sendable {
+        /// Orders that the server has confirmed.
+        package var confirmed: Set<UUID> = []
+        package var requests = 0
+        /// How often there was too little in stock.
+        package var refused = 0
+        /// Answers that should not have come, by their status.
+        package var failures: [Int: Int] = [:]
+        /// How long each answer took, in milliseconds.
+        package var latencies: [Double] = []
+
+        /// The latency that a share of all requests did not exceed.
+        package func latency(_ share: Double) -> Double {
+            let sorted = latencies.sorted()
+            return sorted.isEmpty ? 0 : sorted[min(Int(share * Double(sorted.count)), sorted.count - 1)]
+        }
+    }
+
+    private let port: Int
+    private let skus: [String]
+    private let figures = Mutex(Figures())
+
+    package init(port: Int, skus: [String]) { (self.port, self.skus) = (port, skus) }
+
+    package var seen: Figures { figures.withLock { $0 } }
+
+    /// Orders on some connections at once, each a thread, for some seconds; returns when all have their last answer.
+    package func run(connections: Int, seconds: Double) async {
+        let end = ContinuousClock.now + .seconds(seconds)
+        await withTaskGroup(of: Void.self) { group in
+            for number in 1...connections {
+                group.addTask {
+                    await withCheckedContinuation { continuation in
+                        Thread.detachNewThread {
+                            self.order(number, until: end)
+                            continuation.resume()
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    private func order(_ number: Int, until end: ContinuousClock.Instant) {
+        let client = HTTPClient(port: port)
+        var mine = Figures()
+        var generator = SystemRandomNumberGenerator()
+        while .now < end {
+            let count = Int.random(in: 1...3, using: &generator)
+            let lines = skus.shuffled(using: &generator).prefix(count).map {
+                OrderRequest.Line(sku: $0, quantity: Int64.random(in: 1...3))
+            }
+            let card = Bool.random() ? "4242" : nil
+            let order = OrderRequest(customer: "customer \(number)", lines: Array(lines), card: card)
+            let start = ContinuousClock.now
+            let status: Int
+            do {
+                status = try client.ask("POST", "/orders", try JSONEncoder().encode(order)).status
+            } catch {
+                status = (error as? HTTPError)?.status ?? -1
+            }
+            let duration = ContinuousClock.now - start
+            mine.requests += 1
+            mine.latencies.append(
+                Double(duration.components.attoseconds) / 1e15 + Double(duration.components.seconds) * 1e3
+            )
+            switch status {
+            case 201: mine.confirmed.insert(order.number)
+            case 409: mine.refused += 1
+            default: mine.failures[status, default: 0] += 1
+            }
+        }
+        figures.withLock { figures in
+            figures.confirmed.formUnion(mine.confirmed)
+            figures.requests += mine.requests
+            figures.refused += mine.refused
+            figures.failures.merge(mine.failures, uniquingKeysWith: +)
+            figures.latencies += mine.latencies
+        }
+    }
+}

@@ -1,0 +1,136 @@
+import CoreData
+
+/// The model, in Swift.
+package enum StorefrontModel {
+    /// One for the process: a model stays in memory once a coordinator has used it.
+    package static let model = Result { try make() }
+
+    private static func make() throws -> NSManagedObjectModel {
+        let product = entity("Product", Product.self)
+        product.properties = [
+            attribute("sku", .string), attribute("name", .string), attribute("priceCents", .integer64),
+            attribute("stock", .integer64), attribute("delivered", .integer64),
+            attribute("image", .binaryData, optional: true),
+        ]
+        product.attributesByName["image"]?.allowsExternalBinaryDataStorage = true
+        // Validation refuses a save that would sell what is not there.
+        product.attributesByName["stock"]?.setValidationPredicates(
+            [NSPredicate(format: "SELF >= 0")],
+            withValidationWarnings: ["too few in stock"]
+        )
+        product.uniquenessConstraints = [["sku"]]
+
+        let order = entity("Order", Order.self)
+        let total = NSDerivedAttributeDescription()
+        total.name = "totalCents"
+        total.type = .integer64
+        total.derivationExpression = NSExpression(format: "lines.amountCents.@sum")
+        order.properties = [
+            attribute("number", .uuid), attribute("customer", .string), attribute("createdAt", .date),
+            attribute("updatedAt", .date), attribute("state", .integer16), total,
+            attribute("packer", .string, optional: true), attribute("packedUntil", .date, optional: true),
+        ]
+        order.uniquenessConstraints = [["number"]]
+        order.indexes = [index("byState", order, "state", "createdAt"), index("byUpdate", order, "updatedAt")]
+
+        let line = entity("OrderLine", OrderLine.self)
+        line.properties = [attribute("quantity", .integer64), attribute("amountCents", .integer64)]
+
+        let payment = entity("Payment", Payment.self)
+        payment.isAbstract = true
+        payment.properties = [attribute("amountCents", .integer64)]
+        let card = entity("CardPayment", CardPayment.self)
+        card.properties = [attribute("lastDigits", .string)]
+        let invoice = entity("InvoicePayment", InvoicePayment.self)
+        invoice.properties = [attribute("dueAt", .date)]
+        payment.subentities = [card, invoice]
+
+        let shipment = entity("Shipment", Shipment.self)
+        shipment.properties = [attribute("worker", .string), attribute("shippedAt", .date)]
+
+        relate(order, "lines", to: line, "order", isToMany: true)
+        relate(order, "payment", to: payment, "order", isToMany: false)
+        relate(order, "shipments", to: shipment, "order", isToMany: true)
+        relate(product, "lines", to: line, "product", isToMany: true, .denyDeleteRule)
+
+        let model = NSManagedObjectModel()
+        model.entities = [product, order, line, payment, card, invoice, shipment]
+        return model
+    }
+
+    private static func entity(_ name: String, _ type: AnyClass) -> NSEntityDescription {
+        let entity = NSEntityDescription()
+        entity.name = name
+        entity.managedObjectClassName = NSStringFromClass(type)
+        return entity
+    }
+
+    private static func attribute(
+        _ name: String,
+        _ type: NSAttributeDescription.AttributeType,
+        optional: Bool = false
+    ) -> NSAttributeDescription {
+        let attribute = NSAttributeDescription()
+        attribute.name = name
+        attribute.type = type
+        attribute.isOptional = optional
+        return attribute
+    }
+
+    private static func index(_ name: String, _ entity: NSEntityDescription, _ keys: String...)
+        -> NSFetchIndexDescription
+    {
+        let elements = keys.compactMap { entity.propertiesByName[$0] }.map {
+            NSFetchIndexElementDescription(property: $0, collationType: .binary)
+        }
+        return NSFetchIndexDescription(name: name, elements: elements)
+    }
+
+    /// Relates an owner to what it owns, and back.
+    private static func relate(
+        _ owner: NSEntityDescription,
+        _ name: String,
+        to owned: NSEntityDescription,
+        _ inverseName: String,
+        isToMany: Bool,
+        _ rule: NSDeleteRule = .cascadeDeleteRule
+    ) {
+        let relationship = NSRelationshipDescription()
+        relationship.name = name
+        relationship.destinationEntity = owned
+        relationship.minCount = 0
+        relationship.maxCount = isToMany ? 0 : 1
+        relationship.isOptional = true
+        relationship.deleteRule = rule
+        let inverse = NSRelationshipDescription()
+        inverse.name = inverseName
+        inverse.destinationEntity = owner
+        inverse.minCount = 1
+        inverse.maxCount = 1
+        inverse.isOptional = false
+        inverse.deleteRule = .nullifyDeleteRule
+        relationship.inverseRelationship = inverse
+        inverse.inverseRelationship = relationship
+        owner.properties.append(relationship)
+        owned.properties.append(inverse)
+    }
+}
+
+/// Opens the store of the shop.
+package enum StorefrontStore {
+    /// A container with the store at `url`, which is made if it is not there.
+    ///
+    /// It follows what the other process writes, so contexts that merge by themselves, and live results, see that too.
+    package static func open(at url: URL) throws -> NSPersistentContainer {
+        let container = NSPersistentContainer(name: "Storefront", managedObjectModel: try StorefrontModel.model.get())
+        let description = NSPersistentStoreDescription(url: url)
+        // Who waits longer for another process answers 503 instead.
+        description.timeout = 10
+        container.persistentStoreDescriptions = [description]
+        container.followsRemoteChanges = true
+        var failure: (any Error)?
+        container.loadPersistentStores { _, error in failure = error }
+        if let failure { throw failure }
+        return container
+    }
+}

@@ -1,0 +1,83 @@
+import Foundation
+
+/// What the command line asks for.
+struct Options: Equatable {
+    /// What the process is to be.
+    enum Role: String, CaseIterable {
+        case demo, serve, work
+    }
+
+    var role = Role.demo
+    var store = "storefront.sqlite"
+    var port = 8080
+    var portFile: String?
+    var name = "worker"
+    var connections = 8
+    var seconds = 20.0
+    var showsHelp = false
+
+    static let help = """
+        A shop behind an HTTP server, with a worker in a process of its own that ships its orders.
+
+        Usage: Storefront [demo | serve | work] [options]
+
+          demo      start server and worker, order for some seconds, kill the worker on the way, and check
+                    that everything adds up (the default); the store is made anew
+          serve     answer requests until SIGTERM or SIGINT
+          work      ship orders until SIGTERM or SIGINT
+
+          --store FILE      the SQLite store (default: storefront.sqlite)
+          --port N          where to listen on 127.0.0.1; 0 for any port that is free (default: 8080)
+          --port-file FILE  where to write the port
+          --name NAME       the name of a worker; no two may have the same (default: worker)
+          --connections N   connections of the demo (default: 8)
+          --seconds S       how long the demo orders (default: 20)
+          --help            this text
+        """
+
+    var storeURL: URL { URL(fileURLWithPath: store) }
+
+    /// Reads the arguments that follow the program's name.
+    ///
+    /// - Throws: `HTTPError` 400 with what makes no sense.
+    static func parse(_ arguments: some Sequence<String>) throws -> Options {
+        var options = Options()
+        var rest = Array(arguments)[...]
+        if let role = rest.first.flatMap(Role.init) {
+            options.role = role
+            rest.removeFirst()
+        }
+        while let argument = rest.popFirst() {
+            if argument == "--help" || argument == "-h" {
+                options.showsHelp = true
+                continue
+            }
+            if argument.hasPrefix("-com.apple.CoreData.") {
+                _ = rest.popFirst()
+                continue
+            }
+            guard let value = rest.popFirst() else { throw HTTPError(400, "\(argument) is unknown, or needs a value") }
+            switch argument {
+            case "--store": options.store = value
+            case "--port": options.port = try number(value, argument, 0...65_535)
+            case "--port-file": options.portFile = value
+            case "--name": options.name = value
+            case "--connections": options.connections = try number(value, argument, 1...200)
+            case "--seconds":
+                guard let seconds = Double(value), seconds > 0 else {
+                    throw HTTPError(400, "\(argument) takes seconds")
+                }
+                options.seconds = seconds
+            default: throw HTTPError(400, "\(argument) is unknown")
+            }
+        }
+        return options
+    }
+
+    private static func number(_ text: String, _ option: String, _ range: ClosedRange<Int>) throws -> Int {
+        guard let number = Int(text), range.contains(number) else {
+            throw HTTPError(400, "\(option) takes a number from \(range.lowerBound) to \(range.upperBound)")
+        }
+        return number
+    }
+}

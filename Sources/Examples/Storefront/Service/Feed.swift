@@ -1,0 +1,71 @@
+import CoreData
+import Synchronization
+
+/// Follows the latest orders, whichever process changes them, and hands each state to those who listen.
+package final class Feed: Sendable {
+    private struct State {
+        var latest = ""
+        var listeners: [Int: AsyncStream<String>.Continuation] = [:]
+        var last = 0
+        var isOver = false
+    }
+
+    private let state = Mutex(State())
+    private let context: NSManagedObjectContext
+
+    /// A feed of the orders that a container's stores hold.
+    package init(_ container: NSPersistentContainer) {
+        context = container.newBackgroundContext()
+        context.name = "feed"
+        context.automaticallyMergesChangesFromParent = true
+    }
+
+    /// Follows until the task is cancelled.
+    package func run() async throws {
+        for try await snapshot in context.results(for: Shop.latest(20)) {
+            let context = context
+            let text = try await context.perform {
+                let orders = try snapshot.objects(in: context).map(\.message)
+                return String(decoding: try JSONEncoder().encode(orders), as: UTF8.self)
+            }
+            let listeners = state.withLock { state in
+                state.latest = text
+                return Array(state.listeners.values)
+            }
+            for listener in listeners { listener.yield(text) }
+        }
+    }
+
+    /// The states of the latest orders from now on, the current one first; a listener that is slow misses some.
+    package func listen() -> AsyncStream<String> {
+        let (stream, listener) = AsyncStream.makeStream(of: String.self, bufferingPolicy: .bufferingNewest(1))
+        let number = state.withLock { state -> Int? in
+            guard !state.isOver else { return nil }
+            state.last += 1
+            state.listeners[state.last] = listener
+            if !state.latest.isEmpty { listener.yield(state.latest) }
+            return state.last
+        }
+        guard let number else {
+            listener.finish()
+            return stream
+        }
+        listener.onTermination = { [weak self] _ in
+            _ = self?.state.withLock { $0.listeners.removeValue(forKey: number) }
+        }
+        return stream
+    }
+
+    /// How many listen, and the state that they were sent last.
+    var figures: (listeners: Int, latest: String) { state.withLock { ($0.listeners.count, $0.latest) } }
+
+    /// Ends all streams.
+    package func end() {
+        let listeners = state.withLock { state in
+            defer { state.listeners = [:] }
+            state.isOver = true
+            return Array(state.listeners.values)
+        }
+        for listener in listeners { listener.finish() }
+    }
+}

@@ -1,0 +1,64 @@
+import CoreData
+import Synchronization
+
+/// The service: the shop, its feed and its metrics behind an HTTP server.
+package final class StorefrontServer: Sendable {
+    package let container: NSPersistentContainer
+    package let metrics = PrometheusInstrument()
+    let feed: Feed
+    private let server: HTTPServer
+    private let following: Task<Void, Never>
+
+    /// Opens the store and listens.
+    ///
+    /// - Parameters:
+    ///   - url: The file of the store, which is made if it is not there.
+    ///   - port: The port; 0 for any that is free.
+    /// - Throws: Errors of opening the store, and for a port that is taken.
+    package init(storeURL url: URL, port: Int) throws {
+        container = try StorefrontStore.open(at: url)
+        let coordinator = container.persistentStoreCoordinator
+        coordinator.instrument = CoreDataInstruments(metrics, SlowEventLines(from: .milliseconds(500)))
+        // 256 connections at most, each with a context, besides those of the feed.
+        coordinator.limits.contexts = 1000
+        let feed = Feed(container)
+        let isStopping = Flag()
+        let routes = Routes(Shop(container), feed, metrics) { isStopping.isSet }
+        self.feed = feed
+        self.isStopping = isStopping
+        server = try HTTPServer(port: port) { routes.answer($0, $1) }
+        following = Task {
+            do {
+                try await feed.run()
+            } catch is CancellationError {
+            } catch {
+                coordinator.unreportableErrorHandler?(error, "following the latest orders")
+            }
+        }
+    }
+
+    private let isStopping: Flag
+
+    /// Where the server listens.
+    package var port: Int { server.port }
+
+    /// Stops in good order: answers what was asked, takes nothing new, lets saves end, and empties the log.
+    package func stop() async throws {
+        isStopping.set()
+        feed.end()
+        await server.stop(within: 10)
+        following.cancel()
+        try await container.close(within: .seconds(10))
+    }
+}
+
+/// Set once.
+package final class Flag: Sendable {
+    private let value = Atomic(false)
+
+    package init() {}
+
+    package var isSet: Bool { value.load(ordering: .relaxed) }
+
+    package func set() { value.store(true, ordering: .relaxed) }
+}

@@ -1,0 +1,72 @@
+import CoreData
+import Synchronization
+
+/// Prints a whole store as lines of JSON.
+enum ExportCommand: Command {
+    static let name = "export"
+    static let summary =
+        "Prints all objects of a store, one JSON object a line, in a form that import reads back without a loss."
+    static let options: [Option] = [
+        .store, .model,
+        Option(
+            "--entity",
+            "NAME",
+            help: "only this entity, without its sub-entities; relationships may lead to what is not there then"
+        ),
+    ]
+
+    static func run(_ arguments: Arguments, print: (String) -> Void) throws -> ExitCode {
+        let store = try Store(arguments, access: .readingArchives)
+        let wanted = arguments["--entity"]
+        if let wanted { _ = try FetchCommand.entity(named: wanted, in: store.model) }
+        let failure = try store.context.performAndWait { () -> (any Error)? in
+            // One moment of the store, whoever writes meanwhile.
+            try store.context.setQueryGenerationFrom(.current)
+            let failures = ReadingFailures(store.coordinator)
+            for entity in store.model.entities.sorted(by: { ($0.name ?? "") < ($1.name ?? "") })
+            where !entity.isAbstract && (wanted == nil || entity.name == wanted) && store.holds(entity) {
+                try export(entity, store.context, print)
+            }
+            return failures.first
+        }
+        if let failure { throw failure }
+        return .success
+    }
+
+    /// How many objects are in memory at a time.
+    private static let portion = 500
+
+    private static func export(
+        _ entity: NSEntityDescription,
+        _ context: NSManagedObjectContext,
+        _ print: (String) -> Void
+    ) throws {
+        let request = NSFetchRequest<NSManagedObject>(entityName: entity.name ?? "")
+        request.includesSubentities = false
+        request.fetchBatchSize = portion
+        request.relationshipKeyPathsForPrefetching = ExchangeFormat.listed(of: entity).map(\.name)
+        for object in try context.batchedResults(for: request) {
+            print(ExchangeFormat.json(of: object).text)
+        }
+    }
+}
+
+/// Keeps the first error that a read met where nothing can throw.
+private final class ReadingFailures: Sendable {
+    private let state = Mutex<(any Error)?>(nil)
+
+    init(_ coordinator: NSPersistentStoreCoordinator) {
+        coordinator.unreportableErrorHandler = { [weak self] error, _ in
+            self?.state.withLock { $0 = $0 ?? error }
+        }
+    }
+
+    var first: (any Error)? { state.withLock { $0 } }
+}
+
+extension Store {
+    /// Whether the store has a place for an entity's objects.
+    fileprivate func holds(_ entity: NSEntityDescription) -> Bool {
+        (metadata[NSStoreModelVersionHashesKey] as? [String: Data])?[entity.name ?? ""] != nil
+    }
+}

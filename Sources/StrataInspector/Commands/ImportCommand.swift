@@ -1,0 +1,235 @@
+import CoreData
+
+/// Makes a store of the lines that `export` has printed.
+enum ImportCommand: Command {
+    static let name = "import"
+    static let summary =
+        "Makes a new store of the lines that export has printed. Objects get new keys; a store that cannot be finished is removed."
+    static let options: [Option] = [
+        Option("--store", "FILE", required: true, help: "the SQLite store, which must not be there yet"),
+        Option("--model", "PATH", help: "an .xcdatamodeld, an .xcdatamodel or its contents file"),
+        Option("--like", "FILE", help: "instead of --model: a store that keeps a copy of its model"),
+        Option("--from", "FILE", required: true, help: "the lines"),
+        Option("--history", help: "keep a history, for a program that opens the store with one"),
+    ]
+
+    static func run(_ arguments: Arguments, print: (String) -> Void) throws -> ExitCode {
+        let url = URL(fileURLWithPath: try arguments.required("--store"))
+        let lines = try arguments.required("--from")
+        guard !FileManager.default.fileExists(atPath: url.path) else {
+            throw UsageError("there is a file at \(url.path) already, which is not replaced")
+        }
+        var options: [AnyHashable: Any] = [:]
+        if arguments.has("--history") { options[NSPersistentHistoryTrackingKey] = true }
+        // Made with the model as it is, which the store's version comes from.
+        let maker = NSPersistentStoreCoordinator(managedObjectModel: try model(arguments))
+        try maker.addPersistentStore(type: .sqlite, at: url, options: options)
+        try maker.close()
+        let model = try model(arguments)
+        model.readTransformablesAsData()
+        options[NSIgnorePersistentStoreVersioningOption] = true
+        let coordinator = NSPersistentStoreCoordinator(managedObjectModel: model)
+        do {
+            try coordinator.addPersistentStore(type: .sqlite, at: url, options: options)
+            var work = try Import(coordinator, lines)
+            let count = try work.run()
+            try coordinator.close()
+            print("\(url.path) has \(count) objects.")
+        } catch {
+            try? coordinator.close()
+            let maker = NSPersistentStoreCoordinator(managedObjectModel: model)
+            try? maker.destroyPersistentStore(at: url, type: .sqlite)
+            // Destroying leaves an empty file.
+            for suffix in ["", "-wal", "-shm"] { try? FileManager.default.removeItem(atPath: url.path + suffix) }
+            throw error
+        }
+        return .success
+    }
+
+    private static func model(_ arguments: Arguments) throws -> NSManagedObjectModel {
+        if let path = arguments["--model"] { return try Store.model(at: path) }
+        guard let store = arguments["--like"] else { throw UsageError("one of --model and --like is missing") }
+        return try Store.model(arguments, storeURL: URL(fileURLWithPath: store))
+    }
+}
+
+/// Reads the lines twice: first the objects are made, with their attributes, and then they are related.
+///
+/// Needs 16 bytes of memory for each object, and a portion of objects.
+private struct Import {
+    private let context: NSManagedObjectContext
+    private let model: NSManagedObjectModel
+    private let path: String
+    private var keys: [String: KeyPairs] = [:]
+    private var roots: [String: String] = [:]
+
+    /// How many lines make one save.
+    private static let portion = 1000
+
+    init(_ coordinator: NSPersistentStoreCoordinator, _ path: String) throws {
+        context = NSManagedObjectContext(.privateQueue)
+        context.persistentStoreCoordinator = coordinator
+        context.savesWithoutValidation()
+        model = coordinator.managedObjectModel
+        self.path = path
+        for entity in model.entities {
+            var root = entity
+            while let parent = root.superentity { root = parent }
+            roots[entity.name ?? ""] = root.name ?? ""
+        }
+    }
+
+    mutating func run() throws -> Int {
+        var count = 0
+        try inPortions { lines, number in
+            try make(lines, from: number)
+            count += lines.count
+        }
+        for root in keys.keys { try keys[root]?.sort(root) }
+        try inPortions { lines, number in try relate(lines, from: number) }
+        return count
+    }
+
+    private func inPortions(_ body: ([ExchangeFormat.Line], Int) throws -> Void) throws {
+        let file = try LineFile(path)
+        var lines: [ExchangeFormat.Line] = []
+        var (number, start) = (0, 1)
+        while let line = try file.next() {
+            number += 1
+            guard !line.isEmpty else { continue }
+            if lines.isEmpty { start = number }
+            lines.append(try ExchangeFormat.Line(line, number: number))
+            guard lines.count == Self.portion else { continue }
+            try body(lines, start)
+            lines.removeAll(keepingCapacity: true)
+        }
+        if !lines.isEmpty { try body(lines, start) }
+    }
+
+    private mutating func make(_ lines: [ExchangeFormat.Line], from start: Int) throws {
+        let made = try context.performAndWait {
+            var made: [NSManagedObject] = []
+            for (offset, line) in lines.enumerated() {
+                let number = start + offset
+                guard let entity = model.entitiesByName[line.entity], !entity.isAbstract else {
+                    throw ExchangeFormat.failure(
+                        "line \(number): the model has no entity \(line.entity) of objects",
+                        number
+                    )
+                }
+                let object = NSManagedObject(entity: entity, insertInto: context)
+                for (name, attribute) in entity.attributesByName where !attribute.isTransient {
+                    if attribute is NSDerivedAttributeDescription { continue }
+                    // What is left out has no value, whatever the default is.
+                    let value = try line.members[name].map {
+                        try ExchangeFormat.value($0, attribute, line: number)
+                    }
+                    object.setValue(value, forKey: name)
+                }
+                made.append(object)
+            }
+            try context.save()
+            let ids = made.map { Int64($0.objectID.uriRepresentation().lastPathComponent.dropFirst()) ?? 0 }
+            context.reset()
+            return ids
+        }
+        for (line, key) in zip(lines, made) {
+            keys[roots[line.entity] ?? "", default: KeyPairs()].append(line.key, key)
+        }
+    }
+
+    private func relate(_ lines: [ExchangeFormat.Line], from start: Int) throws {
+        try context.performAndWait {
+            for (offset, line) in lines.enumerated() {
+                guard let entity = model.entitiesByName[line.entity] else { continue }
+                var object: NSManagedObject?
+                for (name, relationship) in entity.relationshipsByName {
+                    guard let value = line.members[name] else { continue }
+                    let texts = value as? [String] ?? (value as? String).map { [$0] } ?? []
+                    let others = try texts.map { try self.object($0, of: relationship, line: start + offset) }
+                    let owner = try object ?? self.object(entity.name ?? "", line.key, line: start + offset)
+                    object = owner
+                    if relationship.isOrdered {
+                        owner.setValue(NSOrderedSet(array: others), forKey: name)
+                    } else if relationship.isToMany {
+                        owner.setValue(NSSet(array: others), forKey: name)
+                    } else {
+                        owner.setValue(others.first, forKey: name)
+                    }
+                }
+            }
+            try context.save()
+            context.reset()
+        }
+    }
+
+    private func object(_ text: String, of relationship: NSRelationshipDescription, line: Int) throws -> NSManagedObject
+    {
+        guard let reference = ExchangeFormat.reference(text) else {
+            throw ExchangeFormat.failure("line \(line): \(relationship.name) has no IDs such as \"Venue/p12\"", line)
+        }
+        return try object(reference.entity, reference.key, line: line)
+    }
+
+    private func object(_ entity: String, _ key: Int64, line: Int) throws -> NSManagedObject {
+        guard let root = roots[entity], let new = keys[root]?[key],
+            let store = context.persistentStoreCoordinator?.persistentStores.first?.identifier,
+            let id = context.persistentStoreCoordinator?.managedObjectID(for: "x-coredata://\(store)/\(entity)/p\(new)")
+        else { throw ExchangeFormat.failure("line \(line) names \(entity)/p\(key), which no line has", line) }
+        return context.object(with: id)
+    }
+}
+
+/// Old keys and what they have become, 16 bytes a pair.
+private struct KeyPairs {
+    private var pairs: [(old: Int64, new: Int64)] = []
+
+    mutating func append(_ old: Int64, _ new: Int64) { pairs.append((old, new)) }
+
+    /// Gets ready to be asked.
+    mutating func sort(_ root: String) throws {
+        pairs.sort { $0.old < $1.old }
+        for (pair, next) in zip(pairs, pairs.dropFirst()) where pair.old == next.old {
+            throw ExchangeFormat.failure("two lines are \(root)/p\(pair.old), or of entities that inherit from it", 0)
+        }
+    }
+
+    subscript(old: Int64) -> Int64? {
+        var (low, high) = (0, pairs.count)
+        while low < high {
+            let middle = (low + high) / 2
+            if pairs[middle].old < old { low = middle + 1 } else { high = middle }
+        }
+        return low < pairs.count && pairs[low].old == old ? pairs[low].new : nil
+    }
+}
+
+/// The lines of a file, read as they are asked for.
+private final class LineFile {
+    private let handle: FileHandle
+    private var buffer = Data()
+    private var isAtEnd = false
+
+    init(_ path: String) throws { handle = try FileHandle(forReadingFrom: URL(fileURLWithPath: path)) }
+
+    deinit { try? handle.close() }
+
+    func next() throws -> String? {
+        while true {
+            if let end = buffer.firstIndex(of: 10) {
+                let line = String(decoding: buffer[buffer.startIndex..<end], as: UTF8.self)
+                buffer = buffer[(end + 1)...]
+                return line
+            }
+            guard !isAtEnd else {
+                guard !buffer.isEmpty else { return nil }
+                defer { buffer = Data() }
+                return String(decoding: buffer, as: UTF8.self)
+            }
+            let more = try handle.read(upToCount: 1 << 18) ?? Data()
+            isAtEnd = more.isEmpty
+            // Anew, so that what was read goes.
+            buffer = Data(buffer) + more
+        }
+    }
+}

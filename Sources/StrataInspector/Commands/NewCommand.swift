@@ -1,0 +1,58 @@
+import Foundation
+
+/// Makes a package to begin with.
+enum NewCommand: Command {
+    static let name = "new"
+    static let summary =
+        "Makes a package with a model in Swift, a store and a program that uses both; it builds and runs as it is."
+    static let options: [Option] = [
+        Option("--in", "FOLDER", help: "where the package's folder is made (default: here)"),
+        Option(
+            "--strata",
+            "PATH",
+            help: "the folder of Strata's own package (default: the one that strata was built in)"
+        ),
+    ]
+    static let operand: String? = "NAME"
+
+    static func run(_ arguments: Arguments, print: (String) -> Void) throws -> ExitCode {
+        let name = arguments.operands[0]
+        guard name.wholeMatch(of: /[A-Za-z][A-Za-z0-9_]*/) != nil, name != "CoreData" else {
+            throw UsageError("“\(name)” is no name for a package: letters, digits and underscores, a letter first")
+        }
+        let folder = URL(fileURLWithPath: arguments["--in"] ?? ".", isDirectory: true).appendingPathComponent(name)
+        guard !FileManager.default.fileExists(atPath: folder.path) else {
+            throw UsageError("there is something at \(folder.path) already")
+        }
+        guard let strata = arguments["--strata"].map({ URL(fileURLWithPath: $0, isDirectory: true) }) ?? ownPackage(),
+            FileManager.default.fileExists(atPath: strata.appendingPathComponent("Package.swift").path)
+        else { throw UsageError("--strata has to say where Strata's own package is") }
+
+        let sources = folder.appendingPathComponent("Sources").appendingPathComponent(name)
+        try FileManager.default.createDirectory(at: sources, withIntermediateDirectories: true)
+        let files = [
+            (folder.appendingPathComponent("Package.swift"), PackageTemplate.manifest(name, strata)),
+            (sources.appendingPathComponent("Model.swift"), PackageTemplate.model),
+            (sources.appendingPathComponent("Store.swift"), PackageTemplate.store(name)),
+            (sources.appendingPathComponent("main.swift"), PackageTemplate.program),
+        ]
+        for (file, text) in files { try Data(text.utf8).write(to: file) }
+        print("\(folder.path) is a package. Run it with: cd \(folder.path) && swift run")
+        return .success
+    }
+
+    /// The package that this program was built in, if it still lies there.
+    private static func ownPackage() -> URL? {
+        guard var folder = Bundle.main.executableURL?.resolvingSymlinksInPath().deletingLastPathComponent() else {
+            return nil
+        }
+        while folder.path != "/" {
+            let manifest = folder.appendingPathComponent("Package.swift")
+            if let text = try? String(contentsOf: manifest, encoding: .utf8), text.contains("name: \"Strata\"") {
+                return folder
+            }
+            folder.deleteLastPathComponent()
+        }
+        return nil
+    }
+}

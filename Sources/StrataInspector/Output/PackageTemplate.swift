@@ -1,0 +1,143 @@
+import Foundation
+
+/// The files of a new package.
+enum PackageTemplate {
+    static func manifest(_ name: String, _ strata: URL) -> String {
+        """
+        // swift-tools-version: 6.2
+
+        import PackageDescription
+
+        let package = Package(
+            name: "\(name)",
+            platforms: [.macOS(.v15)],
+            dependencies: [.package(name: "Strata", path: "\(strata.standardizedFileURL.path)")],
+            targets: [
+                .executableTarget(name: "\(name)", dependencies: [.product(name: "CoreData", package: "Strata")])
+            ],
+            swiftLanguageModes: [.v6]
+        )
+
+        """
+    }
+
+    static let model = #"""
+        import CoreData
+
+        @ManagedObject
+        final class Venue: NSManagedObject {
+            @Managed var name: String
+            @Managed var price: Int64
+            @Managed var city: City?
+        }
+
+        @ManagedObject
+        final class City: NSManagedObject {
+            @Managed var name: String
+            @Managed var venues: Set<Venue>
+        }
+
+        /// What is stored: two entities, and the relationship between them.
+        enum Model {
+            static func make() -> NSManagedObjectModel {
+                let city = entity("City", City.self, [attribute("name", .string)])
+                let venue = entity("Venue", Venue.self, [attribute("name", .string), attribute("price", .integer64)])
+                city.uniquenessConstraints = [["name"]]
+
+                let venues = NSRelationshipDescription()
+                (venues.name, venues.destinationEntity, venues.deleteRule) = ("venues", venue, .cascadeDeleteRule)
+                let inverse = NSRelationshipDescription()
+                (inverse.name, inverse.destinationEntity, inverse.deleteRule) = ("city", city, .nullifyDeleteRule)
+                inverse.maxCount = 1
+                venues.inverseRelationship = inverse
+                inverse.inverseRelationship = venues
+                city.properties.append(venues)
+                venue.properties.append(inverse)
+
+                let model = NSManagedObjectModel()
+                model.entities = [city, venue]
+                return model
+            }
+
+            private static func entity(
+                _ name: String, _ type: AnyClass, _ properties: [NSPropertyDescription]
+            ) -> NSEntityDescription {
+                let entity = NSEntityDescription()
+                (entity.name, entity.managedObjectClassName) = (name, NSStringFromClass(type))
+                entity.properties = properties
+                return entity
+            }
+
+            private static func attribute(
+                _ name: String, _ type: NSAttributeDescription.AttributeType
+            ) -> NSAttributeDescription {
+                let attribute = NSAttributeDescription()
+                (attribute.name, attribute.type, attribute.isOptional) = (name, type, false)
+                return attribute
+            }
+        }
+
+        """#
+
+    static func store(_ name: String) -> String {
+        """
+        import CoreData
+
+        /// Opens the store, which is made if it is not there. Call it once for the process.
+        func openStore(at path: String) throws -> NSPersistentContainer {
+            let container = NSPersistentContainer(name: "\(name)", managedObjectModel: Model.make())
+            container.persistentStoreDescriptions = [NSPersistentStoreDescription(url: URL(fileURLWithPath: path))]
+            var failure: (any Error)?
+            container.loadPersistentStores { _, error in failure = error }
+            if let failure { throw failure }
+            return container
+        }
+
+        """
+    }
+
+    static let program = #"""
+        import CoreData
+
+        let container = try openStore(at: "store.sqlite")
+
+        /// What changes something runs again if somebody else was faster, and is saved at its end.
+        func add(_ name: String, price: Int64, in cityName: String) async throws {
+            let context = container.newBackgroundContext()
+            try await context.perform(retrying: 10) {
+                let request = NSFetchRequest<City>(entityName: "City")
+                request.predicate = NSPredicate(format: "name == %@", cityName)
+                let city: City
+                if let known = try context.fetch(request).first {
+                    city = known
+                } else {
+                    city = City(context: context)
+                    city.name = cityName
+                }
+                let venue = Venue(context: context)
+                venue.name = name
+                venue.price = price
+                venue.city = city
+            }
+        }
+
+        /// Objects stay inside of `perform`; values leave it.
+        func venues(in city: String, below price: Int) async throws -> [String] {
+            let context = container.newBackgroundContext()
+            return try await context.perform {
+                let request = NSFetchRequest<Venue>(entityName: "Venue")
+                request.predicate = NSPredicate(format: "city.name == %@ AND price < %d", city, price)
+                request.sortDescriptors = [NSSortDescriptor(key: "name", ascending: true)]
+                return try context.fetch(request).map(\.name)
+            }
+        }
+
+        if try await venues(in: "Porto", below: 20).isEmpty {
+            try await add("Casa da Música", price: 15, in: "Porto")
+            print("Stored Casa da Música.")
+        }
+        print("Below 20 in Porto: \(try await venues(in: "Porto", below: 20).joined(separator: ", "))")
+        try await container.close()
+
+        """#
+}

@@ -1,0 +1,108 @@
+import Foundation
+
+// How much memory the cache keeps beyond what others hold anyway.
+//
+// Sizes are estimates: of many rows that come together every 16th is measured, and a row that goes counts with the mean. A look
+// through the cache measures all of them.
+
+extension RowCache {
+    /// The limit of a cache for which nobody has set another, in bytes.
+    package static let defaultLimit = 32 << 20
+
+    /// The most bytes that rows may take which nobody else holds.
+    ///
+    /// Rows that contexts hold may take more. With 0 a row goes with the next look through the cache after the last context that held it.
+    package var limit: Int {
+        get { state.withLock { $0.limit } }
+        set {
+            state.withLock { state in
+                state.limit = max(newValue, 0)
+                state.sweepAt = 0
+                state.sweepIfGrown()
+            }
+        }
+    }
+
+    /// How much the cache holds, and how useful it was.
+    package var use: (rows: Int, bytes: Int, hits: Int, misses: Int) {
+        state.withLock { ($0.count, $0.bytes, $0.hits, $0.misses) }
+    }
+
+    /// The bytes that each of some rows takes, in the mean.
+    static func meanSize(of rows: [Row]) -> Int {
+        let step = rows.count < 16 ? 1 : 16
+        var (bytes, count) = (0, 0)
+        for index in stride(from: 0, to: rows.count, by: step) {
+            bytes += rows[index].unsafe.size
+            count += 1
+        }
+        return bytes / max(count, 1)
+    }
+}
+
+extension RowCache.State {
+    /// Notes that rows have gone, of which only the mean size is known.
+    mutating func noteRemoval(of removed: Int = 1) {
+        bytes -= count > 0 ? bytes / count * removed : 0
+        count -= removed
+        if count == 0 { bytes = 0 }
+    }
+
+    /// The smallest growth that makes the cache look through its rows again.
+    private static var step: Int { 1 << 20 }
+
+    /// Lets rows go that only the cache holds, the oldest first, once all rows take more than the limit.
+    ///
+    /// - Complexity: O(1) a row in the long run: the cache has to grow by a third before it looks again.
+    mutating func sweepIfGrown() {
+        guard bytes > sweepAt || sweepAt == 0 else { return }
+        // A read that began before a row was entered may still bring an older version, and would not find the newer one.
+        let oldestRead = readsSince.values.map(\.stamp).min() ?? .max
+        var (held, loose) = (0, 0)
+        var looseByStamp: [UInt32: Int] = [:]
+        for table in tables.values {
+            table.sweep { row in
+                let row = UnsafeRow(row)
+                let size = row.size
+                loose += size
+                if row.header.pointee.stamp < oldestRead { looseByStamp[row.header.pointee.stamp, default: 0] += size }
+                return false
+            }
+            table.forEachHeldElsewhere { held += UnsafeRow($0).size }
+        }
+        bytes = held + loose
+        if bytes > limit {
+            // Down to three quarters, so that the next row does not bring the next look.
+            var surplus = bytes - limit / 4 * 3
+            var last: UInt32?
+            for (stamp, size) in looseByStamp.sorted(by: { $0.key < $1.key }) where surplus > 0 {
+                last = stamp
+                surplus -= size
+                bytes -= size
+            }
+            if let last {
+                for table in tables.values {
+                    count -= table.sweep { $0.header.stamp <= last && $0.header.stamp < oldestRead }
+                }
+            }
+        }
+        sweepAt = max(limit, bytes + max(bytes / 3, Self.step))
+    }
+}
+
+extension UnsafeRow {
+    /// The bytes that the row takes, with the texts and data that it refers to.
+    var size: Int {
+        header.pointee.layout._withUnsafeGuaranteedRef { layout in
+            // What an object and its header take, and then its words.
+            var size = 16 + MemoryLayout<RowHeader>.size + layout.wordCount * 8
+            for place in layout.countedPlaces where !isNull(place.slot) {
+                // Short texts and data are kept in the words themselves.
+                let length =
+                    place.isString ? load(String.self, place.word).utf8.count : load(Data.self, place.word).count
+                if length > 15 { size += length + 32 }
+            }
+            return size
+        }
+    }
+}

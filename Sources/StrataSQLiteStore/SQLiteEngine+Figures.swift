@@ -1,0 +1,92 @@
+import Foundation
+import StrataRows
+import StrataSQL
+import StrataSQLite
+
+// What the engine tells of itself: whether it answers, how busy it is, and how it would answer a fetch.
+
+extension SQLiteEngine {
+    package func check(timeout: Double) throws {
+        let file = try openFile()
+        try SQLiteBoundary.run(.reading, file.url) {
+            try file.pool.read(timeout: timeout) { connection in
+                try file.modelGuard.requireSame(connection)
+                _ = try connection.firstInt64("SELECT Z_VERSION FROM Z_METADATA")
+            }
+        }
+    }
+
+    package func checkpoint(timeout: Double) throws {
+        let file = try openFile()
+        guard !isReadOnly, case .file = file.pool.location else { return }
+        // As far as readers allow: the last one to close the file cuts the log off, and others who have it open go on with it.
+        _ = try SQLiteBoundary.run(.saving, file.url) { try file.pool.checkpoint(.passive, timeout: timeout) }
+    }
+
+    package var figures: EngineFigures? {
+        guard let file = try? openFile() else { return nil }
+        var figures = EngineFigures()
+        figures.readers = file.pool.readerCount
+        figures.readerLimit = file.pool.options.maximumReaders
+        figures.waitingReaders = file.pool.waitingReaders
+        figures.waitingWriters = file.pool.waitingWriters
+        (figures.pinnedVersions, figures.oldestPin) = held
+        if case .file = file.pool.location {
+            figures.fileSize = StoreFigures.size(of: file.url.path)
+            figures.logSize = StoreFigures.size(of: file.url.path + "-wal")
+        }
+        return figures
+    }
+
+    package func explanation(of plan: FetchPlan, _ answer: ExplainedAnswer) throws -> ExplainedStatement? {
+        let file = try openFile()
+        guard let entity = file.mapping.entity(plan.layout) else { return nil }
+        return try SQLiteBoundary.run(.reading, file.url) {
+            let sql = try file.queries.text(plan, entity, answer)
+            return try file.pool.read { connection in
+                try file.modelGuard.requireSame(connection)
+                return ExplainedStatement(sql: sql, sqliteSteps: try connection.queryPlan(sql))
+            }
+        }
+    }
+
+    /// Counts how long a write has waited for its turn.
+    func noteWait(_ lease: borrowing WriteLease) {
+        let waited = lease.connection.leaseWait
+        if waited > 0 { OperationTally.current?.pointee.writerWait += .seconds(waited) }
+    }
+
+    /// Counts the time of a write, and that of the checkpoint after it.
+    func stopTiming(_ start: ContinuousClock.Instant?, _ file: OpenSQLiteFile) {
+        guard start != nil else { return }
+        OperationTally.stopTiming(start)
+        OperationTally.current?.pointee.checkpointTime += file.pool.takeCheckpointTime()
+    }
+}
+
+extension ExplainedStatement {
+    /// Reads the names of indexes and scanned tables out of SQLite's plan: `SEARCH t0 USING INDEX name (column=?)`, `SCAN t0`.
+    fileprivate init(sql: String, sqliteSteps plan: [String]) {
+        var indexes: [String] = []
+        var scanned: [String] = []
+        for step in plan {
+            let words = step.split(separator: " ").map(String.init)
+            if let place = words.firstIndex(of: "INDEX"), words.indices.contains(place + 1) {
+                let name = words[place + 1]
+                if !indexes.contains(name) { indexes.append(name) }
+            } else if words.first == "SCAN", words.count > 1, !step.contains(" VIRTUAL TABLE ") {
+                scanned.append(Self.table(of: words[1], in: sql) ?? words[1])
+            }
+        }
+        self.init(sql: sql, plan: plan, indexes: indexes, scannedTables: scanned)
+    }
+
+    /// The table that an alias stands for in a statement.
+    private static func table(of alias: String, in sql: String) -> String? {
+        let words = sql.split(whereSeparator: { " (),".contains($0) })
+        for place in words.indices.dropFirst(2) where words[place] == alias && words[place - 1] == "AS" {
+            return String(words[place - 2])
+        }
+        return nil
+    }
+}

@@ -1,0 +1,216 @@
+import CoreData
+import StrataRows
+import TestSupport
+import Testing
+
+@Suite("Statistics")
+struct StatisticsTests {
+    @Test(arguments: StoreKind.allCases)
+    func `contexts, cached rows, hits and misses are counted`(kind: StoreKind) throws {
+        let stack = try Stack(kind)
+        let ids = try stack.addCities(["Faro", "Porto"])
+        let context = stack.context()
+        try context.performAndWait { () throws in
+            for id in ids { _ = try context.existingObject(with: id) }
+        }
+        let statistics = stack.coordinator.statistics()
+        let store = try #require(statistics.stores.first)
+        #expect(statistics.contexts == 1)
+        #expect(store.cachedRows == 2 && store.cachedBytes > 2 * 50 && store.cacheHits >= 2)
+        #expect((store.pool != nil) == (kind == .sqlite))
+        if let pool = store.pool { #expect(pool.fileSize > 0 && pool.readers <= pool.readerLimit) }
+    }
+
+    @Test func `a pinned version and a consumer that lags behind are told`() throws {
+        let stack = try Stack(.sqlite, model: GuideModel.make(), options: [NSPersistentHistoryTrackingKey: true])
+        try stack.addCities(["Faro"])
+        let token = try #require(stack.coordinator.currentPersistentHistoryToken(fromStores: nil))
+        try stack.coordinator.setPersistentHistoryToken(token, forConsumer: "search")
+        let context = stack.context()
+        try context.performAndWait { () throws in
+            try context.setQueryGenerationFrom(.current)
+            _ = try context.fetch(citiesRequest())
+        }
+        try stack.addCities(["Porto"])
+        try stack.addCities(["Lisboa"])
+        let store = try #require(stack.coordinator.statistics().stores.first)
+        #expect(store.pool?.pinnedVersions == 1)
+        #expect(try #require(store.pool?.oldestPin) > .zero)
+        #expect(store.historyLag.map(\.consumer) == ["search"] && store.historyLag.map(\.transactions) == [2])
+        withExtendedLifetime(context) {}
+    }
+}
+
+@Suite("Health checks")
+struct CheckTests {
+    @Test(arguments: StoreKind.allCases)
+    func `a store that answers is named, with the time that it took`(kind: StoreKind) async throws {
+        let stack = try Stack(kind)
+        let checks = try await stack.coordinator.check()
+        #expect(checks.count == 1 && (checks[0].freeBytes != nil) == (kind == .sqlite))
+        #expect(checks[0].identifier == stack.coordinator.persistentStores.first?.identifier)
+    }
+
+    @Test func `a store that does not answer fails the check at the limit`() async throws {
+        let options: [AnyHashable: Any] = [NSPersistentStoreConnectionPoolMaxSizeKey: 1]
+        let stack = try Stack(.sqlite, model: GuideModel.make(), options: options)
+        try stack.addCities((1...10).map { "City \($0)" })
+        let context = stack.context()
+        let gate = Gate()
+        // The one connection is taken as long as the progress is being told.
+        async let found = context.fetch(citiesRequest(), progress: { if $0.completedRows > 0 { gate.stopOnce() } }) {
+            $0.count
+        }
+        await gate.arrival()
+        do {
+            _ = try await stack.coordinator.check(within: .milliseconds(50))
+            Issue.record("the only connection is in use")
+        } catch let error as CocoaError {
+            #expect(error.code == .persistentStoreTimeout)
+        }
+        gate.open()
+        #expect(try await found == 10)
+        #expect(try await stack.coordinator.check(within: .seconds(20)).count == 1)
+    }
+
+    @Test func `a coordinator without stores, and one that is closed, are not well`() async throws {
+        let coordinator = NSPersistentStoreCoordinator(managedObjectModel: GuideModel.make())
+        await #expect(throws: CocoaError.self) { _ = try await coordinator.check() }
+        let stack = try Stack(.memory)
+        try stack.coordinator.close()
+        await #expect(throws: CocoaError.self) { _ = try await stack.coordinator.check() }
+    }
+}
+
+@Suite("Closing")
+struct ClosingTests {
+    @Test(arguments: StoreKind.allCases)
+    func `a save after closing is refused, and keeps its changes`(kind: StoreKind) throws {
+        let stack = try Stack(kind)
+        let context = stack.context()
+        try stack.coordinator.close()
+        #expect(stack.coordinator.isClosed && stack.coordinator.persistentStores.isEmpty)
+        context.performAndWait {
+            City(context: context).name = "Faro"
+            do {
+                try context.save()
+                Issue.record("nobody may save")
+            } catch {
+                #expect((error as? CocoaError)?.code == .persistentStoreOperation)
+                #expect(CoreDataFailure(error) == .environment && error.localizedDescription.contains("close"))
+            }
+            #expect(context.insertedObjects.count == 1)
+        }
+        #expect(throws: CocoaError.self) {
+            try stack.coordinator.addPersistentStore(type: .inMemory, at: URL(fileURLWithPath: "/dev/null"))
+        }
+        try stack.coordinator.close()
+    }
+
+    @Test func `closing waits for a save that is running, and leaves no log behind`() async throws {
+        let stack = try Stack(.sqlite)
+        let context = stack.context()
+        let gate = Gate()
+        await context.perform {
+            let city = City(context: context)
+            city.name = "Faro"
+        }
+        let observer = NotificationCenter.default.addObserver(
+            forName: .NSManagedObjectContextWillSave,
+            object: context,
+            queue: nil
+        ) { _ in gate.stopOnce() }
+        defer { NotificationCenter.default.removeObserver(observer) }
+        async let saved: Void = context.perform { try context.save() }
+        await gate.arrival()
+        #expect(throws: CocoaError.self) { try stack.coordinator.close(within: .milliseconds(20)) }
+        #expect(stack.coordinator.persistentStores.count == 1, "the save still needs it")
+        gate.open()
+        try stack.coordinator.close()
+        try await saved
+        #expect(!FileManager.default.fileExists(atPath: stack.storeURL.path + "-wal"))
+        let reopened = try stack.secondCoordinator()
+        let reader = NSManagedObjectContext(.privateQueue)
+        reader.persistentStoreCoordinator = reopened
+        #expect(try reader.performAndWait { try reader.count(for: citiesRequest()) } == 1)
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `a batch after closing is refused`(kind: StoreKind) throws {
+        let stack = try Stack(kind)
+        let context = stack.context()
+        try stack.coordinator.close()
+        context.performAndWait {
+            let insert = NSBatchInsertRequest(entityName: "City", objects: [["name": "Faro"]])
+            #expect(throws: CocoaError.self) { try context.execute(insert) }
+        }
+    }
+
+    @Test func `a container closes without blocking the task's thread`() async throws {
+        let container = NSPersistentContainer(name: "Guide", managedObjectModel: GuideModel.make())
+        let description = NSPersistentStoreDescription(url: URL(fileURLWithPath: "/dev/null"))
+        description.type = NSInMemoryStoreType
+        container.persistentStoreDescriptions = [description]
+        container.loadPersistentStores { _, error in #expect(error == nil) }
+        try await container.close(within: .seconds(20))
+        #expect(container.persistentStoreCoordinator.isClosed)
+    }
+}
+
+@Suite("Limits")
+struct LimitTests {
+    @Test(arguments: StoreKind.allCases)
+    func `a context too many is told which limit it breaks, and others go on`(kind: StoreKind) throws {
+        let stack = try Stack(kind)
+        #expect(stack.coordinator.limits == CoreDataLimits())
+        stack.coordinator.limits.contexts = 2
+        let contexts = (1...3).map { stack.context("\($0)") }
+        for context in contexts.prefix(2) {
+            #expect(try context.performAndWait { try context.count(for: citiesRequest()) } == 0)
+        }
+        contexts[2].performAndWait {
+            do {
+                _ = try contexts[2].fetch(citiesRequest())
+                Issue.record("one too many")
+            } catch {
+                #expect(error.localizedDescription.contains("limits.contexts"))
+                #expect(CoreDataFailure(error) == .environment)
+            }
+            City(context: contexts[2]).name = "Faro"
+            #expect(throws: CocoaError.self) { try contexts[2].save() }
+        }
+    }
+
+    @Test func `a context that has gone makes room for another`() throws {
+        let stack = try Stack(.memory)
+        stack.coordinator.limits.contexts = 1
+        for _ in 1...3 { try stack.addCities(["Faro"]) }
+    }
+
+    @Test func `rows that nobody holds go beyond the limit, and those that are held stay`() throws {
+        let stack = try Stack(.sqlite)
+        stack.coordinator.limits.rowCacheBytes = 1 << 20
+        let cache = try #require(stack.coordinator.openStores.first).cache
+        let context = stack.context()
+        // About 4 MiB of rows, in portions that nobody holds for long.
+        for portion in 1...40 {
+            try context.performAndWait { () throws in
+                let cities = (1...200).map { _ in
+                    let city = City(context: context)
+                    city.name = "City \(portion) " + String(repeating: "x", count: 400)
+                    return city
+                }
+                try context.save()
+                withExtendedLifetime(cities) {}
+                context.reset()
+            }
+            let bytes = stack.coordinator.statistics().stores.first?.cachedBytes ?? 0
+            #expect(bytes < 3 << 20)
+        }
+        #expect(cache.use.rows < 8000 && cache.use.rows > 0)
+        let kept = try context.performAndWait { try context.fetch(citiesRequest()) }
+        stack.coordinator.limits.rowCacheBytes = 0
+        #expect(cache.use.rows >= 8000, "what a context holds is shared")
+        #expect(kept.count == 8000)
+    }
+}

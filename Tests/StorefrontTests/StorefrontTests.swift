@@ -1,0 +1,238 @@
+import CoreData
+import Foundation
+import Synchronization
+import Testing
+
+@testable import Storefront
+
+/// A server on a store and a port of its own.
+private final class Running: Sendable {
+    let folder: URL
+    let server: StorefrontServer
+
+    init() throws {
+        folder = FileManager.default.temporaryDirectory.appendingPathComponent("strata-" + UUID().uuidString)
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        server = try StorefrontServer(storeURL: folder.appendingPathComponent("shop.sqlite"), port: 0)
+    }
+
+    deinit { try? FileManager.default.removeItem(at: folder) }
+
+    func ask(_ method: String, _ path: String, _ body: Data = Data()) async throws -> (status: Int, body: Data) {
+        let port = server.port
+        return try await blocking { try HTTPClient(port: port).ask(method, path, body) }
+    }
+
+    func deliver(_ sku: String, _ stock: Int64, price: Int64 = 250) async throws {
+        let product = ProductMessage(sku: sku, name: sku.uppercased(), priceCents: price, stock: stock)
+        #expect(try await ask("POST", "/products", try JSONEncoder().encode(product)).status == 201)
+    }
+
+    func place(_ order: OrderRequest) async throws -> (status: Int, body: Data) {
+        try await ask("POST", "/orders", try JSONEncoder().encode(order))
+    }
+}
+
+/// Runs what blocks on a thread of its own: the server needs those that tasks run on.
+private func blocking<T: Sendable>(_ body: @escaping @Sendable () throws -> T) async throws -> T {
+    try await withCheckedThrowingContinuation { continuation in
+        Thread.detachNewThread { continuation.resume(with: Result { try body() }) }
+    }
+}
+
+@Suite("The storefront, over HTTP")
+struct StorefrontTests {
+    @Test func `an order takes from the stock, and shows its total and payment`() async throws {
+        let running = try Running()
+        try await running.deliver("tea", 10, price: 250)
+        try await running.deliver("tea", 5, price: 300)
+        let order = OrderRequest(customer: "Ada", lines: [.init(sku: "tea", quantity: 4)], card: "4242")
+        let answer = try await running.place(order)
+        #expect(answer.status == 201)
+        let placed = try JSONDecoder().decode(OrderMessage.self, from: answer.body)
+        #expect(placed.totalCents == 1200 && placed.payment == "card" && placed.state == "placed")
+        let read = try await running.ask("GET", "/orders/\(order.number)")
+        #expect(try JSONDecoder().decode(OrderMessage.self, from: read.body).totalCents == 1200)
+        let product = try await running.ask("GET", "/products/tea")
+        #expect(try JSONDecoder().decode(ProductMessage.self, from: product.body).stock == 11)
+        try await running.server.stop()
+    }
+
+    @Test func `an order that is sent again is placed once`() async throws {
+        let running = try Running()
+        try await running.deliver("tea", 10)
+        let order = OrderRequest(customer: "Ada", lines: [.init(sku: "tea", quantity: 3)])
+        for _ in 1...2 { #expect(try await running.place(order).status == 201) }
+        let product = try await running.ask("GET", "/products/tea")
+        #expect(try JSONDecoder().decode(ProductMessage.self, from: product.body).stock == 7)
+        try await running.server.stop()
+    }
+
+    @Test func `what makes no sense, is not there or cannot be had is refused with its status`() async throws {
+        let running = try Running()
+        try await running.deliver("tea", 1)
+        #expect(
+            try await running.place(OrderRequest(customer: "A", lines: [.init(sku: "tea", quantity: 2)])).status == 409
+        )
+        #expect(
+            try await running.place(OrderRequest(customer: "A", lines: [.init(sku: "gin", quantity: 1)])).status == 404
+        )
+        #expect(try await running.place(OrderRequest(customer: "A", lines: [])).status == 400)
+        #expect(try await running.ask("POST", "/orders", Data("{".utf8)).status == 400)
+        #expect(try await running.ask("GET", "/products/gin").status == 404)
+        #expect(try await running.ask("GET", "/orders/7").status == 404)
+        #expect(try await running.ask("DELETE", "/").status == 404)
+        try await running.server.stop()
+    }
+
+    @Test func `an image is kept as external data`() async throws {
+        let running = try Running()
+        try await running.deliver("tea", 1)
+        let image = Data((0..<300_000).map { UInt8(truncatingIfNeeded: $0) })
+        #expect(try await running.ask("GET", "/products/tea/image").status == 404)
+        #expect(try await running.ask("PUT", "/products/tea/image", image).status == 204)
+        let answer = try await running.ask("GET", "/products/tea/image")
+        #expect(answer.status == 200 && answer.body == image)
+        #expect(try await running.ask("PUT", "/products/gin/image", image).status == 404)
+        try await running.server.stop()
+    }
+
+    @Test func `an import tells of its progress, and leaves out what is there`() async throws {
+        let running = try Running()
+        try await running.deliver("sku-7", 1)
+        let products = (1...3000).map { ProductMessage(sku: "sku-\($0)", name: "n", priceCents: 1, stock: 2) }
+        let answer = try await running.ask("POST", "/import", try JSONEncoder().encode(products))
+        let text = String(decoding: answer.body, as: UTF8.self)
+        #expect(answer.status == 200 && text.contains("\"prepared\""))
+        #expect(text.contains("{\"done\":2999}"), "\(text.suffix(300))")
+        let product = try await running.ask("GET", "/products/sku-7")
+        #expect(try JSONDecoder().decode(ProductMessage.self, from: product.body).stock == 1)
+        try await running.server.stop()
+    }
+
+    @Test func `orders of many at once leave a stock that adds up, and a worker ships each once`() async throws {
+        let running = try Running()
+        for number in 1...3 { try await running.deliver("sku-\(number)", 100_000) }
+        let load = Load(port: running.server.port, skus: ["sku-1", "sku-2", "sku-3"])
+        let packer = Packer(running.server.container, name: "worker")
+        let isOver = Flag()
+        async let packing: Void = packer.run { isOver.isSet }
+        await load.run(connections: 4, seconds: 1)
+        #expect(load.seen.failures.isEmpty && load.seen.confirmed.count > 10)
+        isOver.set()
+        try await packing
+        while try packer.packSome() > 0 {}
+        let audit = try Audit(running.server.container, confirmed: load.seen.confirmed, isDone: true)
+        #expect(audit.faults == [] && audit.orders == load.seen.confirmed.count)
+        try await running.server.stop()
+    }
+
+    @Test func `the audit finds what does not add up`() async throws {
+        let running = try Running()
+        try await running.deliver("tea", 10)
+        #expect(
+            try await running.place(OrderRequest(customer: "A", lines: [.init(sku: "tea", quantity: 2)])).status == 201
+        )
+        let context = running.server.container.newBackgroundContext()
+        try context.performAndWait { () throws in
+            try context.fetch(NSFetchRequest<Product>(entityName: "Product")).first?.stock += 1
+            let order = try context.fetch(NSFetchRequest<Order>(entityName: "Order")).first
+            order?.payment?.amountCents += 1
+            try context.save()
+        }
+        let audit = try Audit(running.server.container, confirmed: [UUID()], isDone: true)
+        #expect(audit.faults.count == 4)
+        try await running.server.stop()
+    }
+
+    @Test func `the feed sends the latest orders, and what changes`() async throws {
+        let running = try Running()
+        try await running.deliver("tea", 10)
+        let port = running.server.port
+        let (placed, place) = AsyncStream<Void>.makeStream()
+        let text = Task {
+            try await blocking {
+                let follower = HTTPClient(port: port)
+                try follower.send("GET", "/feed")
+                var text = ""
+                while !text.contains("Grace"), let piece = try follower.piece() {
+                    text += piece
+                    place.yield()
+                }
+                return text
+            }
+        }
+        // The stream has begun.
+        for await _ in placed { break }
+        let order = OrderRequest(customer: "Grace", lines: [.init(sku: "tea", quantity: 1)])
+        #expect(try await running.place(order).status == 201)
+        let told = try await text.value
+        #expect(told.contains("text/event-stream") && told.contains("data: [{"))
+        try await running.server.stop()
+    }
+
+    @Test func `health and metrics answer, and stopping refuses what is new and empties the log`() async throws {
+        let running = try Running()
+        try await running.deliver("tea", 10)
+        #expect(try await running.ask("GET", "/health").status == 200)
+        let metrics = String(decoding: try await running.ask("GET", "/metrics").body, as: UTF8.self)
+        #expect(
+            metrics.contains("coredata_operation_seconds_count{kind=\"save\"}") && metrics.contains("coredata_contexts")
+        )
+        try await running.server.stop()
+        await #expect(throws: HTTPError.self) { try await running.ask("GET", "/health") }
+        #expect(!FileManager.default.fileExists(atPath: running.folder.path + "/shop.sqlite-wal"))
+    }
+
+    /// Debian's package `chromium` brings the browser; without it there is nothing to open the page with.
+    static let chromium = ["/usr/bin/chromium", "/usr/bin/chromium-browser"].first {
+        FileManager.default.isExecutableFile(atPath: $0)
+    }
+
+    @Test(.enabled(if: chromium != nil, "Chromium is not installed"))
+    func `the page shows the feed in a browser`() async throws {
+        let running = try Running()
+        try await running.deliver("tea", 10)
+        #expect(
+            try await running.place(OrderRequest(customer: "Grace", lines: [.init(sku: "tea", quantity: 2)])).status
+                == 201
+        )
+        let browser = Process()
+        let output = Pipe()
+        browser.executableURL = URL(fileURLWithPath: try #require(Self.chromium))
+        browser.arguments = [
+            "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
+            "--user-data-dir=\(running.folder.path)/browser", "--virtual-time-budget=3000", "--dump-dom",
+            "http://127.0.0.1:\(running.server.port)/",
+        ]
+        browser.standardOutput = output
+        browser.standardError = FileHandle.nullDevice
+        try browser.run()
+        let reading = Task {
+            try await blocking {
+                String(decoding: try output.fileHandleForReading.readToEnd() ?? Data(), as: UTF8.self)
+            }
+        }
+        // What is ordered while the page is open comes by the feed alone.
+        try await until { running.server.feed.figures.listeners > 0 }
+        #expect(
+            try await running.place(OrderRequest(customer: "Ada", lines: [.init(sku: "tea", quantity: 1)])).status
+                == 201
+        )
+        try await until { running.server.feed.figures.latest.contains("Ada") }
+        // The browser shows what it has once nothing is loading any more: the stream has to end for that.
+        try await running.server.stop()
+        let page = try await reading.value
+        #expect(page.contains("<td>Grace</td><td>placed</td><td>invoice</td><td>5.00</td>"), "\(page)")
+        #expect(page.contains("<td>Ada</td><td>placed</td><td>invoice</td><td>2.50</td>"))
+    }
+
+    /// Waits for something that another thread or process does, for half a minute at most.
+    private func until(_ isTrue: () -> Bool) async throws {
+        let deadline = ContinuousClock.now + .seconds(30)
+        while !isTrue() {
+            try #require(.now < deadline)
+            try await Task.sleep(for: .milliseconds(20))
+        }
+    }
+}
