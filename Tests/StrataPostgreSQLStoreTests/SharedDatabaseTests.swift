@@ -73,14 +73,14 @@ struct SharedDatabaseTests {
             _ = city.value(forKey: "name")
             return city
         }
-        try other.performAndWait { _ = try city(other) }
-        try one.performAndWait {
-            try city(one).setValue("Roma", forKey: "name")
-            try one.save()
-        }
         let error = #expect(throws: CocoaError.self) {
             try other.performAndWait {
-                try city(other).setValue("Rom", forKey: "name")
+                let read = try city(other)
+                try one.performAndWait {
+                    try city(one).setValue("Roma", forKey: "name")
+                    try one.save()
+                }
+                read.setValue("Rom", forKey: "name")
                 try other.save()
             }
         }
