@@ -34,8 +34,8 @@ REPEAT_SEED ?=
 export STRATA_COMMIT := $(shell git describe --always --dirty 2>/dev/null || echo unknown)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-jobs demo-migration demo-server test test-of test-repeat bench stress stress-quick stress-red \
-	stress-tsan stress-asan soak tsan lint format layers check-layers docs docs-preview check-docs system-packages
+.PHONY: help demo demo-jobs demo-migration demo-server test test-of test-postgresql test-repeat bench stress stress-quick stress-red \
+	stress-tsan stress-asan soak tsan lint format layers check-layers docs docs-preview check-docs system-packages postgresql-packages
 
 help:
 	@echo "make demo     import this machine's Debian package index and answer questions about it"
@@ -44,6 +44,7 @@ help:
 	@echo "make demo-server  order from an HTTP server on several connections, kill its worker, and check that all adds up"
 	@echo "make test     run the tests"
 	@echo "make test-of TARGET=name  build and run the tests of one target, without the others"
+	@echo "make test-postgresql  run the tests of stores on a private PostgreSQL server"
 	@echo "make test-repeat  run the tests of contexts many times over, each time with other random numbers"
 	@echo "make bench    compare the framework with the raw SQLite C API"
 	@echo "make stress   try to make the framework lose, tear, deadlock, leak or crash, from two seeds, for about 5 minutes"
@@ -84,6 +85,20 @@ test-of: system-packages
 	@mkdir -p .build
 	STRATA_TESTS='$(TARGET)' $(SWIFT) build --product StrataPackageTests
 	STRATA_TESTS='$(TARGET)' $(SWIFT) test --skip-build $(TEST_ARGS) $(TESTED)
+
+# The suites of what any store must show run on PostgreSQL as well, on a server that this starts for the purpose: on a Unix socket in a
+# temporary folder, as an ordinary user. Suites that are about SQLite's files, or about several kinds of stores at once, are left out.
+POSTGRESQL_TESTS ?= ^(StrataPostgreSQLStoreTests|CoreDataTests|StrataSQLTests)\.
+POSTGRESQL_STEPPED_TESTS ?= ^CoreDataSteppedTests\.
+POSTGRESQL_SKIPPED = $(shell grep -v '^\#' Tests/postgresql-skipped.txt | paste -sd '|')
+
+test-postgresql: system-packages postgresql-packages
+	@mkdir -p .build
+	STRATA_POSTGRESQL=1 $(SWIFT) build --product StrataPackageTests
+	STRATA_POSTGRESQL=1 Tests/postgresql-server.sh run $(SWIFT) test --skip-build --no-parallel \
+		--filter '$(POSTGRESQL_STEPPED_TESTS)' --skip '$(POSTGRESQL_SKIPPED)' $(TESTED)
+	STRATA_POSTGRESQL=1 Tests/postgresql-server.sh run $(SWIFT) test --skip-build \
+		--filter '$(POSTGRESQL_TESTS)' --skip '$(POSTGRESQL_SKIPPED)' $(TEST_ARGS) $(TESTED)
 
 # Stops at the first run that fails, with its output and its seed: that repeats the random numbers, not the threads' timing.
 test-repeat: system-packages
@@ -195,4 +210,15 @@ system-packages:
 		export DEBIAN_FRONTEND=noninteractive; \
 		$$sudo apt-get update -qq && \
 		$$sudo apt-get install -y -qq --no-install-recommends libsqlite3-dev pkg-config > /dev/null; \
+	fi
+
+# What the store for PostgreSQL and its tests need beside that: libpq's header, and a server.
+postgresql-packages:
+	@if ! pkg-config --exists libpq || ! ls /usr/lib/postgresql/*/bin/initdb > /dev/null 2>&1 && ! command -v initdb > /dev/null; then \
+		if ! command -v apt-get > /dev/null; then \
+			echo "Install PostgreSQL and the development files of libpq, please." >&2; exit 1; \
+		fi; \
+		sudo=; if [ "$$(id -u)" -ne 0 ]; then sudo=sudo; fi; \
+		export DEBIAN_FRONTEND=noninteractive; \
+		$$sudo apt-get update -qq && $$sudo apt-get install -y -qq --no-install-recommends libpq-dev postgresql > /dev/null; \
 	fi

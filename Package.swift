@@ -1,10 +1,21 @@
 // swift-tools-version: 6.2
 
 import CompilerPluginSupport
+import Foundation
 import PackageDescription
 
 // The layers, from the bottom up: predicates and SQLite; rows; SQL; engines; the framework. An import that goes up does not
 // compile (see Docs/Architecture.md).
+
+// The store for PostgreSQL is there where libpq is (`apt-get install libpq-dev`). STRATA_POSTGRESQL=1 or 0 in the environment says so
+// beforehand, for instance when libpq was installed after the package manager has read this file.
+let hasPostgreSQL =
+    Context.environment["STRATA_POSTGRESQL"].map { $0 != "0" }
+    ?? ["/usr", "/usr/local", "/opt/homebrew/opt/libpq"].contains { root in
+        ["include/postgresql/libpq-fe.h", "include/libpq-fe.h"].contains {
+            FileManager.default.fileExists(atPath: "\(root)/\($0)")
+        }
+    }
 
 let package = Package(
     name: "Strata",
@@ -167,6 +178,38 @@ let package = Package(
     ],
     swiftLanguageModes: [.v6]
 )
+
+if hasPostgreSQL {
+    package.products.append(.library(name: "CoreDataPostgreSQL", targets: ["CoreDataPostgreSQL"]))
+    package.targets += [
+        .systemLibrary(
+            name: "CStrataPostgreSQL",
+            pkgConfig: "libpq",
+            providers: [.apt(["libpq-dev"]), .brew(["libpq"])]
+        ),
+        .target(name: "StrataPostgreSQL", dependencies: ["CStrataPostgreSQL", "StrataLocks"]),
+        .target(
+            name: "StrataPostgreSQLStore",
+            dependencies: [
+                "StrataRows", "StrataSQL", "StrataPostgreSQL", "StrataPredicates", "StrataKeys", "StrataLocks",
+            ]
+        ),
+        .target(
+            name: "CoreDataPostgreSQL",
+            dependencies: ["CoreData", "StrataPostgreSQLStore", "StrataRows", "StrataKeys", "StrataLocks"]
+        ),
+        .testTarget(
+            name: "StrataPostgreSQLStoreTests",
+            dependencies: [
+                "CoreDataPostgreSQL", "StrataPostgreSQL", "StrataPostgreSQLStore", "CoreData", "StrataRows",
+                "TestSupport",
+            ]
+        ),
+    ]
+    for target in package.targets where target.name == "TestSupport" {
+        target.dependencies += ["CoreDataPostgreSQL", "StrataPostgreSQL", "StrataPostgreSQLStore"]
+    }
+}
 
 // STRATA_TESTS=StrataSQLTests,StrataRowsTests leaves out all other test targets: SwiftPM links the tests of a package into one
 // program, and whoever changes one engine need not wait for the tests of the others to compile (see `make test-of`).

@@ -56,6 +56,8 @@ extension Dialect {
             truth: { $0 ? "1" : "0" },
             equalityOfNulls: "IS",
             direction: { $0 ? "" : " DESC" },
+            hasUUIDs: false,
+            attribute: { column, _ in column },
             byteCollation: "BINARY",
             double: "REAL",
             computed: "+",
@@ -64,7 +66,8 @@ extension Dialect {
             // `instr` compares the whole pattern at each place.
             longestContained: 64
         ),
-        columns: SQLColumnRules(type: columnType, place: columnPlace, keyType: "INTEGER", most: 2000)
+        columns: SQLColumnRules(type: columnType, place: columnPlace, keyType: "INTEGER", most: 2000),
+        naming: .apple
     )
 
     /// The types that Apple's framework declares.

@@ -1,3 +1,4 @@
+import Foundation
 import StrataSQL
 import StrataSQLite
 
@@ -19,6 +20,7 @@ extension Statement {
         case .double(let value): try bind(value, at: index)
         case .text(let value): try bind(value, at: index)
         case .blob(let value): try bind(value, at: index)
+        case .uuid(let value): try bind(value, at: index)
         case .list(let values): try bind(ValueList(values.compactMap(\.element)), at: index)
         }
     }
@@ -32,6 +34,7 @@ extension SQLBinding {
         case .double(let value): .double(value)
         case .text(let value): .text(value)
         case .blob(let value): .blob(value)
+        case .uuid(let value): .blob(withUnsafeBytes(of: value.uuid) { Data($0) })
         case .null, .list: nil
         }
     }

@@ -126,6 +126,8 @@ struct HostileFetchTests {
                     }
                     #expect(Set(found) == Set(matching), "\(format) \(value)")
                 }
+                // PostgreSQL refuses to keep this one.
+                if kind == .postgreSQL, value.utf8.contains(0) { continue }
                 let person = try #require(try context.fetch(request(nil)).first)
                 person.setValue(value, forKey: "name")
                 try context.save()

@@ -12,10 +12,10 @@ struct PendingDifferentialTests {
     /// How many fetches there are between two changes.
     private static let fetches = 40
 
-    @Test(arguments: seeds)
-    func `a SQLite store answers as the objects do`(_ seed: UInt64) throws {
+    @Test(arguments: seeds, StoreKind.databases)
+    func `a database answers as the objects do`(_ seed: UInt64, _ kind: StoreKind) throws {
         let model = EveryKindModel.make()
-        let stack = try Stack(.sqlite, model: model)
+        let stack = try Stack(kind, model: model)
         let context = stack.context()
         try context.performAndWait {
             var generator = FetchGenerator(seed: seed, model: model)
@@ -58,12 +58,12 @@ struct PendingDifferentialTests {
         }
     }
 
-    @Test(arguments: seeds, [StoreKind.memory, .sqlite])
+    @Test(arguments: seeds, StoreKind.allCases)
     func `pending changes count as they do once they are saved`(_ seed: UInt64, _ kind: StoreKind) throws {
         try compare(seed, kind, EveryKindModel.make())
     }
 
-    @Test(arguments: seeds, [StoreKind.memory, .sqlite])
+    @Test(arguments: seeds, StoreKind.allCases)
     func `pending changes count as they do once they are saved, whatever the model`(
         _ seed: UInt64,
         _ kind: StoreKind

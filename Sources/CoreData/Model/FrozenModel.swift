@@ -57,7 +57,7 @@ package final class FrozenModel: Sendable {
     private let copy = AtomicLazyReference<CopyForStores>()
 
     /// The copy of the model that stores keep, made when it is first asked for; `nil` for a model that cannot be written.
-    func copyForStores(of model: NSManagedObjectModel) -> Data? {
+    package func copyForStores(of model: NSManagedObjectModel) -> Data? {
         (copy.load() ?? copy.storeIfNil(CopyForStores(data: model.cachedModelData()))).data
     }
 

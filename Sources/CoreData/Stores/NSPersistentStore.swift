@@ -121,7 +121,7 @@ open class NSPersistentStore: NSObject, @unchecked Sendable {
     }
 
     /// Writes the store's metadata when it has changed since it was read, without a save.
-    func saveMetadata() throws {}
+    func saveMetadata() throws { try (self as? any EngineStore)?.writeMetadata() }
 
     /// Whether ``metadata`` was set since it was read or written, as far as this class knows: an engine may know better.
     final var hasNewMetadata: Bool {
@@ -172,7 +172,7 @@ struct UncheckedBox<Value>: @unchecked Sendable {
 }
 
 /// The name of the configuration that holds all entities.
-let defaultConfigurationName = "PF_DEFAULT_CONFIGURATION_NAME"
+package let defaultConfigurationName = "PF_DEFAULT_CONFIGURATION_NAME"
 
 extension NSPersistentStore {
     /// A kind of store.

@@ -1,7 +1,7 @@
 /// A store that the coordinator can destroy, and replace by a copy of another.
 ///
 /// All of this is done while nobody of this coordinator has the store open.
-protocol WholeStore: NSPersistentStore {
+package protocol WholeStore: NSPersistentStore {
     /// Removes all that a store holds.
     ///
     /// - Parameters:
@@ -40,5 +40,5 @@ protocol WholeStore: NSPersistentStore {
 }
 
 extension WholeStore {
-    static func discardStore(at url: URL) {}
+    package static func discardStore(at url: URL) {}
 }

@@ -34,6 +34,8 @@ package enum SQLBinding: Sendable, Hashable {
     case double(Double)
     case text(String)
     case blob(Data)
+    /// Where the database has a type for them; else they are bytes.
+    case uuid(UUID)
     /// Any number of values for one parameter; see ``Dialect/members``.
     case list([SQLBinding])
 

@@ -56,7 +56,7 @@ extension QueryCompiler {
         case .absent: return nil
         case .key(let key):
             return Members(
-                scope: QueryScope(mapping: destination, alias: alias),
+                scope: QueryScope(mapping: destination, alias: alias, naming: naming),
                 table: "\(key.table) \(alias)",
                 rows: nil,
                 tie: "\(alias).\(key.column) = \(owner.key)"
@@ -65,9 +65,9 @@ extension QueryCompiler {
             let link = newAlias("j")
             let member = "\(link).\(side.member)"
             return Members(
-                scope: QueryScope(mapping: destination, alias: alias, key: member),
+                scope: QueryScope(mapping: destination, alias: alias, key: member, naming: naming),
                 table: "\(side.table) \(link)",
-                rows: "\(side.memberTable) \(alias) ON \(alias).Z_PK = \(member)",
+                rows: "\(side.memberTable) \(alias) ON \(alias).\(naming.key) = \(member)",
                 tie: "\(link).\(side.owner) = \(owner.key)"
             )
         }

@@ -114,7 +114,7 @@ extension QueryCompiler {
     ) throws -> SelectedColumn {
         try writeKey(of: path)
         guard let last = path.steps.last else {
-            write(", t0.\(SQLName.entity)")
+            write(", t0.\(naming.entity)")
             return .object(position, entity: position + 1, declared: entity.layout)
         }
         let owner = ResolvedPath(variable: path.variable, steps: Array(path.steps.dropLast()))
@@ -137,7 +137,7 @@ extension QueryCompiler {
                 try write(sort)
             } else if plan.limit > 0 || plan.offset > 0 {
                 // Which rows a window shows must not depend on the index that the database happens to choose.
-                write(" ORDER BY t0.Z_PK")
+                write(" ORDER BY t0.\(naming.key)")
             }
             return
         }

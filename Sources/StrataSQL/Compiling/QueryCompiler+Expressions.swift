@@ -55,7 +55,7 @@ extension QueryCompiler {
 
     private mutating func write(_ path: ResolvedPath, _ attribute: PredicateAttribute, for use: Use) throws {
         guard let place = try place(of: path) else { return write("NULL") }
-        if attribute.type == .entity { return write("\(place.alias).Z_ENT") }
+        if attribute.type == .entity { return write("\(place.alias).\(naming.entity)") }
         let column = place.mapping.columns[attribute.slot]
         if column.isTagged {
             let entity = place.mapping.layout.name
@@ -67,7 +67,7 @@ extension QueryCompiler {
         if use == .computation, attribute.type == .date || attribute.type == .decimal {
             write("CAST(\(place.alias).\(name) AS \(forms.double))")
         } else {
-            write("\(place.alias).\(name)")
+            write(forms.attribute("\(place.alias).\(name)", attribute.type))
         }
     }
 

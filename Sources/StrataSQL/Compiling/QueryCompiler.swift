@@ -42,7 +42,7 @@ package struct QueryCompiler {
         self.mapping = mapping
         self.storeNumber = storeNumber
         scopes = Array(repeating: nil, count: max(variableCount, 1))
-        scopes[0] = QueryScope(mapping: entity, alias: "t0")
+        scopes[0] = QueryScope(mapping: entity, alias: "t0", naming: mapping.dialect.naming)
     }
 
     /// Compiles the predicate and the order of a plan.
@@ -59,7 +59,7 @@ package struct QueryCompiler {
         var query = CompiledQuery()
         let isWindowed = plan.limit > 0 || plan.offset > 0
         guard plan.predicate != nil || plan.sort != nil else {
-            if isWindowed { query.order = "t0.Z_PK" }
+            if isWindowed { query.order = "t0.\(mapping.dialect.naming.key)" }
             return query
         }
         var compiler = QueryCompiler(
@@ -77,7 +77,7 @@ package struct QueryCompiler {
             query.order = compiler.takeText()
         } else if isWindowed {
             // Which rows a window shows must not depend on the index that the database happens to choose.
-            query.order = "t0.Z_PK"
+            query.order = "t0.\(mapping.dialect.naming.key)"
         }
         query.joins = compiler.joins
         query.bindings = compiler.bindings
@@ -98,6 +98,7 @@ package struct QueryCompiler {
     // MARK: - Text
 
     package var forms: SQLForms { mapping.dialect.forms }
+    package var naming: SQLNaming { mapping.dialect.naming }
 
     package mutating func write(_ piece: String) {
         text += piece
@@ -152,7 +153,7 @@ package struct QueryCompiler {
             try write(term)
             write(", ")
         }
-        write("t0.Z_PK")
+        write("t0.\(naming.key)")
     }
 
     /// Writes one term of an order.
@@ -226,7 +227,7 @@ package struct QueryCompiler {
             }
             lastAlias = number
             guard let joined else { return nil }
-            place = Place(mapping: next, alias: joined, key: joined + ".Z_PK")
+            place = Place(mapping: next, alias: joined, key: "\(joined).\(naming.key)")
         }
         return place
     }
@@ -255,6 +256,7 @@ package struct QueryCompiler {
 
     /// The value as a column of this store holds it.
     package func binding(_ value: PredicateValue) -> SQLBinding {
+        if case .uuid(let uuid) = value, forms.hasUUIDs { return .uuid(uuid) }
         guard case .entity(let number) = value else { return SQLBinding(value) }
         return mapping.entity(modelNumber: number).map { .integer(Int64($0.number)) } ?? .null
     }

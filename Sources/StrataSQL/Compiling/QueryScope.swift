@@ -4,6 +4,7 @@ import StrataRows
 package struct QueryScope {
     /// The mapping of the variable's entity.
     package let mapping: EntityMapping
+    private let naming: SQLNaming
     /// The name of the entity's table in the statement.
     package let alias: String
     /// The primary key of the row.
@@ -27,10 +28,11 @@ package struct QueryScope {
         let entity: Int
     }
 
-    package init(mapping: EntityMapping, alias: String, key: String? = nil) {
+    package init(mapping: EntityMapping, alias: String, key: String? = nil, naming: SQLNaming) {
+        self.naming = naming
         self.mapping = mapping
         self.alias = alias
-        self.key = key ?? alias + ".Z_PK"
+        self.key = key ?? "\(alias).\(naming.key)"
         needsRow = key == nil
     }
 
@@ -44,7 +46,7 @@ package struct QueryScope {
         if let known = aliases[step] { return known }
         let alias = newAlias()
         aliases[step] = alias
-        joins += " LEFT JOIN \(table) \(alias) ON \(alias).Z_PK = \(step.alias).\(column)"
+        joins += " LEFT JOIN \(table) \(alias) ON \(alias).\(naming.key) = \(step.alias).\(column)"
         return alias
     }
 
@@ -55,8 +57,8 @@ package struct QueryScope {
         let alias = newAlias()
         casts[cast] = alias
         let (first, last) = (entity.subtree.lowerBound, entity.subtree.upperBound)
-        joins += " LEFT JOIN \(entity.table) \(alias) ON \(alias).Z_PK = \(key)"
-        joins += " AND \(alias).Z_ENT BETWEEN \(first) AND \(last)"
+        joins += " LEFT JOIN \(entity.table) \(alias) ON \(alias).\(naming.key) = \(key)"
+        joins += " AND \(alias).\(naming.entity) BETWEEN \(first) AND \(last)"
         return alias
     }
 }

@@ -6,7 +6,7 @@ import StrataPredicates
 /// engine, which gives each name a meaning on its connections.
 package struct Dialect: Sendable {
     /// How the parameter of a number, from 1, is written.
-    package let parameter: @Sendable (Int) -> String
+    package let parameter: @Sendable (_ number: Int) -> String
     /// The name of a function of values, or of an aggregate over the values of a collection.
     package let function: @Sendable (PredefinedFunction) -> String
     /// The name of an aggregate over the rows of a statement; `nil` for one that every database has under its own name.
@@ -25,6 +25,8 @@ package struct Dialect: Sendable {
     package let forms: SQLForms
     /// The columns of tables.
     package let columns: SQLColumnRules
+    /// The names of tables and columns.
+    package let naming: SQLNaming
 
     package init(
         parameter: @escaping @Sendable (Int) -> String,
@@ -36,7 +38,8 @@ package struct Dialect: Sendable {
         sortCollation: @escaping @Sendable (SortComparison) -> String?,
         members: @escaping @Sendable (String) -> String,
         forms: SQLForms,
-        columns: SQLColumnRules
+        columns: SQLColumnRules,
+        naming: SQLNaming
     ) {
         self.parameter = parameter
         self.function = function
@@ -48,5 +51,6 @@ package struct Dialect: Sendable {
         self.members = members
         self.forms = forms
         self.columns = columns
+        self.naming = naming
     }
 }

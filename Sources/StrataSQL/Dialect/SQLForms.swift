@@ -1,3 +1,5 @@
+import StrataPredicates
+
 /// The forms of SQL that databases spell differently, as one database spells them.
 package struct SQLForms: Sendable {
     /// A truth value that stands as a condition by itself.
@@ -8,6 +10,10 @@ package struct SQLForms: Sendable {
     ///
     /// NULL comes first if the order ascends, and last if it descends.
     package let direction: @Sendable (_ ascending: Bool) -> String
+    /// Whether UUIDs have a type of their own; else they are bytes.
+    package let hasUUIDs: Bool
+    /// A column, as it is compared and computed with.
+    package let attribute: @Sendable (_ column: String, _ type: PredicateAttributeType) -> String
     /// The collation that compares texts byte by byte.
     package let byteCollation: String
     /// The type of floating-point numbers of 64 bits, as CAST names it.
@@ -27,6 +33,8 @@ package struct SQLForms: Sendable {
         truth: @escaping @Sendable (Bool) -> String,
         equalityOfNulls: String,
         direction: @escaping @Sendable (_ ascending: Bool) -> String,
+        hasUUIDs: Bool,
+        attribute: @escaping @Sendable (_ column: String, _ type: PredicateAttributeType) -> String,
         byteCollation: String,
         double: String,
         computed: String,
@@ -37,6 +45,8 @@ package struct SQLForms: Sendable {
         self.truth = truth
         self.equalityOfNulls = equalityOfNulls
         self.direction = direction
+        self.hasUUIDs = hasUUIDs
+        self.attribute = attribute
         self.byteCollation = byteCollation
         self.double = double
         self.computed = computed

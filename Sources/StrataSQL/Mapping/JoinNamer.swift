@@ -40,11 +40,13 @@ package struct JoinNamer {
     private let members: [EntityLayout]
     private let storeNumbers: [Int]
     private let catalog: SQLCatalog?
+    private let naming: SQLNaming
 
-    package init(members: [EntityLayout], storeNumbers: [Int], catalog: SQLCatalog?) {
+    package init(members: [EntityLayout], storeNumbers: [Int], catalog: SQLCatalog?, naming: SQLNaming = .apple) {
         self.members = members
         self.storeNumbers = storeNumbers
         self.catalog = catalog
+        self.naming = naming
     }
 
     /// All joins, in the order of the owning entities and their relationships.
@@ -84,7 +86,7 @@ package struct JoinNamer {
     }
 
     private func tableName(_ relationship: Relationship) -> String {
-        "Z_\(number(relationship.entity))" + relationship.name.uppercased()
+        naming.joinTable(relationship, number(relationship.entity))
     }
 
     /// The column for what each relationship points at, without its `Z_`.
@@ -112,6 +114,18 @@ package struct JoinNamer {
         _ columns: [ObjectIdentifier: String]
     ) -> Join {
         let table = tableName(owning)
+        if let columns = naming.joinColumns?(owning, inverse) {
+            let isSymmetric = owning === inverse
+            return Join(
+                owning: owning,
+                inverse: inverse,
+                table: naming.name(table),
+                first: naming.name(columns.first),
+                second: naming.name(columns.second),
+                firstOrder: inverse.isOrdered && !isSymmetric ? naming.name(columns.firstOrder) : nil,
+                secondOrder: owning.isOrdered ? naming.name(columns.secondOrder) : nil
+            )
+        }
         let actual = catalog?.columns(of: table) ?? []
         let second = settled(columns[ObjectIdentifier(owning)] ?? "", actual)
         let isSymmetric = owning === inverse

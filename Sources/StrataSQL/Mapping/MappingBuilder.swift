@@ -7,6 +7,7 @@ package struct MappingBuilder {
     private let schema: Schema
     private let catalog: SQLCatalog?
     private let rules: SQLColumnRules
+    private let naming: SQLNaming
     /// In the order of their numbers in the store.
     private let members: [EntityLayout]
     /// Numbers in the store by numbers in the model; 0 for an entity that the store does not hold.
@@ -15,7 +16,7 @@ package struct MappingBuilder {
     private var slotColumns: [[SlotColumn]]
     private var hierarchies: [Hierarchy] = []
     private var hierarchyOfRoot: [Int: Int] = [:]
-    private var indexNames = UniqueNames()
+    private var indexNames: UniqueNames
     private var toManyMappings: [ObjectIdentifier: ToManyMapping] = [:]
 
     package private(set) var mappings: [EntityMapping] = []
@@ -27,15 +28,17 @@ package struct MappingBuilder {
     private struct Hierarchy {
         let table: SQLName
         let entities: [EntityLayout]
-        var names = UniqueNames(taken: ["Z_PK", "Z_ENT", "Z_OPT"])
+        var names: UniqueNames
         var inverselessKeys: [SQLName] = []
         var orders: [SQLName] = []
     }
 
-    package init(_ schema: Schema, configuration: String?, catalog: SQLCatalog?, rules: SQLColumnRules) {
+    package init(_ schema: Schema, configuration: String?, catalog: SQLCatalog?, dialect: Dialect) {
         self.schema = schema
         self.catalog = catalog
-        self.rules = rules
+        rules = dialect.columns
+        naming = dialect.naming
+        indexNames = UniqueNames(naming: dialect.naming.name)
         let all = schema.entities
         // A hierarchy has one table and one counter of keys, so it comes with its super-entities.
         var closed: Set<Int> = []
@@ -56,7 +59,14 @@ package struct MappingBuilder {
     package mutating func build() throws {
         let byRoot = Dictionary(grouping: members, by: \.rootNumber)
         hierarchies = members.filter { $0.parent == nil }.map { root in
-            Hierarchy(table: table(of: root), entities: byRoot[root.number] ?? [root])
+            Hierarchy(
+                table: table(of: root),
+                entities: byRoot[root.number] ?? [root],
+                names: UniqueNames(
+                    taken: [naming.key.raw, naming.entity.raw, naming.version.raw],
+                    naming: naming.name
+                )
+            )
         }
         for (index, hierarchy) in hierarchies.enumerated() {
             hierarchyOfRoot[hierarchy.entities[0].number] = index
@@ -95,7 +105,7 @@ package struct MappingBuilder {
 
     private func requireDistinctTables() throws {
         // The tables in which a store keeps its books.
-        var seen: Set<String> = ["Z_PRIMARYKEY", "Z_METADATA", "Z_MODELCACHE"]
+        var seen = naming.reserved
         for name in tables.map(\.name) + joinTables.map(\.name) where !seen.insert(name.raw.uppercased()).inserted {
             throw CocoaError(
                 .persistentStoreIncompatibleSchema,
@@ -119,22 +129,22 @@ package struct MappingBuilder {
 
     private func column(of slot: Slot, _ hierarchy: inout Hierarchy) -> SlotColumn {
         // The leaf of a composite attribute has a path for a name.
-        let base = slot.name.replacing(".", with: "_").uppercased()
         guard let relationship = slot.relationship else {
-            var column = SlotColumn(name: hierarchy.names.name("Z" + base))
+            var column = SlotColumn(name: hierarchy.names.name(naming.attribute(slot.name)))
             column.isDerived = slot.isDerived
             column.isTagged = slot.kind == .data && slot.allowsExternalStorage
             return column
         }
         let destination = number(relationship.destination)
         guard destination > 0 else { return SlotColumn(name: nil) }
-        let suffix = hierarchy.names.suffix(for: "Z" + base)
-        var column = SlotColumn(name: SQLName("Z" + base + suffix))
+        let base = naming.toOne(slot.name)
+        let suffix = hierarchy.names.suffix(for: base)
+        var column = SlotColumn(name: naming.name(base + suffix))
         if hasSubentities(relationship.destination) {
-            column.entity = hierarchy.names.name("Z\(destination)_" + base + suffix)
+            column.entity = hierarchy.names.name(naming.destination(destination, slot.name, suffix))
         }
         if let inverse = relationship.inverse, inverse.isToMany, inverse.isOrdered, !inverse.isTransient {
-            let order = hierarchy.names.name("Z_FOK_" + base + suffix)
+            let order = hierarchy.names.name(naming.order(slot.name, suffix))
             column.order = order
             hierarchy.orders.append(order)
         }
@@ -169,11 +179,11 @@ package struct MappingBuilder {
                         )
                     )
                 } else {
-                    let base = "\(number(entity))" + relationship.name.uppercased()
-                    let column = hierarchies[target].names.name("Z" + base)
+                    let owner = number(entity)
+                    let column = hierarchies[target].names.name(naming.owner(relationship, owner))
                     var order: SQLName?
                     if relationship.isOrdered {
-                        let name = hierarchies[target].names.name("Z_FOK_" + base)
+                        let name = hierarchies[target].names.name(naming.ownerOrder(relationship, owner))
                         hierarchies[target].orders.append(name)
                         order = name
                     }
@@ -194,7 +204,7 @@ package struct MappingBuilder {
     // MARK: - Join tables
 
     private mutating func mapJoins() throws {
-        let namer = JoinNamer(members: members, storeNumbers: storeNumbers, catalog: catalog)
+        let namer = JoinNamer(members: members, storeNumbers: storeNumbers, catalog: catalog, naming: naming)
         for join in namer.joins() {
             let tables = (table(of: join.owning.entity), table(of: join.inverse.entity))
             joinTables.append(
@@ -238,7 +248,7 @@ package struct MappingBuilder {
     }
 
     private func table(of entity: EntityLayout) -> SQLName {
-        SQLName("Z" + entity.root.name.uppercased())
+        naming.name(naming.table(entity.root.name))
     }
 
     // MARK: - By entity
@@ -277,14 +287,13 @@ package struct MappingBuilder {
                 let slots = names.compactMap { mapping.layout.slot(named: $0) }
                 let columns = slots.compactMap { mapping.columns[$0.index].name }
                 guard !names.isEmpty, columns.count == names.count, seen.insert(columns).inserted else { continue }
-                let entity = mapping.layout.name
                 constraints.append(
                     SQLConstraint(
                         layout: mapping.layout,
                         slots: slots,
                         columns: columns,
                         // Two constraints may come to one name: {a, b} and {a_b}.
-                        index: indexNames.name("Z_\(entity)_UNIQUE_" + names.joined(separator: "_"))
+                        index: indexNames.name(naming.uniqueIndex(mapping.layout, names))
                     )
                 )
             }

@@ -32,7 +32,7 @@ package final class SQLMapping: Sendable {
         catalog: SQLCatalog? = nil,
         dialect: Dialect
     ) throws {
-        var builder = MappingBuilder(schema, configuration: configuration, catalog: catalog, rules: dialect.columns)
+        var builder = MappingBuilder(schema, configuration: configuration, catalog: catalog, dialect: dialect)
         try builder.build()
         self.schema = schema
         self.dialect = dialect

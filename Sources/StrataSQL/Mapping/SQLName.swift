@@ -11,9 +11,12 @@ package struct SQLName: Sendable, Hashable, CustomStringConvertible {
     /// The name as it is written in a statement.
     package let description: String
 
-    package init(_ raw: String) {
+    /// - Parameters:
+    ///   - raw: The name.
+    ///   - isQuoted: Whether it stands in quotes even if it is plain, since it may be a reserved word.
+    package init(_ raw: String, isQuoted: Bool = false) {
         self.raw = raw
-        description = Self.isPlain(raw) ? raw : "\"" + raw.replacing("\"", with: "\"\"") + "\""
+        description = Self.isPlain(raw) && !isQuoted ? raw : "\"" + raw.replacing("\"", with: "\"\"") + "\""
     }
 
     package static func == (left: SQLName, right: SQLName) -> Bool { left.raw == right.raw }
@@ -21,7 +24,7 @@ package struct SQLName: Sendable, Hashable, CustomStringConvertible {
 
     /// Letters, digits and underscores.
     ///
-    /// All our names start with a Z, so none is a reserved word.
+    /// The names of Apple's files start with a Z, so none is a reserved word.
     private static func isPlain(_ name: String) -> Bool {
         guard let first = name.utf8.first, !(0x30...0x39).contains(first) else { return false }
         return name.utf8.allSatisfy { byte in
@@ -46,7 +49,12 @@ package struct UniqueNames {
     /// The number that was appended last, by name: the ones below are taken.
     private var last: [String: Int] = [:]
 
-    package init(taken: [String] = []) { self.taken = Set(taken.map { $0.uppercased() }) }
+    private let naming: @Sendable (String) -> SQLName
+
+    package init(taken: [String] = [], naming: @escaping @Sendable (String) -> SQLName = { SQLName($0) }) {
+        self.taken = Set(taken.map { $0.uppercased() })
+        self.naming = naming
+    }
 
     /// The suffix with which `name` is not taken yet; the name is taken then.
     package mutating func suffix(for name: String) -> String {
@@ -58,5 +66,5 @@ package struct UniqueNames {
         return String(number)
     }
 
-    package mutating func name(_ name: String) -> SQLName { SQLName(name + suffix(for: name)) }
+    package mutating func name(_ name: String) -> SQLName { naming(name + suffix(for: name)) }
 }

@@ -10,7 +10,7 @@ struct ContainerTests {
     private static func container(_ kind: StoreKind, in scratch: ScratchFolder) -> NSPersistentContainer {
         let container = NSPersistentContainer(name: "Guide", managedObjectModel: GuideModel.make())
         let description = NSPersistentStoreDescription(url: scratch.file("guide.sqlite"))
-        description.type = kind == .sqlite ? NSSQLiteStoreType : NSInMemoryStoreType
+        description.type = kind.type.rawValue
         container.persistentStoreDescriptions = [description]
         return container
     }
@@ -36,7 +36,7 @@ struct ContainerTests {
         #expect(description.url == URL(fileURLWithPath: "/dev/null") && description.type == NSSQLiteStoreType)
         #expect((description.copy() as? NSPersistentStoreDescription)?.url == description.url)
         let container = NSPersistentContainer(name: "Guide", managedObjectModel: GuideModel.make())
-        description.type = kind == .sqlite ? NSSQLiteStoreType : NSInMemoryStoreType
+        description.type = kind.type.rawValue
         container.persistentStoreDescriptions = [description]
         container.loadPersistentStores { _, error in #expect(error == nil) }
         #expect(container.persistentStoreCoordinator.persistentStores.map(\.url) == [description.url])

@@ -24,7 +24,7 @@ struct StoreListTests {
         #expect(coordinator.persistentStores == [store])
         #expect(coordinator.persistentStore(for: url) === store)
         #expect(coordinator.url(for: store) == url)
-        #expect(store.type == (kind == .sqlite ? NSSQLiteStoreType : NSInMemoryStoreType))
+        #expect(store.type == kind.type.rawValue)
         #expect(store.options?[NSPersistentStoreTimeoutOption] as? Int == 5)
         #expect(store.persistentStoreCoordinator === coordinator)
         #expect(store.configurationName == "PF_DEFAULT_CONFIGURATION_NAME")

@@ -10,7 +10,7 @@ struct ContainerStatementTests {
     private func container(_ kind: StoreKind, in scratch: ScratchFolder) -> NSPersistentContainer {
         let container = NSPersistentContainer(name: "Guide", managedObjectModel: GuideModel.make())
         let description = NSPersistentStoreDescription(url: scratch.file("guide.sqlite"))
-        description.type = kind == .sqlite ? NSSQLiteStoreType : NSInMemoryStoreType
+        description.type = kind.type.rawValue
         container.persistentStoreDescriptions = [description]
         return container
     }

@@ -4,8 +4,35 @@ import CoreData
 package enum StoreKind: String, CaseIterable, Sendable {
     case sqlite
     case memory
+    case postgreSQL
 
-    package var type: NSPersistentStore.StoreType { self == .sqlite ? .sqlite : .inMemory }
+    /// The stores of this run: with a server in the environment (see `make test-postgresql`) PostgreSQL, and else the others.
+    package static let allCases: [StoreKind] = isPostgreSQL ? [.postgreSQL] : [.sqlite, .memory]
+
+    /// Those that compile requests to SQL.
+    package static let databases: [StoreKind] = allCases.filter { $0 != .memory }
+
+    /// Whether the run is about PostgreSQL.
+    package static var isPostgreSQL: Bool {
+        #if canImport(CoreDataPostgreSQL)
+        TestDatabase.isThere
+        #else
+        false
+        #endif
+    }
+
+    package var type: NSPersistentStore.StoreType {
+        switch self {
+        case .sqlite: return .sqlite
+        case .memory: return .inMemory
+        case .postgreSQL:
+            #if canImport(CoreDataPostgreSQL)
+            return TestDatabase.storeType
+            #else
+            return NSPersistentStore.StoreType(rawValue: "PostgreSQL")
+            #endif
+        }
+    }
 }
 
 /// What a test stands on: a coordinator with one fresh store, in a folder of its own that goes with it.
@@ -32,6 +59,9 @@ package final class Stack: Sendable {
 
     deinit {
         for store in coordinator.persistentStores { try? coordinator.remove(store) }
+        #if canImport(CoreDataPostgreSQL)
+        if kind == .postgreSQL { TestDatabase.drop(storeURL) }
+        #endif
         try? FileManager.default.removeItem(at: folder)
     }
 

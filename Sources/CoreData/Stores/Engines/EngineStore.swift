@@ -4,7 +4,7 @@ import StrataRows
 /// A store whose rows an engine keeps.
 ///
 /// The store is what the public API shows, the engine what contexts ask: they know each other only here.
-protocol EngineStore: NSPersistentStore {
+package protocol EngineStore: NSPersistentStore {
     /// The engine, once the metadata was loaded.
     ///
     /// - Throws: `persistentStoreOpen` (134080) before that.
@@ -17,12 +17,17 @@ protocol EngineStore: NSPersistentStore {
     ///
     /// - Returns: Whether it does.
     func move(to url: URL) -> Bool
+
+    /// Writes the metadata if it has changed since it was read, without a save.
+    func writeMetadata() throws
 }
 
 extension EngineStore {
-    func open() throws {}
+    package func open() throws {}
 
-    func move(to url: URL) -> Bool {
+    package func writeMetadata() throws {}
+
+    package func move(to url: URL) -> Bool {
         self.url = url
         return true
     }

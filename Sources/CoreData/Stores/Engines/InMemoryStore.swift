@@ -11,7 +11,7 @@ final class InMemoryStore: NSPersistentStore, EngineStore, WholeStore, @unchecke
 
     private let opened = Mutex<MemoryEngine?>(nil)
 
-    var engine: any RowStore {
+    package var engine: any RowStore {
         get throws {
             if let engine = opened.withLock({ $0 }) { return engine }
             throw CocoaError(
@@ -35,9 +35,9 @@ final class InMemoryStore: NSPersistentStore, EngineStore, WholeStore, @unchecke
     }
 
     /// Does nothing: a store in memory is gone once it is closed.
-    static func destroyStore(at url: URL, options: [AnyHashable: Any]?) {}
+    package static func destroyStore(at url: URL, options: [AnyHashable: Any]?) {}
 
-    static func replaceStore(
+    package static func replaceStore(
         at destination: URL,
         _ destinationOptions: [AnyHashable: Any]?,
         withStoreAt source: URL,
@@ -49,7 +49,7 @@ final class InMemoryStore: NSPersistentStore, EngineStore, WholeStore, @unchecke
         )
     }
 
-    static func backUpStore(at url: URL, _ options: [AnyHashable: Any]?, to destination: URL) throws {
+    package static func backUpStore(at url: URL, _ options: [AnyHashable: Any]?, to destination: URL) throws {
         throw CocoaError(
             .persistentStoreInvalidType,
             userInfo: [NSLocalizedDescriptionKey: "Stores of type \(NSInMemoryStoreType) cannot be backed up."]

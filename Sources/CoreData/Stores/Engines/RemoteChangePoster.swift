@@ -6,21 +6,21 @@ import Synchronization
 ///
 /// Observers run on a queue of their own, so that a slow one holds up neither the watch nor a writer; what is written
 /// meanwhile is posted once, after it.
-final class RemoteChangePoster: @unchecked Sendable {
+package final class RemoteChangePoster: @unchecked Sendable {
     // @unchecked Sendable: the references are constants, and the objects behind them are thread-safe.
     private let isStopped = Atomic(false)
     private let isEnqueued = Atomic(false)
     private let queue = DispatchQueue(label: "CoreData remote changes")
-    private weak let store: SQLiteStore?
+    private weak let store: NSPersistentStore?
     private weak let coordinator: NSPersistentStoreCoordinator?
 
-    init(_ store: SQLiteStore, in coordinator: NSPersistentStoreCoordinator) {
+    package init(_ store: NSPersistentStore, in coordinator: NSPersistentStoreCoordinator) {
         self.store = store
         self.coordinator = coordinator
     }
 
     /// Posts soon, unless a notification waits to be posted already.
-    func enqueue() {
+    package func enqueue() {
         guard !isEnqueued.exchange(true, ordering: .sequentiallyConsistent) else { return }
         queue.async { [self] in
             isEnqueued.store(false, ordering: .sequentiallyConsistent)
@@ -32,15 +32,15 @@ final class RemoteChangePoster: @unchecked Sendable {
     /// Ends the posting.
     ///
     /// A notification that is being posted is finished.
-    func stop() { isStopped.store(true, ordering: .sequentiallyConsistent) }
+    package func stop() { isStopped.store(true, ordering: .sequentiallyConsistent) }
 }
 
 extension NSPersistentStoreCoordinator {
-    fileprivate func postRemoteChange(of store: SQLiteStore) {
+    fileprivate func postRemoteChange(of store: NSPersistentStore) {
         var userInfo: [AnyHashable: Any] = [:]
         userInfo[NSStoreUUIDKey] = store.identifier
         userInfo[NSPersistentStoreURLKey] = store.url
-        if store.sqlite?.hasHistory == true {
+        if ((try? store.rows) as? any HistoryStore)?.hasHistory == true {
             userInfo[NSPersistentHistoryTokenKey] = currentPersistentHistoryToken(fromStores: [store])
         }
         NotificationCenter.default.post(name: .NSPersistentStoreRemoteChange, object: self, userInfo: userInfo)

@@ -18,10 +18,7 @@ extension SQLiteOptions {
         vacuums = flag(NSSQLiteManualVacuumOption)
         analyzes = flag(NSSQLiteAnalyzeOption)
         defersCleanUp = flag(NSPersistentStoreDeferredLightweightMigrationOptionKey)
-        // A dictionary is how Apple's framework takes details.
-        tracksHistory =
-            flag(NSPersistentHistoryTrackingKey) || options[NSPersistentHistoryTrackingKey] is [AnyHashable: Any]
-            || options[NSPersistentHistoryTrackingKey] is NSDictionary
+        tracksHistory = StoreOption.tracksHistory(options)
         timeout = StoreOption.timeout(options)
         if let size = StoreOption.number(options[NSPersistentStoreConnectionPoolMaxSizeKey]), size >= 1 {
             maximumReaders = Int(min(size, 1024))

@@ -13,7 +13,7 @@ class SQLiteStore: NSPersistentStore, EngineStore, WholeStore, @unchecked Sendab
     /// The engine; `nil` before the metadata was loaded.
     final var sqlite: SQLiteEngine? { opened.withLock { $0 } }
 
-    final var engine: any RowStore {
+    package final var engine: any RowStore {
         get throws {
             if let sqlite { return sqlite }
             throw CocoaError(
@@ -41,7 +41,7 @@ class SQLiteStore: NSPersistentStore, EngineStore, WholeStore, @unchecked Sendab
             versionIdentifiers: model.versionIdentifiers.compactMap { $0 as? String }.sorted()
         ) { metadata in
             guard !options.ignoresVersions else { return }
-            try model.requireVersion(ofStoreMetadata: metadata, configuration: configuration, at: url)
+            try model.requireVersion(ofStoreMetadata: metadata, configuration: configuration, at: url.path)
         }
         request.modelCache = { model.frozen.copyForStores(of: model) }
         let engine = try SQLiteEngine(request)
@@ -51,7 +51,7 @@ class SQLiteStore: NSPersistentStore, EngineStore, WholeStore, @unchecked Sendab
         opened.withLock { $0 = engine }
     }
 
-    func open() throws {
+    package func open() throws {
         guard let coordinator = persistentStoreCoordinator, let sqlite,
             StoreOption.flag(options?[NSPersistentStoreRemoteChangeNotificationPostOptionKey])
         else { return }
@@ -69,7 +69,7 @@ class SQLiteStore: NSPersistentStore, EngineStore, WholeStore, @unchecked Sendab
     /// Uses another file from now on, which must be the same store.
     ///
     /// - Returns: Whether it does.
-    func move(to url: URL) -> Bool {
+    package func move(to url: URL) -> Bool {
         guard let sqlite, let options = try? SQLiteOptions(url: url, options) else { return false }
         let (isMoved, failure) = sqlite.move(to: url, options: options)
         guard isMoved else { return false }
@@ -131,7 +131,7 @@ class SQLiteStore: NSPersistentStore, EngineStore, WholeStore, @unchecked Sendab
 
     // MARK: - Whole files
 
-    static func destroyStore(at url: URL, options: [AnyHashable: Any]?) throws {
+    package static func destroyStore(at url: URL, options: [AnyHashable: Any]?) throws {
         try SQLiteEngine.destroy(
             at: url,
             options: SQLiteOptions(url: url, options),
@@ -139,7 +139,7 @@ class SQLiteStore: NSPersistentStore, EngineStore, WholeStore, @unchecked Sendab
         )
     }
 
-    static func replaceStore(
+    package static func replaceStore(
         at destination: URL,
         _ destinationOptions: [AnyHashable: Any]?,
         withStoreAt source: URL,
@@ -153,37 +153,14 @@ class SQLiteStore: NSPersistentStore, EngineStore, WholeStore, @unchecked Sendab
         )
     }
 
-    static func backUpStore(at url: URL, _ options: [AnyHashable: Any]?, to destination: URL) throws {
+    package static func backUpStore(at url: URL, _ options: [AnyHashable: Any]?, to destination: URL) throws {
         try SQLiteEngine.backUp(url, SQLiteOptions(url: url, options), to: destination)
     }
 
-    static func discardStore(at url: URL) { SQLiteEngine.removeAll(of: url) }
+    package static func discardStore(at url: URL) { SQLiteEngine.removeAll(of: url) }
 
     /// The model that a store keeps a copy of, as it lies in the file; `nil` if it keeps none.
     static func cachedModel(at url: URL) throws -> Data? { try SQLiteEngine.cachedModel(at: url) }
-}
-
-extension NSManagedObjectModel {
-    /// Refuses a store that was made with another version of the model.
-    fileprivate func requireVersion(
-        ofStoreMetadata metadata: [String: Any],
-        configuration: String?,
-        at url: URL
-    ) throws {
-        guard !isConfiguration(withName: configuration, compatibleWithStoreMetadata: metadata) else { return }
-        let names = entitiesThatDiffer(fromStoreMetadata: metadata, configuration: configuration)
-        throw CocoaError(
-            .persistentStoreIncompatibleVersionHash,
-            userInfo: [
-                NSLocalizedDescriptionKey:
-                    "The store \(url.path) was made with another version of the model. Entities that differ: \(names.joined(separator: ", ")).",
-                NSFilePathErrorKey: url.path,
-                "metadata": metadata,
-                "reason": "The model used to open the store is incompatible with the one used to create the store",
-                incompatibleEntitiesErrorKey: names,
-            ]
-        )
-    }
 }
 
 /// User info: the names of the entities in which a store differs from the model.

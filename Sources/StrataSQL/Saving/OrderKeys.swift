@@ -1,13 +1,10 @@
-import StrataRows
-import StrataSQL
-
 /// Positions in ordered relationships: sparse numbers, so that a member can be put between two others.
 ///
 /// The first member of a relationship gets 2048, each one that is put behind the last 1024 more. When there is no number left
 /// between two neighbours, all members are numbered anew.
-enum OrderKeys {
-    static let first: Int64 = 2048
-    static let step: Int64 = 1024
+package enum OrderKeys {
+    package static let first: Int64 = 2048
+    package static let step: Int64 = 1024
 
     /// The positions that have to be written so that `members` come in their order.
     ///
@@ -18,7 +15,7 @@ enum OrderKeys {
     ///   - position: A member's position now.
     /// - Returns: The members whose position changes, with the new one.
     /// - Complexity: O(n log n).
-    static func assign(_ members: [Int64], position: (Int64) -> Int64?) -> [(member: Int64, position: Int64)] {
+    package static func assign(_ members: [Int64], position: (Int64) -> Int64?) -> [(member: Int64, position: Int64)] {
         let positions = members.map(position)
         let kept = longestRise(positions)
         var result: [(member: Int64, position: Int64)] = []

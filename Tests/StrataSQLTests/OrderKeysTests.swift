@@ -2,7 +2,7 @@ import TestSupport
 import Testing
 
 @testable import CoreData
-@testable import StrataSQLiteStore
+@testable import StrataSQL
 
 @Suite("Positions in ordered relationships")
 struct OrderKeysTests {

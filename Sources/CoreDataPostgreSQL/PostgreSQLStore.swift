@@ -1,0 +1,173 @@
+import CoreData
+import Foundation
+import StrataKeys
+import StrataPostgreSQLStore
+import StrataRows
+
+/// A store in a database of PostgreSQL.
+package final class PostgreSQLStore: NSPersistentStore, EngineStore, WholeStore, @unchecked Sendable {
+    // @unchecked Sendable: `opened` and `remoteChanges` are behind their mutexes; the rest is the superclass's.
+
+    private let opened = Mutex<PostgreSQLEngine?>(nil)
+    /// Posts that the store was written to, if its options say so.
+    private let remoteChanges = Mutex<RemoteChangePoster?>(nil)
+
+    /// The engine; `nil` before the metadata was loaded.
+    private var postgreSQL: PostgreSQLEngine? { opened.withLock { $0 } }
+
+    package var engine: any RowStore {
+        get throws {
+            if let postgreSQL { return postgreSQL }
+            throw CocoaError(
+                .persistentStoreOpen,
+                userInfo: [NSLocalizedDescriptionKey: "The store is not loaded yet."]
+            )
+        }
+    }
+
+    /// Where URLs that are none of PostgreSQL's lead, for tests that are written for stores in files.
+    private static let translation = Mutex<(@Sendable (URL) -> URL)?>(nil)
+
+    /// Lets other URLs stand for databases.
+    package static func translateURLs(_ function: @escaping @Sendable (URL) -> URL) {
+        translation.withLock { $0 = function }
+    }
+
+    private static func database(_ url: URL) -> URL { translation.withLock { $0 }?(url) ?? url }
+
+    package override func loadMetadata() throws {
+        guard let url = url.map(Self.database), let model = persistentStoreCoordinator?.managedObjectModel else {
+            throw CocoaError(
+                .persistentStoreOpen,
+                userInfo: [NSLocalizedDescriptionKey: "A store needs a URL and a coordinator."]
+            )
+        }
+        let configuration = configurationName == defaultConfigurationName ? nil : configurationName
+        let options = self.options ?? [:]
+        let ignoresVersions = StoreOption.flag(options[NSIgnorePersistentStoreVersioningOption])
+        let size = StoreOption.number(options[NSPersistentStoreConnectionPoolMaxSizeKey]).map {
+            Int(min(max($0, 1), 1024))
+        }
+        let request = PostgreSQLStoreRequest(
+            url: url,
+            schema: model.frozen.schema,
+            configuration: configuration,
+            newUUID: identifier,
+            versionIdentifiers: model.versionIdentifiers.compactMap { $0 as? String }.sorted(),
+            isReadOnly: StoreOption.flag(options[NSReadOnlyPersistentStoreOption]),
+            tracksHistory: StoreOption.tracksHistory(options),
+            timeout: StoreOption.timeout(options),
+            maximumConnections: size ?? 8,
+            modelCache: { model.frozen.copyForStores(of: model) },
+            requireVersion: { metadata in
+                guard !ignoresVersions else { return }
+                // The text of a URL without its secrets.
+                let place = url.path
+                try model.requireVersion(ofStoreMetadata: metadata, configuration: configuration, at: place)
+            }
+        )
+        let engine = try PostgreSQLEngine(request)
+        let metadata = engine.metadata
+        super.identifier = metadata.uuid
+        super.metadata = metadata.values
+        opened.withLock { $0 = engine }
+    }
+
+    package func open() throws {
+        guard let postgreSQL else { return }
+        try postgreSQL.watchForChanges()
+        guard let coordinator = persistentStoreCoordinator,
+            StoreOption.flag(options?[NSPersistentStoreRemoteChangeNotificationPostOptionKey])
+        else { return }
+        let poster = RemoteChangePoster(self, in: coordinator)
+        postgreSQL.onChanges { poster.enqueue() }
+        remoteChanges.withLock { $0 = poster }
+    }
+
+    package override func willRemove(from coordinator: NSPersistentStoreCoordinator?) {
+        // No notification is posted after this that is not under way.
+        remoteChanges.withLock { $0 }?.stop()
+        super.willRemove(from: coordinator)
+    }
+
+    /// A database does not move while it is open.
+    package func move(to url: URL) -> Bool { false }
+
+    // MARK: - Metadata
+
+    package override var type: String { StoreMetadata.storeType }
+
+    package override var isReadOnly: Bool {
+        get { postgreSQL?.isReadOnly ?? super.isReadOnly }
+        set {
+            super.isReadOnly = newValue
+            postgreSQL?.isReadOnly = newValue
+        }
+    }
+
+    /// The UUID; a new one is written with the next save.
+    package override var identifier: String! {
+        get { super.identifier }
+        set {
+            super.identifier = newValue
+            super.metadata[NSStoreUUIDKey] = newValue
+            tellMetadata()
+        }
+    }
+
+    /// The metadata; written with the next save.
+    ///
+    /// The framework's own keys stay as they are.
+    package override var metadata: [String: Any]! {
+        get { super.metadata }
+        set {
+            super.metadata = StoreMetadata.replacing(super.metadata ?? [:], with: newValue ?? [:])
+            tellMetadata()
+        }
+    }
+
+    private func tellMetadata() { postgreSQL?.setMetadata(super.metadata ?? [:], uuid: super.identifier ?? "") }
+
+    package func writeMetadata() throws { try postgreSQL?.saveMetadata() }
+
+    package override class func metadataForPersistentStore(with url: URL) throws -> [String: Any] {
+        try PostgreSQLEngine.metadata(at: database(url))
+    }
+
+    package override class func setMetadata(_ metadata: [String: Any]?, forPersistentStoreAt url: URL) throws {
+        try PostgreSQLEngine.rewriteMetadata(metadata, at: database(url))
+    }
+
+    // MARK: - Whole stores
+
+    package static func destroyStore(at url: URL, options: [AnyHashable: Any]?) throws {
+        try PostgreSQLEngine.destroy(at: database(url), timeout: StoreOption.timeout(options))
+    }
+
+    package static func replaceStore(
+        at destination: URL,
+        _ destinationOptions: [AnyHashable: Any]?,
+        withStoreAt source: URL,
+        _ sourceOptions: [AnyHashable: Any]?
+    ) throws {
+        throw CocoaError(
+            .persistentStoreInvalidType,
+            userInfo: [
+                NSLocalizedDescriptionKey:
+                    "Stores of type \(StoreMetadata.storeType) cannot be replaced; copy the schema with pg_dump and pg_restore."
+            ]
+        )
+    }
+
+    package static func backUpStore(at url: URL, _ options: [AnyHashable: Any]?, to destination: URL) throws {
+        throw CocoaError(
+            .persistentStoreInvalidType,
+            userInfo: [
+                NSLocalizedDescriptionKey:
+                    "Stores of type \(StoreMetadata.storeType) are not backed up to files; use pg_dump."
+            ]
+        )
+    }
+
+    package static func discardStore(at url: URL) { try? PostgreSQLEngine.destroy(at: database(url), timeout: 30) }
+}

@@ -1,0 +1,306 @@
+import CStrataPostgreSQL
+import Foundation
+import Synchronization
+
+/// One connection to a server.
+///
+/// Belongs to one thread at a time: the pool hands it out. Each wait for the server has a deadline, so nothing hangs on one that has stopped.
+package final class Connection: @unchecked Sendable {
+    // @unchecked Sendable: used by the thread that the pool has lent it to; other threads only touch `canceller`, which is thread-safe.
+
+    let handle: OpaquePointer
+    /// For how many seconds the server may be silent before it is given up.
+    package var patience: Double
+    package let canceller: QueryCanceller
+    private let prepares: Bool
+    private let process = getpid()
+    /// The names of prepared statements, by their text and the types of their parameters.
+    private var prepared: [PreparedKey: String] = [:]
+    /// Whether the connection cannot be used any more.
+    package private(set) var isBroken = false
+    /// Told of each statement, for whoever counts them.
+    package var onStatement: ((String) -> Void)?
+    /// Whether the user of the connection has looked at what is behind it.
+    package var isKnown = false
+    let openedAt = Date().timeIntervalSinceReferenceDate
+
+    private struct PreparedKey: Hashable {
+        let sql: String
+        let types: [UInt32]
+    }
+
+    /// The most statements that one connection keeps prepared; then it is replaced by a new one.
+    private static let mostPrepared = 500
+
+    init(_ handle: OpaquePointer, patience: Double, prepares: Bool) {
+        self.handle = handle
+        self.patience = patience
+        self.prepares = prepares
+        canceller = QueryCanceller(handle)
+    }
+
+    deinit {
+        // The child of a fork must not tell the server that the parent's connection ends.
+        if process == getpid() { PQfinish(handle) }
+    }
+
+    /// Whether the connection has been in use for so long, or has so many statements, that a new one is better.
+    func isWorn(after seconds: Double) -> Bool {
+        isBroken || process != getpid() || prepared.count > Self.mostPrepared
+            || Date().timeIntervalSinceReferenceDate - openedAt > seconds
+    }
+
+    package var isIdle: Bool { PQtransactionStatus(handle) == PQTRANS_IDLE }
+
+    /// The number of the server's process.
+    package var serverProcess: Int32 { PQbackendPID(handle) }
+
+    // MARK: - Statements
+
+    /// Runs a statement and takes all of its rows.
+    @discardableResult
+    package func query(_ sql: String, _ parameters: [PostgreSQLValue] = []) throws -> QueryResult {
+        do {
+            return try run(sql, parameters)
+        } catch let error as PostgreSQLError
+            where (error.sqlState == "0A000" || error.sqlState == "26000") && isIdle && !isBroken
+        {
+            // The tables have changed since it was prepared, or the pooler has another server now.
+            prepared.removeAll()
+            return try run(sql, parameters)
+        }
+    }
+
+    /// Runs a statement that takes no parameters and is not kept, such as BEGIN or one that creates a table.
+    @discardableResult
+    package func command(_ sql: String) throws -> QueryResult {
+        try requireUsable()
+        onStatement?(sql)
+        guard PQsendQuery(handle, sql) == 1 else { throw lost() }
+        return try results(of: sql).last ?? empty()
+    }
+
+    /// Runs a statement, and hands out its rows as they come; `body` returns false to get no more.
+    package func each(
+        _ sql: String,
+        _ parameters: [PostgreSQLValue] = [],
+        _ body: (ResultRow) throws -> Bool
+    ) throws {
+        try requireUsable()
+        try send(sql, parameters)
+        PQsetSingleRowMode(handle)
+        var failure: (any Error)?
+        var wantsMore = true
+        while let result = try nextResult() {
+            switch PQresultStatus(result.result) {
+            case PGRES_SINGLE_TUPLE:
+                guard wantsMore else { continue }
+                do { wantsMore = try body(result[0]) } catch {
+                    failure = error
+                    wantsMore = false
+                }
+                if !wantsMore { canceller.cancel() }
+            case PGRES_TUPLES_OK, PGRES_COMMAND_OK: break
+            default:
+                // The cancel that ends what nobody wants any more is no failure.
+                if wantsMore { failure = failure ?? error(of: result) }
+            }
+        }
+        if !wantsMore { settleCancel() }
+        if let failure { throw failure }
+    }
+
+    /// Waits for a cancel that is under way, so that it does not hit a later statement.
+    package func settleCancel() {
+        if !canceller.settle(timeout: patience) { isBroken = true }
+    }
+
+    private func run(_ sql: String, _ parameters: [PostgreSQLValue]) throws -> QueryResult {
+        try requireUsable()
+        try send(sql, parameters)
+        return try results(of: sql).last ?? empty()
+    }
+
+    private func empty() throws -> QueryResult { throw PostgreSQLError(.connection, "the server has given no answer") }
+
+    private func requireUsable() throws(PostgreSQLError) {
+        guard process == getpid() else {
+            throw PostgreSQLError(.misuse, "a connection does not survive fork(); open the store in the new process")
+        }
+        if isBroken { throw PostgreSQLError(.connection, "the connection was lost") }
+    }
+
+    // MARK: - Sending
+
+    private func send(_ sql: String, _ values: [PostgreSQLValue]) throws {
+        onStatement?(sql)
+        var bytes: [UInt8] = []
+        var places: [(start: Int, count: Int)?] = []
+        places.reserveCapacity(values.count)
+        for value in values {
+            if case .null = value {
+                places.append(nil)
+                continue
+            }
+            let start = bytes.count
+            value.write(to: &bytes)
+            places.append((start, bytes.count - start))
+        }
+        // An address is needed even for an empty value.
+        bytes.append(0)
+        let types = values.map(\.type.rawValue)
+        let name = prepares ? try prepare(sql, types) : nil
+        let lengths = places.map { Int32($0?.count ?? 0) }
+        let formats = [Int32](repeating: 1, count: values.count)
+        let isSent = bytes.withUnsafeBufferPointer { bytes -> Bool in
+            let pointers = places.map { place -> UnsafePointer<CChar>? in
+                guard let place, let base = bytes.baseAddress else { return nil }
+                return UnsafeRawPointer(base + place.start).assumingMemoryBound(to: CChar.self)
+            }
+            let count = Int32(values.count)
+            if let name { return PQsendQueryPrepared(handle, name, count, pointers, lengths, formats, 1) == 1 }
+            return PQsendQueryParams(handle, sql, count, types, pointers, lengths, formats, 1) == 1
+        }
+        guard isSent else { throw lost() }
+    }
+
+    private func prepare(_ sql: String, _ types: [UInt32]) throws -> String {
+        let key = PreparedKey(sql: sql, types: types)
+        if let name = prepared[key] { return name }
+        let name = "strata_\(prepared.count)_\(UInt(bitPattern: sql.hashValue))"
+        guard PQsendPrepare(handle, name, sql, Int32(types.count), types) == 1 else { throw lost() }
+        _ = try results(of: sql)
+        prepared[key] = name
+        return name
+    }
+
+    // MARK: - Waiting
+
+    private func results(of sql: String) throws -> [QueryResult] {
+        var results: [QueryResult] = []
+        var failure: PostgreSQLError?
+        while let result = try nextResult() {
+            switch PQresultStatus(result.result) {
+            case PGRES_COMMAND_OK, PGRES_TUPLES_OK, PGRES_EMPTY_QUERY: results.append(result)
+            default: failure = failure ?? error(of: result)
+            }
+        }
+        if let failure { throw failure }
+        return results
+    }
+
+    private func nextResult() throws -> QueryResult? {
+        while true {
+            // What is not sent yet goes first.
+            let flushed = PQflush(handle)
+            guard flushed >= 0 else { throw lost() }
+            if flushed == 0, PQisBusy(handle) == 0 { break }
+            try wait(flushed == 1 ? POLLIN | POLLOUT : POLLIN)
+            guard PQconsumeInput(handle) == 1 else { throw lost() }
+        }
+        return PQgetResult(handle).map(QueryResult.init)
+    }
+
+    private func wait(_ events: Int32) throws(PostgreSQLError) {
+        guard try Self.wait(for: PQsocket(handle), events, seconds: patience) else {
+            isBroken = true
+            throw PostgreSQLError(.deadline, "the server has not answered for \(patience) s")
+        }
+    }
+
+    /// Waits for a socket; false if the time is over.
+    static func wait(for socket: Int32, _ events: Int32, seconds: Double) throws(PostgreSQLError) -> Bool {
+        guard socket >= 0 else { throw PostgreSQLError(.connection, "the connection was lost") }
+        let end = ContinuousClock.now + .seconds(seconds)
+        while true {
+            let rest = (end - .now) / .milliseconds(1)
+            var place = pollfd(fd: socket, events: Int16(truncatingIfNeeded: events), revents: 0)
+            let count = poll(&place, 1, Int32(max(0, min(rest.rounded(.up), 1e9))))
+            if count > 0 { return true }
+            if count == 0, rest <= 0 { return false }
+            if count < 0, errno != EINTR {
+                throw PostgreSQLError(.connection, "waiting for the server has failed, errno \(errno)")
+            }
+        }
+    }
+
+    /// Whether the server has closed the connection while nobody used it.
+    func isStillThere() -> Bool {
+        guard !isBroken, (try? Self.wait(for: PQsocket(handle), POLLIN, seconds: 0)) == true else { return !isBroken }
+        return PQconsumeInput(handle) == 1 && PQstatus(handle) == CONNECTION_OK
+    }
+
+    /// Waits for a notification, for another file to become readable, or for a time.
+    package func waitForNotification(orFor other: Int32, seconds: Double) throws {
+        try requireUsable()
+        if takeNotifications() { return }
+        var places = [
+            pollfd(fd: PQsocket(handle), events: Int16(POLLIN), revents: 0),
+            pollfd(fd: other, events: Int16(POLLIN), revents: 0),
+        ]
+        poll(&places, 2, Int32(seconds * 1000))
+        guard places[0].revents != 0 else { return }
+        guard PQconsumeInput(handle) == 1 else { throw lost() }
+        _ = takeNotifications()
+    }
+
+    private func takeNotifications() -> Bool {
+        var hasSome = false
+        while let notification = PQnotifies(handle) {
+            PQfreemem(notification)
+            hasSome = true
+        }
+        return hasSome
+    }
+
+    // MARK: - Errors
+
+    private func lost() -> PostgreSQLError {
+        isBroken = true
+        // The text of libpq names hosts, and no values.
+        return PostgreSQLError(.connection, Self.text(PQerrorMessage(handle), else: "the connection was lost"))
+    }
+
+    static func text(_ text: UnsafePointer<CChar>?, else other: String) -> String {
+        let line = text.map { String(cString: $0) }?.split(separator: "\n").first.map(String.init) ?? ""
+        return line.isEmpty ? other : line
+    }
+
+    private func error(of result: QueryResult) -> PostgreSQLError {
+        func field(_ text: UnsafePointer<CChar>?) -> String? { text.map { String(cString: $0) } }
+        guard let state = field(strata_pq_state(result.result)) else { return lost() }
+        if PQstatus(handle) != CONNECTION_OK { isBroken = true }
+        let isGone = state.hasPrefix("08") || ["57P01", "57P02", "57P03", "25P03"].contains(state)
+        if isGone { isBroken = true }
+        return PostgreSQLError(
+            isGone ? .connection : .server,
+            sqlState: state,
+            PostgreSQLError.told(field(strata_pq_message(result.result)) ?? "", state),
+            constraint: field(strata_pq_constraint(result.result)),
+            table: field(strata_pq_table(result.result))
+        )
+    }
+}
+
+/// Stops the statement of a connection, from any thread.
+package final class QueryCanceller: Sendable {
+    // The handle is freed once nobody can use it.
+    private nonisolated(unsafe) let cancel_: OpaquePointer?
+    private let underway = DispatchGroup()
+
+    init(_ handle: OpaquePointer) { cancel_ = PQgetCancel(handle) }
+
+    deinit { PQfreeCancel(cancel_) }
+
+    /// Asks the server to stop what the connection does; returns at once.
+    package func cancel() {
+        // libpq waits for the server, which may have stopped.
+        DispatchQueue.global().async(group: underway) { [self] in
+            var text = [CChar](repeating: 0, count: 256)
+            PQcancel(cancel_, &text, 256)
+        }
+    }
+
+    /// Waits for cancels that are under way; false if one does not end.
+    func settle(timeout: Double) -> Bool { underway.wait(timeout: .now() + timeout) == .success }
+}

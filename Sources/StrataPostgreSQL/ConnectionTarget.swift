@@ -1,0 +1,78 @@
+import Foundation
+
+/// Where a database is, and how it is talked to: what a URL says, without secrets.
+package struct ConnectionTarget: Sendable, Hashable {
+    /// The URL as libpq takes it.
+    package let url: String
+    /// The schema that the store's tables are in.
+    package let schema: String
+    /// Whether statements are prepared and kept.
+    package let preparesStatements: Bool
+    /// Whether libpq has to be told to believe a certificate that it has verified only.
+    package let verifiesServer: Bool
+    /// What messages call the database.
+    package let place: String
+
+    /// The schema if a URL names none.
+    package static let defaultSchema = "strata"
+
+    /// Takes a URL apart.
+    ///
+    /// - Throws: ``PostgreSQLError`` for another scheme, for a password in the URL, and for a name of a schema that cannot be one.
+    package init(_ url: URL) throws(PostgreSQLError) {
+        guard var parts = URLComponents(url: url, resolvingAgainstBaseURL: true),
+            parts.scheme == "postgresql" || parts.scheme == "postgres"
+        else { throw PostgreSQLError(.misuse, "the URL of a PostgreSQL store begins with postgresql://") }
+        var items = parts.queryItems ?? []
+        guard parts.password == nil, !items.contains(where: { ["password", "sslpassword"].contains($0.name) }) else {
+            throw PostgreSQLError(
+                .misuse,
+                "the URL has a password, which would be printed and logged; put it into a password file (PGPASSFILE), a service file, or PGPASSWORD"
+            )
+        }
+        func take(_ name: String) -> String? {
+            let value = items.last { $0.name == name }?.value
+            items.removeAll { $0.name == name }
+            return value
+        }
+        let schema = take("schema") ?? Self.defaultSchema
+        guard !schema.isEmpty, schema.utf8.count <= 63, !schema.contains("\0"), !schema.hasPrefix("pg_") else {
+            throw PostgreSQLError(.misuse, "the schema must have a name of 1 to 63 bytes that does not begin with pg_")
+        }
+        self.schema = schema
+        preparesStatements = take("prepare").map { $0 != "0" && $0 != "false" } ?? true
+        let hosts = (items.last { $0.name == "host" }?.value ?? parts.host ?? "")
+            .split(separator: ",").map(String.init)
+        let isNear = hosts.allSatisfy { $0.hasPrefix("/") || $0.hasPrefix("@") || Self.loopback.contains($0) }
+        let environment = ProcessInfo.processInfo.environment
+        let isSaid =
+            items.contains { ["sslmode", "service"].contains($0.name) } || environment["PGSSLMODE"] != nil
+            || environment["PGSERVICE"] != nil
+        let mayBeFar = !isNear || (hosts.isEmpty && environment["PGHOST"].map { !$0.hasPrefix("/") } ?? false)
+        verifiesServer = mayBeFar && !isSaid
+        parts.queryItems = items.isEmpty ? nil : items
+        self.url = parts.string ?? ""
+        let user = parts.user.map { "\($0)@" } ?? ""
+        parts.query = nil
+        parts.user = nil
+        let host = hosts.isEmpty ? "" : hosts.joined(separator: ",")
+        let port = parts.port.map { ":\($0)" } ?? ""
+        place = "postgresql://\(user)\(host)\(port)\(parts.path)?schema=\(schema)"
+    }
+
+    private static let loopback: Set<String> = ["localhost", "127.0.0.1", "::1", "[::1]"]
+
+    /// What libpq is given, in its order; later ones count.
+    var parameters: [(String, String)] {
+        var parameters = [
+            ("application_name", "strata"),
+            ("client_encoding", "UTF8"),
+        ]
+        if verifiesServer { parameters.append(("sslmode", "verify-full")) }
+        parameters.append(("dbname", url))
+        return parameters
+    }
+
+    /// The name of the schema as it is written in a statement.
+    package var quotedSchema: String { "\"" + schema.replacing("\"", with: "\"\"") + "\"" }
+}

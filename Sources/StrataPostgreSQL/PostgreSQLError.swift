@@ -1,0 +1,70 @@
+/// What went wrong with a database: never a value of a row, a parameter or a secret.
+package struct PostgreSQLError: Error, Sendable, Hashable, CustomStringConvertible {
+    package enum Kind: Sendable {
+        /// The server has refused a statement; the connection is as good as before.
+        case server
+        /// There is no connection, or it was lost.
+        case connection
+        /// The server, or the pool, has not answered in time; the connection is given up.
+        case deadline
+        /// The caller has given up.
+        case cancelled
+        /// The library was asked for what cannot be.
+        case misuse
+    }
+
+    package let kind: Kind
+    /// The SQLSTATE, or an empty text if the server has not said anything.
+    package let sqlState: String
+    package let message: String
+    /// The constraint that was broken.
+    package var constraint: String?
+    package var table: String?
+
+    package init(
+        _ kind: Kind,
+        sqlState: String = "",
+        _ message: String,
+        constraint: String? = nil,
+        table: String? = nil
+    ) {
+        self.kind = kind
+        self.sqlState = sqlState
+        self.message = message
+        self.constraint = constraint
+        self.table = table
+    }
+
+    /// Whether the transaction is gone for certain, and may be made once more.
+    package var isTransient: Bool { sqlState == "40001" || sqlState == "40P01" }
+
+    /// Whether a unique index has refused a row.
+    package var isUniqueViolation: Bool { sqlState == "23505" }
+
+    package var description: String {
+        sqlState.isEmpty ? "PostgreSQL: \(message)" : "PostgreSQL, SQLSTATE \(sqlState): \(message)"
+    }
+
+    /// The classes of SQLSTATEs whose messages speak of the server, of objects of the schema or of the statement, and not of values.
+    private static let harmlessClasses: Set<String> = [
+        "08", "0A", "25", "26", "28", "34", "3B", "3D", "3F", "40", "42", "53", "54", "55", "57", "58", "XX",
+    ]
+
+    /// The text of a server's message, as far as it cannot repeat a value.
+    package static func told(_ message: String, _ sqlState: String) -> String {
+        harmlessClasses.contains(String(sqlState.prefix(2))) ? message : meaning(sqlState)
+    }
+
+    private static func meaning(_ sqlState: String) -> String {
+        switch sqlState {
+        case "23505": "a unique value is there already"
+        case "23503": "a row that is referred to is not there"
+        case "23502": "a value is missing"
+        case "23514": "a check has failed"
+        case "22003": "a number is out of range"
+        case "22021": "a text has a character that the database cannot keep"
+        case "22008": "a date is out of range"
+        default: "the server has refused a value"
+        }
+    }
+}

@@ -1,0 +1,216 @@
+import Foundation
+
+/// A type of the server, by its number.
+package enum PostgreSQLType: UInt32, Sendable {
+    case unknown = 0
+    case bool = 16
+    case bytea = 17
+    case int8 = 20
+    case text = 25
+    case float8 = 701
+    case numeric = 1700
+    case uuid = 2950
+    case boolArray = 1000
+    case byteaArray = 1001
+    case textArray = 1009
+    case int8Array = 1016
+    case float8Array = 1022
+    case numericArray = 1231
+    case uuidArray = 2951
+
+    /// The type of arrays of such values.
+    package var array: PostgreSQLType {
+        switch self {
+        case .bool: .boolArray
+        case .bytea: .byteaArray
+        case .int8: .int8Array
+        case .text: .textArray
+        case .float8: .float8Array
+        case .numeric: .numericArray
+        case .uuid: .uuidArray
+        default: .unknown
+        }
+    }
+
+    /// The type as CAST names it.
+    package var name: String {
+        switch self {
+        case .unknown: "unknown"
+        case .bool: "boolean"
+        case .bytea: "bytea"
+        case .int8: "bigint"
+        case .text: "text"
+        case .float8: "double precision"
+        case .numeric: "numeric"
+        case .uuid: "uuid"
+        case .boolArray: "boolean[]"
+        case .byteaArray: "bytea[]"
+        case .textArray: "text[]"
+        case .int8Array: "bigint[]"
+        case .float8Array: "double precision[]"
+        case .numericArray: "numeric[]"
+        case .uuidArray: "uuid[]"
+        }
+    }
+}
+
+/// A value for a parameter of a statement, sent in the server's binary form.
+package enum PostgreSQLValue: Sendable, Hashable {
+    case null(PostgreSQLType)
+    case bool(Bool)
+    case int8(Int64)
+    case float8(Double)
+    case text(String)
+    case bytea(Data)
+    case uuid(UUID)
+    case numeric(Decimal)
+    case array(PostgreSQLArray)
+
+    package var type: PostgreSQLType {
+        switch self {
+        case .null(let type): type
+        case .bool: .bool
+        case .int8: .int8
+        case .float8: .float8
+        case .text: .text
+        case .bytea: .bytea
+        case .uuid: .uuid
+        case .numeric: .numeric
+        case .array(let array): array.element.array
+        }
+    }
+
+    /// Appends the bytes of the value; nothing for null.
+    package func write(to bytes: inout [UInt8]) {
+        switch self {
+        case .null: break
+        case .bool(let value): bytes.append(value ? 1 : 0)
+        case .int8(let value): bytes.append(bigEndian: value)
+        case .float8(let value): bytes.append(bigEndian: value.bitPattern)
+        case .text(let value): bytes.append(contentsOf: value.utf8)
+        case .bytea(let value): bytes.append(contentsOf: value)
+        case .uuid(let value): withUnsafeBytes(of: value.uuid) { bytes.append(contentsOf: $0) }
+        case .numeric(let value): NumericCoding.write(value, to: &bytes)
+        case .array(let array): array.write(to: &bytes)
+        }
+    }
+}
+
+/// Values of one type for one parameter, in the server's binary form from the start.
+package struct PostgreSQLArray: Sendable, Hashable {
+    package let element: PostgreSQLType
+    package private(set) var count = 0
+    private var hasNulls = false
+    private var bytes: [UInt8] = []
+
+    package init(_ element: PostgreSQLType) { self.element = element }
+
+    package init(_ keys: some Sequence<Int64>) {
+        self.init(.int8)
+        for key in keys { append(.int8(key)) }
+    }
+
+    /// The size of the values.
+    package var byteCount: Int { bytes.count }
+
+    package mutating func append(_ value: PostgreSQLValue) {
+        count += 1
+        if case .null = value {
+            hasNulls = true
+            bytes.append(bigEndian: Int32(-1))
+            return
+        }
+        let start = bytes.count
+        bytes.append(bigEndian: Int32(0))
+        value.write(to: &bytes)
+        let size = Int32(bytes.count - start - 4)
+        withUnsafeBytes(of: size.bigEndian) { size in for index in 0..<4 { bytes[start + index] = size[index] } }
+    }
+
+    package mutating func appendNull() { append(.null(element)) }
+
+    fileprivate func write(to target: inout [UInt8]) {
+        target.append(bigEndian: Int32(count == 0 ? 0 : 1))
+        target.append(bigEndian: Int32(hasNulls ? 1 : 0))
+        target.append(bigEndian: Int32(bitPattern: element.rawValue))
+        guard count > 0 else { return }
+        target.append(bigEndian: Int32(count))
+        target.append(bigEndian: Int32(1))
+        target.append(contentsOf: bytes)
+    }
+}
+
+extension [UInt8] {
+    @inline(__always)
+    mutating func append(bigEndian value: some FixedWidthInteger) {
+        Swift.withUnsafeBytes(of: value.bigEndian) { append(contentsOf: $0) }
+    }
+}
+
+/// The server's binary form of decimal numbers: digits to the base of 10,000.
+enum NumericCoding {
+    /// Writes a number; not a number as the server's own.
+    static func write(_ value: Decimal, to bytes: inout [UInt8]) {
+        guard !value.isNaN else {
+            for word in [UInt16(0), 0, 0xC000, 0] { bytes.append(bigEndian: word) }
+            return
+        }
+        var value = value
+        let text = NSDecimalString(&value, Locale(identifier: "en_US_POSIX"))
+        let isNegative = text.hasPrefix("-")
+        let parts = text.drop { $0 == "-" }.split(separator: ".", omittingEmptySubsequences: false)
+        var whole = Array(parts[0].utf8)
+        var fraction = parts.count > 1 ? Array(parts[1].utf8) : []
+        let scale = fraction.count
+        while whole.count % 4 != 0 { whole.insert(0x30, at: 0) }
+        while fraction.count % 4 != 0 { fraction.append(0x30) }
+        var digits = stride(from: 0, to: whole.count + fraction.count, by: 4).map { start -> UInt16 in
+            (start..<(start + 4)).reduce(0) { number, index in
+                let digit = index < whole.count ? whole[index] : fraction[index - whole.count]
+                return number * 10 + UInt16(digit - 0x30)
+            }
+        }
+        var weight = whole.count / 4 - 1
+        while digits.first == 0 {
+            digits.removeFirst()
+            weight -= 1
+        }
+        while digits.last == 0 { digits.removeLast() }
+        if digits.isEmpty { weight = 0 }
+        bytes.append(bigEndian: UInt16(digits.count))
+        bytes.append(bigEndian: Int16(weight))
+        bytes.append(bigEndian: UInt16(isNegative && !digits.isEmpty ? 0x4000 : 0))
+        bytes.append(bigEndian: UInt16(scale))
+        for digit in digits { bytes.append(bigEndian: digit) }
+    }
+
+    /// Reads a number; `nil` for what a `Decimal` cannot hold: not a number, an infinity, more than 38 digits.
+    static func read(_ bytes: UnsafeRawBufferPointer) -> Decimal? {
+        guard bytes.count >= 8 else { return nil }
+        func word(_ index: Int) -> UInt16 {
+            UInt16(bigEndian: bytes.loadUnaligned(fromByteOffset: index * 2, as: UInt16.self))
+        }
+        let count = Int(word(0))
+        let weight = Int(Int16(bitPattern: word(1)))
+        let sign = word(2)
+        guard sign == 0 || sign == 0x4000, bytes.count >= 8 + count * 2 else { return nil }
+        guard count > 0 else { return 0 }
+        var text = ""
+        for index in 0..<count {
+            let digits = String(word(4 + index))
+            text += String(repeating: "0", count: 4 - digits.count) + digits
+        }
+        // The last digit stands for 10,000 to the power of `weight - count + 1`.
+        var exponent = (weight - count + 1) * 4
+        while text.hasSuffix("0") {
+            text.removeLast()
+            exponent += 1
+        }
+        let significant = text.drop { $0 == "0" }
+        guard significant.count <= 38, (-128...127).contains(exponent) else { return nil }
+        return Decimal(
+            string: (sign == 0 ? "" : "-") + significant + "e\(exponent)",
+            locale: Locale(identifier: "en_US_POSIX")
+        )
+    }
+}

@@ -1,0 +1,108 @@
+import CStrataPostgreSQL
+import Foundation
+
+/// The rows that a statement has given.
+package final class QueryResult {
+    let result: OpaquePointer
+
+    init(_ result: OpaquePointer) { self.result = result }
+
+    deinit { PQclear(result) }
+
+    package var rowCount: Int { Int(PQntuples(result)) }
+    package var columnCount: Int { Int(PQnfields(result)) }
+
+    /// How many rows a statement has changed.
+    package var changeCount: Int { Int(String(cString: PQcmdTuples(result))) ?? 0 }
+
+    /// What the server calls what it has done, such as `COMMIT`.
+    package var tag: String { String(cString: PQcmdStatus(result)) }
+
+    @inline(__always)
+    package subscript(row: Int) -> ResultRow { ResultRow(result: result, row: Int32(truncatingIfNeeded: row)) }
+
+    /// The rows one after the other, while the result is held.
+    package var rows: some Sequence<ResultRow> { (0..<rowCount).lazy.map { self[$0] } }
+
+    /// The first value of the first row; `nil` if there is none.
+    package var firstInt64: Int64? { rowCount > 0 ? self[0].optionalInt64(0) : nil }
+}
+
+/// One row of a result, valid while the result is held.
+package struct ResultRow {
+    let result: OpaquePointer
+    let row: Int32
+
+    @inline(__always)
+    package func isNull(_ column: Int) -> Bool { PQgetisnull(result, row, Int32(truncatingIfNeeded: column)) != 0 }
+
+    /// The bytes of a value; empty for null.
+    @inline(__always)
+    package func bytes(_ column: Int) -> UnsafeRawBufferPointer {
+        let column = Int32(truncatingIfNeeded: column)
+        return UnsafeRawBufferPointer(
+            start: PQgetvalue(result, row, column),
+            count: Int(PQgetlength(result, row, column))
+        )
+    }
+
+    /// A whole number of any width, a truth value as 0 or 1; 0 for null.
+    @inline(__always)
+    package func int64(_ column: Int) -> Int64 {
+        let bytes = bytes(column)
+        return switch bytes.count {
+        case 8: Int64(bigEndian: bytes.loadUnaligned(as: Int64.self))
+        case 4: Int64(Int32(bigEndian: bytes.loadUnaligned(as: Int32.self)))
+        case 2: Int64(Int16(bigEndian: bytes.loadUnaligned(as: Int16.self)))
+        case 1: Int64(bytes[0])
+        default: 0
+        }
+    }
+
+    package func optionalInt64(_ column: Int) -> Int64? { isNull(column) ? nil : int64(column) }
+
+    /// A floating-point number of either width; 0 for null.
+    @inline(__always)
+    package func double(_ column: Int) -> Double {
+        let bytes = bytes(column)
+        return switch bytes.count {
+        case 8: Double(bitPattern: UInt64(bigEndian: bytes.loadUnaligned(as: UInt64.self)))
+        case 4: Double(Float(bitPattern: UInt32(bigEndian: bytes.loadUnaligned(as: UInt32.self))))
+        default: 0
+        }
+    }
+
+    @inline(__always)
+    package func string(_ column: Int) -> String { String(decoding: bytes(column), as: UTF8.self) }
+
+    package func optionalString(_ column: Int) -> String? { isNull(column) ? nil : string(column) }
+
+    package func data(_ column: Int) -> Data { Data(bytes(column)) }
+
+    package func uuid(_ column: Int) -> UUID? {
+        let bytes = bytes(column)
+        guard bytes.count == 16 else { return nil }
+        return UUID(uuid: bytes.loadUnaligned(as: uuid_t.self))
+    }
+
+    /// A decimal number; `nil` for null, and for what a `Decimal` cannot hold.
+    package func decimal(_ column: Int) -> Decimal? { NumericCoding.read(bytes(column)) }
+
+    /// The numbers of an array of whole numbers, without nulls.
+    package func int64s(_ column: Int) -> [Int64] {
+        let bytes = bytes(column)
+        guard bytes.count >= 20 else { return [] }
+        let count = Int(Int32(bigEndian: bytes.loadUnaligned(fromByteOffset: 12, as: Int32.self)))
+        var result: [Int64] = []
+        result.reserveCapacity(count)
+        var place = 20
+        for _ in 0..<count where place + 4 <= bytes.count {
+            let size = Int(Int32(bigEndian: bytes.loadUnaligned(fromByteOffset: place, as: Int32.self)))
+            place += 4
+            guard size == 8, place + 8 <= bytes.count else { continue }
+            result.append(Int64(bigEndian: bytes.loadUnaligned(fromByteOffset: place, as: Int64.self)))
+            place += 8
+        }
+        return result
+    }
+}

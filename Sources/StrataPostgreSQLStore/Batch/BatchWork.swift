@@ -1,0 +1,176 @@
+import Foundation
+import StrataKeys
+import StrataPostgreSQL
+import StrataPredicates
+import StrataRows
+import StrataSQL
+
+/// One batch, inside a transaction of READ COMMITTED that its caller begins, and commits or rolls back.
+///
+/// It works out which rows it changes and how, and writes them as a save does: with the versions that it has read, so that what others have
+/// changed in between is noticed, and the whole is made again. Its memory grows with the number of rows that it changes.
+///
+/// Used once, by the thread that executes the request.
+final class BatchWork {
+    let batch: Batch
+    let database: OpenDatabase
+    let connection: Connection
+    let source: SnapshotSource
+    var changes = BatchChanges()
+    /// What is to be written.
+    var store: StoreChanges
+    /// Changed rows as they will be, in the order in which they were changed first.
+    private var updates: [RowName: Int] = [:]
+    private var owners: [MembersName: Set<Int64>] = [:]
+
+    var queries: RowQueries { database.queries }
+
+    /// A row by its hierarchy and its key.
+    struct RowName: Hashable {
+        let root: Int
+        let key: Int64
+
+        init(_ row: Row) { (root, key) = (row.layout.rootNumber, row.key) }
+        init(root: Int, key: Int64) { (self.root, self.key) = (root, key) }
+    }
+
+    /// A to-many relationship by the entity that declares it, and its name.
+    private struct MembersName: Hashable {
+        let relationship: ObjectIdentifier
+        let value: Unmanaged<Relationship>
+
+        init(_ relationship: Relationship) {
+            self.relationship = ObjectIdentifier(relationship)
+            // Relationships are immortal.
+            value = Unmanaged.passUnretained(relationship)
+        }
+
+        static func == (left: MembersName, right: MembersName) -> Bool { left.relationship == right.relationship }
+        func hash(into hasher: inout Hasher) { hasher.combine(relationship) }
+    }
+
+    init(_ batch: Batch, _ database: OpenDatabase, _ connection: Connection) {
+        self.batch = batch
+        self.database = database
+        self.connection = connection
+        source = SnapshotSource(database.queries, connection)
+        store = StoreChanges(author: batch.recorder.author, contextName: batch.recorder.contextName)
+    }
+
+    /// Makes all changes.
+    ///
+    /// - Parameters:
+    ///   - given: The new rows of an insertion.
+    ///   - identifier: What the history knows the transaction by.
+    /// - Returns: Whether the history has recorded something.
+    /// - Throws: What is refused.
+    func run(_ given: [GivenRow], identifier: UUID) throws -> Bool {
+        switch batch.work {
+        case .insert(let insertion): try insert(given, insertion)
+        case .update(let update): try self.update(update)
+        case .delete(let deletion): try delete(deletion)
+        }
+        try noteMembers()
+        let keys = try database.keys(for: store.inserted, connection)
+        let transaction = SaveTransaction(store, keys: keys, database, connection, identifier: identifier)
+        if let conflict = try transaction.run().first { throw error(conflict) }
+        for (row, key) in zip(store.inserted, keys) { changes.inserted.add(key, row.layout) }
+        // Rows that others had related to deleted ones meanwhile.
+        for row in transaction.result.reread where updates[RowName(row)] == nil {
+            changes.followed.add(row.key, row.layout)
+        }
+        return transaction.history?.isWritten ?? false
+    }
+
+    private func error(_ conflict: StoreConflict) -> any Error {
+        switch conflict {
+        case .version: return PostgreSQLError(.server, sqlState: "40001", "others have changed rows of the batch")
+        case .constraint(let entity, let attributes, _, _):
+            return CocoaError.batchUpdateBreaksConstraint(attributes, entity)
+        case .missing(let reference, let root):
+            let slot = batch.layout.referenceSlots.first { $0.relationship?.destination?.rootNumber == root }
+            guard let slot else { return CocoaError(.managedObjectReferentialIntegrity) }
+            return CocoaError.missingBatchTarget(slot, reference.key, batch.layout)
+        }
+    }
+
+    // MARK: - Changed rows
+
+    /// The row as it will be, to be changed.
+    func successor(of row: Row) -> Row {
+        if let position = updates[RowName(row)] { return store.updated[position].row }
+        let next = row.copy()
+        updates[RowName(row)] = store.updated.count
+        store.updated.append(RowUpdate(row: next, baseVersion: row.version, changed: SlotSet()))
+        return next
+    }
+
+    /// The row as it will be, or as it is.
+    func current(_ row: Row) -> Row { updates[RowName(row)].map { store.updated[$0].row } ?? row }
+
+    /// Notes which slots of a row that will be written have changed.
+    func noteChange(_ row: Row, _ slots: [Slot]) {
+        guard let position = updates[RowName(row)] else { return }
+        var changed = store.updated[position].changed
+        for slot in slots { changed.insert(slot.index) }
+        let update = store.updated[position]
+        store.updated[position] = RowUpdate(row: update.row, baseVersion: update.baseVersion, changed: changed)
+    }
+
+    /// Clears to-one relationships of rows that lead to others which have let go of them.
+    func release(_ targets: [Int64], _ backlink: Relationship, unless isLeft: (Row) -> Bool = { _ in false }) throws {
+        for row in try rows(leadingTo: targets, by: backlink) where !isLeft(row) {
+            guard let slot = row.layout.slot(named: backlink.name) else { continue }
+            successor(of: row).setReference(nil, slot)
+            noteChange(row, [slot])
+            changes.followed.add(row.key, row.layout, properties: [backlink.name])
+        }
+    }
+
+    /// The rows whose to-one relationship leads to some of the keys.
+    func rows(leadingTo targets: [Int64], by backlink: Relationship) throws -> [Row] {
+        guard !targets.isEmpty, let entity = database.mapping.entity(modelNumber: backlink.entity.number),
+            let column = entity.column(named: backlink.name)?.name
+        else { return [] }
+        let found = try connection.query(
+            "SELECT \(database.naming.key) FROM \(entity.table) WHERE \(column) = ANY($1) ORDER BY 1",
+            [.array(PostgreSQLArray(targets))]
+        )
+        return try queries.rows(found.rows.map { $0.int64(0) }, entity, connection)
+    }
+
+    // MARK: - Owners
+
+    /// Notes that the to-many relationship of an owner changes.
+    func noteMembers(of owner: Int64, _ relationship: Relationship) {
+        owners[MembersName(relationship), default: []].insert(owner)
+    }
+
+    /// Lists the owners of to-many relationships that have changed; of an ordered one the owner gets a new version.
+    private func noteMembers() throws {
+        let deleted = Set(store.deleted.map { RowName(root: $0.layout.rootNumber, key: $0.key) })
+        for (name, keys) in owners {
+            let relationship = name.value.takeUnretainedValue()
+            guard let entity = database.mapping.entity(modelNumber: relationship.entity.number) else { continue }
+            for row in try queries.rows(keys.sorted(), entity, connection) where !deleted.contains(RowName(row)) {
+                guard let slot = row.layout.toMany(named: relationship.name) else { continue }
+                let reference = ObjectReference(key: row.key, entity: row.layout.number)
+                store.touched.append(TouchedOwner(owner: reference, relationships: [slot.index]))
+                if relationship.isOrdered {
+                    _ = successor(of: row)
+                    changes.followed.add(row.key, row.layout, properties: [relationship.name])
+                } else {
+                    changes.related.add(row.key, row.layout, properties: [relationship.name])
+                }
+            }
+        }
+    }
+
+    /// Keeps the other side of a changed to-one relationship in step.
+    func move(_ key: Int64, from: ObjectReference?, to: ObjectReference?, _ slot: Slot) throws {
+        guard let inverse = slot.inverse else { return }
+        guard inverse.isToMany else { return try release([key], inverse) }
+        if let from, from.key != to?.key { noteMembers(of: from.key, inverse) }
+        if let to { noteMembers(of: to.key, inverse) }
+    }
+}

@@ -1,0 +1,147 @@
+import Foundation
+import StrataPostgreSQL
+import StrataRows
+import Synchronization
+
+/// Notices that a store's history has grown, and tells others that it will.
+///
+/// Has a thread and a connection of its own. Wake-ups come by NOTIFY, outside of saves and at most every 10 ms, as one inside would
+/// make all commits of the database wait for one another. They may get lost; so the thread also looks every second.
+final class ChangeWatcher: @unchecked Sendable {
+    // @unchecked Sendable: the connection belongs to the thread; the rest is constant, atomic, or behind its mutex.
+    private let engine: @Sendable () -> PostgreSQLEngine?
+    private let database: OpenDatabase
+    private let isStopped = Atomic(false)
+    private let isAnnounced = Atomic(false)
+    private let told = Mutex<(@Sendable () -> Void)?>(nil)
+    /// What wakes the thread: the end of a pipe to read from, and the one to write to.
+    private let wakeUp: (read: Int32, write: Int32)
+    /// The last number that was seen.
+    private var last: Int64
+
+    private static let interval = 1.0
+
+    init(_ database: OpenDatabase, last: Int64, _ engine: @escaping @Sendable () -> PostgreSQLEngine?) {
+        self.database = database
+        self.engine = engine
+        self.last = last
+        var ends: [Int32] = [-1, -1]
+        pipe(&ends)
+        for end in ends {
+            _ = fcntl(end, F_SETFL, O_NONBLOCK)
+            _ = fcntl(end, F_SETFD, FD_CLOEXEC)
+        }
+        wakeUp = (ends[0], ends[1])
+    }
+
+    deinit {
+        Foundation.close(wakeUp.read)
+        Foundation.close(wakeUp.write)
+    }
+
+    /// Calls a function whenever transactions have come, of whomever.
+    func tell(_ function: @escaping @Sendable () -> Void) { told.withLock { $0 = function } }
+
+    func start() {
+        let thread = Thread { [self] in run() }
+        thread.name = "Strata changes"
+        thread.start()
+    }
+
+    func stop() {
+        isStopped.store(true, ordering: .releasing)
+        wake()
+    }
+
+    /// Tells other processes, soon, that something was committed.
+    func announce() {
+        guard !isAnnounced.exchange(true, ordering: .acquiringAndReleasing) else { return }
+        wake()
+    }
+
+    private func wake() {
+        var one: UInt8 = 1
+        _ = write(wakeUp.write, &one, 1)
+    }
+
+    // MARK: - On the thread
+
+    private func run() {
+        var connection: Connection?
+        while !isStopped.load(ordering: .acquiring) {
+            do {
+                let current = try connection ?? listen()
+                connection = current
+                if isAnnounced.exchange(false, ordering: .acquiringAndReleasing) {
+                    try current.query("SELECT pg_catalog.pg_notify($1, '')", [.text(channel)])
+                }
+                try look(current)
+                try wait(current)
+            } catch {
+                // The server is away: it is looked for again, and the history tells then what has happened.
+                connection = nil
+                sleep(Self.interval)
+            }
+        }
+    }
+
+    private var channel: String { "strata \(database.metadata.uuid)" }
+
+    private func listen() throws -> Connection {
+        let connection = try database.pool.open()
+        try connection.command("SET synchronous_commit = off")
+        // First to listen, then to look: what comes in between is not lost.
+        try connection.command("LISTEN \"\(channel)\"")
+        return connection
+    }
+
+    private func look(_ connection: Connection) throws {
+        guard let engine = engine() else { return stop() }
+        try HistoryQueries.number(connection)
+        let found = try connection.query(
+            "SELECT number, id FROM strata_transaction WHERE number > $1 ORDER BY number",
+            [.int8(last)]
+        )
+        guard let newest = found.rows.map({ $0.int64(0) }).max() else { return }
+        last = newest
+        let identifiers = found.rows.map { $0.uuid(1) }
+        let hasOthers = engine.own.withLock { own in
+            identifiers.contains { identifier in identifier.map { !own.contains($0) } ?? true }
+        }
+        if hasOthers { engine.noteChangesOfOthers() }
+        told.withLock { $0 }?()
+    }
+
+    private func wait(_ connection: Connection) throws {
+        try connection.waitForNotification(orFor: wakeUp.read, seconds: Self.interval)
+        var bytes = [UInt8](repeating: 0, count: 64)
+        _ = read(wakeUp.read, &bytes, 64)
+        // What comes together is told together.
+        if isAnnounced.load(ordering: .acquiring) { sleep(0.01) }
+    }
+
+    private func sleep(_ seconds: Double) {
+        poll(nil, 0, Int32(seconds * 1000))
+    }
+}
+
+extension PostgreSQLEngine {
+    /// Starts to watch for changes, if the store keeps a history: without one there is nothing that tells of them.
+    package func watchForChanges() throws {
+        let database = try openDatabase()
+        guard database.recordsHistory else { return }
+        let last = try lastHistoryNumber()
+        let new = ChangeWatcher(database, last: last) { [weak self] in self }
+        let old = watcher.withLock { current in
+            defer { current = new }
+            return current
+        }
+        old?.stop()
+        new.start()
+    }
+
+    /// Calls a function whenever the history has grown, by this process or another.
+    ///
+    /// - Parameter told: Called on a thread of the watcher's own.
+    package func onChanges(_ told: @escaping @Sendable () -> Void) { watcher.withLock { $0 }?.tell(told) }
+}

@@ -1,0 +1,145 @@
+import Foundation
+import StrataPredicates
+import StrataRows
+import StrataSQL
+
+extension Dialect {
+    /// PostgreSQL, with nothing but what every server has: what it cannot say as Strata means it is evaluated in the process
+    /// (``SQLReach``), so no name of a function of ours ever comes into a statement.
+    package static let postgresql = Dialect(
+        parameter: { "$\($0)" },
+        function: { "strata_unsupported_\($0)" },
+        aggregate: { "strata_unsupported_\($0)" },
+        stringTest: { "strata_unsupported_\($0)" },
+        cast: "strata_unsupported_cast",
+        foldingCollation: { $0.isEmpty ? nil : "strata_unsupported" },
+        sortCollation: { $0 == .natural ? nil : "strata_unsupported" },
+        members: { "SELECT pg_catalog.unnest(\($0))" },
+        forms: SQLForms(
+            truth: { $0 ? "TRUE" : "FALSE" },
+            equalityOfNulls: "IS NOT DISTINCT FROM",
+            direction: { $0 ? " NULLS FIRST" : " DESC NULLS LAST" },
+            hasUUIDs: true,
+            attribute: { column, type in
+                switch type {
+                // Truth values are numbers.
+                case .bool: "(\(column))::integer"
+                // Decimals compare as doubles.
+                case .decimal: "(\(column))::double precision"
+                default: column
+                }
+            },
+            byteCollation: "\"C\"",
+            double: "double precision",
+            computed: "",
+            sumOfDoubles: { "COALESCE(pg_catalog.sum(\($0)), 0)" },
+            contains: { "pg_catalog.strpos(\($0), \($1)) > 0" },
+            longestContained: .max
+        ),
+        columns: SQLColumnRules(type: columnType, place: { _ in 0 }, keyType: "bigint", most: 1600),
+        naming: .postgresql
+    )
+
+    private static let columnType: @Sendable (AttributeType) -> String = { type in
+        switch type {
+        case .integer16: "smallint"
+        case .integer32: "integer"
+        case .integer64: "bigint"
+        case .boolean: "boolean"
+        // Dates are seconds since the reference date, so that each comes back as it was.
+        case .double, .float, .date: "double precision"
+        case .decimal: "numeric"
+        // The order of code points, whatever the database's own is.
+        case .string, .uri: "text COLLATE \"C\""
+        case .uuid: "uuid"
+        case .data, .transformable, .undefined, .objectID, .composite: "bytea"
+        }
+    }
+}
+
+extension SQLNaming {
+    /// Readable names: `firstName` becomes `first_name`; what the store adds begins with `strata_`.
+    static let postgresql = SQLNaming(
+        key: name("strata_id"),
+        entity: name("strata_entity"),
+        version: name("strata_version"),
+        reserved: ["STRATA_STORE", "STRATA_TRANSACTION", "STRATA_CHANGE", "STRATA_CONSUMER", "STRATA_HISTORY"],
+        name: name,
+        table: { PostgreSQLName.limited(PostgreSQLName.folded($0)) },
+        attribute: { PostgreSQLName.limited(PostgreSQLName.folded($0)) },
+        toOne: { PostgreSQLName.limited(PostgreSQLName.folded($0) + "_id") },
+        destination: { PostgreSQLName.limited(PostgreSQLName.folded($1) + $2 + "_entity") },
+        order: { PostgreSQLName.limited(PostgreSQLName.folded($0) + $1 + "_order") },
+        owner: { relationship, _ in
+            PostgreSQLName.limited("\(owning(relationship))_id")
+        },
+        ownerOrder: { relationship, _ in
+            PostgreSQLName.limited("\(owning(relationship))_order")
+        },
+        joinTable: { relationship, _ in PostgreSQLName.limited(owning(relationship)) },
+        joinColumns: { owning, inverse in
+            // Both sides may be called the same, and a relationship may be its own inverse.
+            let member = PostgreSQLName.folded(owning.name)
+            let owner = PostgreSQLName.folded(inverse.name)
+            let suffix = owner == member ? "_2" : ""
+            return JoinColumns(
+                first: PostgreSQLName.limited(owner + suffix + "_id"),
+                second: PostgreSQLName.limited(member + "_id"),
+                firstOrder: PostgreSQLName.limited(owner + suffix + "_order"),
+                secondOrder: PostgreSQLName.limited(member + "_order")
+            )
+        },
+        uniqueIndex: { entity, attributes in
+            let names = ([entity.name] + attributes).map(PostgreSQLName.folded)
+            return PostgreSQLName.limited("strata_unique_" + names.joined(separator: "_"))
+        }
+    )
+
+    private static let name: @Sendable (String) -> SQLName = { SQLName($0, isQuoted: true) }
+
+    private static func owning(_ relationship: Relationship) -> String {
+        "\(PostgreSQLName.folded(relationship.entity.name))_\(PostgreSQLName.folded(relationship.name))"
+    }
+}
+
+/// Names as PostgreSQL likes them.
+enum PostgreSQLName {
+    /// Lower case, with underscores between words.
+    static func folded(_ name: String) -> String {
+        var result = ""
+        var previous: Character?
+        let characters = Array(name)
+        for (index, character) in characters.enumerated() {
+            let next = index + 1 < characters.count ? characters[index + 1] : nil
+            if character == "." || character == "\0" || character == " " {
+                result += "_"
+            } else {
+                if character.isUppercase, let previous, previous != "_", previous != ".",
+                    !previous.isUppercase || next?.isLowercase == true
+                {
+                    result += "_"
+                }
+                result += character.lowercased()
+            }
+            previous = character
+        }
+        return result
+    }
+
+    /// Names may have 63 bytes, longer ones are cut without an error; some room is left for a number behind them.
+    private static let longest = 56
+
+    /// The name, or its beginning and a hash of all of it.
+    static func limited(_ name: String) -> String {
+        guard name.utf8.count > longest else { return name }
+        var hash: UInt64 = 0xcbf2_9ce4_8422_2325
+        for byte in name.utf8 { hash = (hash ^ UInt64(byte)) &* 0x100_0000_01b3 }
+        var start = ""
+        for character in name {
+            if start.utf8.count + String(character).utf8.count > longest - 9 { break }
+            start.append(character)
+        }
+        let digits = String(UInt32(truncatingIfNeeded: hash ^ (hash >> 32)), radix: 16)
+        return start + "_" + String(repeating: "0", count: 8 - digits.count) + digits
+    }
+}

@@ -1,0 +1,168 @@
+import Foundation
+import StrataKeys
+import StrataPostgreSQL
+import StrataRows
+import StrataSQL
+
+/// Reads the history, on a connection inside a transaction of one snapshot; only transactions that have a number.
+struct HistoryQueries {
+    let database: OpenDatabase
+    let connection: Connection
+
+    // MARK: - Numbers
+
+    /// Gives a number to every transaction that has committed and has none, in a transaction of its own.
+    ///
+    /// A number is given after the commit, by whoever wants to read. So what becomes visible later has a higher number, and no
+    /// token passes anything over; and saves do not wait for one another.
+    static func number(_ connection: Connection) throws {
+        // Mostly there is nothing to do.
+        let waiting = try connection.query("SELECT 1 FROM strata_transaction WHERE number IS NULL LIMIT 1")
+        guard waiting.rowCount > 0 else { return }
+        try connection.command("BEGIN ISOLATION LEVEL READ COMMITTED")
+        try connection.command("SET LOCAL synchronous_commit = on")
+        try connection.query(
+            "SELECT pg_catalog.pg_advisory_xact_lock(pg_catalog.hashtextextended(pg_catalog.current_schema(), 7275))"
+        )
+        // A statement of its own: its view of the rows begins after the lock was taken.
+        try connection.query(
+            """
+            WITH numbered AS (
+                UPDATE strata_transaction AS t SET number = n.number FROM (
+                    SELECT seq, (SELECT last FROM strata_history) + pg_catalog.row_number() OVER (ORDER BY seq) AS number
+                    FROM strata_transaction WHERE number IS NULL
+                ) AS n WHERE t.seq = n.seq RETURNING t.number
+            )
+            UPDATE strata_history SET last = GREATEST(last, (SELECT pg_catalog.max(number) FROM numbered))
+            """
+        )
+        try connection.commit()
+    }
+
+    /// The number of the last transaction, purged ones included; 0 before the first.
+    func lastNumber() throws -> Int64 { try connection.query("SELECT last FROM strata_history").firstInt64 ?? 0 }
+
+    /// The number of the oldest transaction that is still there; that of the next one if there is none.
+    func oldestNumber() throws -> Int64 {
+        try connection.query("SELECT pg_catalog.min(number) FROM strata_transaction").firstInt64 ?? lastNumber() + 1
+    }
+
+    // MARK: - Transactions
+
+    /// - Returns: The records, and the identifiers of their transactions.
+    func records(_ query: HistoryQuery) throws -> (records: [HistoryRecord], identifiers: [UUID]) {
+        if let number = query.after { try requireCovered(number) }
+        let (transactions, identifiers) = try transactions(query)
+        var records = transactions.map { HistoryRecord(transaction: $0) }
+        if query.wantsChanges { try readChanges(&records) }
+        return (records, identifiers)
+    }
+
+    /// Refuses a number that is too old: its transaction, or one after it, was purged.
+    ///
+    /// Also refuses a number that is yet to come. The store is an older copy then, in which other transactions will get the
+    /// numbers that were read.
+    func requireCovered(_ number: Int64) throws {
+        guard try requireReached(number) > number else { return }
+        let oldest = try oldestNumber()
+        guard number < oldest, number != 0 || oldest != 1 else { return }
+        throw expired("transaction \(number) was purged, and the oldest one that is left is \(oldest)", oldest)
+    }
+
+    /// Refuses a number that is yet to come.
+    ///
+    /// - Returns: The last number.
+    @discardableResult
+    func requireReached(_ number: Int64) throws -> Int64 {
+        let last = try lastNumber()
+        guard number <= last else {
+            throw expired(
+                "it is of transaction \(number), but the store is only at \(last), as if it had been set back to an older copy",
+                nil
+            )
+        }
+        return last
+    }
+
+    private func expired(_ reason: String, _ oldest: Int64?) -> CocoaError {
+        let store = database.metadata.uuid
+        var userInfo: [String: Any] = [
+            NSLocalizedDescriptionKey:
+                "The history token is no good for the store \(store): \(reason). Read the data anew, and go on from currentPersistentHistoryToken(fromStores:).",
+            NSStoreUUIDKey: store,
+        ]
+        userInfo[NSPersistentHistoryOldestTransactionNumberKey] = oldest
+        return CocoaError(CocoaError.Code(rawValue: NSPersistentHistoryTokenExpiredError), userInfo: userInfo)
+    }
+
+    private func transactions(_ query: HistoryQuery) throws -> ([HistoryTransactionRecord], [UUID]) {
+        var conditions = ["number IS NOT NULL"]
+        var values: [PostgreSQLValue] = []
+        func add(_ condition: String, _ value: PostgreSQLValue) {
+            values.append(value)
+            conditions.append("\(condition) $\(values.count)")
+        }
+        if let number = query.after { add("number >", .int8(number)) }
+        if let number = query.until { add("number <=", .int8(number)) }
+        if let time = query.since { add("time >", .float8(time)) }
+        var limit = ""
+        if query.limit > 0 {
+            values.append(.int8(Int64(query.limit)))
+            limit = " LIMIT $\(values.count)"
+        }
+        let found = try connection.query(
+            "SELECT number, time, author, bundle, context, process, id FROM strata_transaction WHERE \(conditions.joined(separator: " AND ")) ORDER BY number\(limit)",
+            values
+        )
+        let transactions = found.rows.map { row in
+            HistoryTransactionRecord(
+                number: row.int64(0),
+                time: row.double(1),
+                author: row.optionalString(2),
+                bundleID: row.optionalString(3),
+                contextName: row.optionalString(4),
+                processID: row.optionalString(5)
+            )
+        }
+        return (transactions, found.rows.compactMap { $0.uuid(6) })
+    }
+
+    // MARK: - Changes
+
+    /// Reads the changes of transactions that are in the order of their numbers.
+    private func readChanges(_ records: inout [HistoryRecord]) throws {
+        guard !records.isEmpty else { return }
+        let positions = Dictionary(
+            records.enumerated().map { ($1.transaction.number, $0) },
+            uniquingKeysWith: { first, _ in first }
+        )
+        let found = try connection.query(
+            """
+            SELECT t.number, c.place, c.kind, c.entity, c.key, c.mask, c.tombstone FROM strata_transaction AS t
+            JOIN strata_change AS c ON c.seq = t.seq WHERE t.number = ANY($1) ORDER BY t.number, c.place
+            """,
+            [.array(PostgreSQLArray(records.map(\.transaction.number)))]
+        )
+        for row in found.rows {
+            guard let position = positions[row.int64(0)], let change = change(row) else { continue }
+            records[position].changes.append(change)
+        }
+    }
+
+    /// The change in a row; `nil` for one of an entity that the store does not hold.
+    private func change(_ row: ResultRow) -> HistoryChangeRecord? {
+        guard let kind = HistoryChangeKind(rawValue: Int(row.int64(2))),
+            let entity = database.mapping.entity(storeNumber: row.int64(3))
+        else { return nil }
+        let isUpdate = kind == .update && !row.isNull(5)
+        let keepsValues = kind == .delete && !entity.layout.keptSlots.isEmpty
+        return HistoryChangeRecord(
+            id: row.int64(1),
+            kind: kind,
+            layout: entity.layout,
+            key: row.int64(4),
+            updated: isUpdate ? HistoryMask(database.places.places(entity), row.bytes(5)) : nil,
+            tombstone: keepsValues ? Tombstone.values(row.isNull(6) ? Data() : row.data(6), entity.layout) : nil
+        )
+    }
+}

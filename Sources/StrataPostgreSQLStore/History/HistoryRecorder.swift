@@ -1,0 +1,190 @@
+import Foundation
+import StrataKeys
+import StrataPostgreSQL
+import StrataRows
+import StrataSQL
+
+/// Records what one transaction changes, as part of that transaction: last of all, when every row is locked.
+///
+/// Used once, by the thread that writes, before it commits.
+final class HistoryRecorder {
+    let identifier: UUID
+    private let database: OpenDatabase
+    private let author: String?
+    private let contextName: String?
+    private var changes: [Change] = []
+
+    private struct Change {
+        let kind: HistoryChangeKind
+        let entity: Int
+        let key: Int64
+        let mask: [UInt8]?
+        let tombstone: Data?
+    }
+
+    init(_ database: OpenDatabase, author: String?, contextName: String?, identifier: UUID) {
+        self.database = database
+        self.author = author
+        self.contextName = contextName
+        self.identifier = identifier
+    }
+
+    /// Whether something was recorded.
+    private(set) var isWritten = false
+
+    // MARK: - Changes
+
+    func inserted(_ keys: some Sequence<Int64>, _ entity: EntityMapping) {
+        for key in keys {
+            changes.append(Change(kind: .insert, entity: entity.number, key: key, mask: nil, tombstone: nil))
+        }
+    }
+
+    func updated(_ keys: some Sequence<Int64>, _ entity: EntityMapping, _ mask: HistoryMask) {
+        for key in keys {
+            changes.append(Change(kind: .update, entity: entity.number, key: key, mask: mask.bytes, tombstone: nil))
+        }
+    }
+
+    /// Records that rows of one entity, or of its sub-entities, are deleted; they must still be there.
+    func willDelete(_ keys: [Int64], _ entity: EntityMapping, _ connection: Connection) throws {
+        let keepsValues = entity.subtree.contains { number in
+            database.mapping.entity(storeNumber: Int64(number)).map { !$0.layout.keptSlots.isEmpty } ?? false
+        }
+        guard keepsValues else { return deleted(keys, entity) }
+        for row in try database.queries.rows(keys, entity, connection) { deleted(row) }
+    }
+
+    func deleted(_ keys: some Sequence<Int64>, _ entity: EntityMapping) {
+        for key in keys {
+            changes.append(Change(kind: .delete, entity: entity.number, key: key, mask: nil, tombstone: nil))
+        }
+    }
+
+    /// Records that a row is deleted, with what the model wants kept of it.
+    func deleted(_ row: Row) {
+        guard let entity = database.mapping.entity(row.layout) else { return }
+        changes.append(
+            Change(
+                kind: .delete,
+                entity: entity.number,
+                key: row.key,
+                mask: nil,
+                tombstone: Tombstone.archive(row)
+            )
+        )
+    }
+
+    func places(_ entity: EntityMapping) -> HistoryPlaces { database.places.places(entity) }
+
+    // MARK: - The end
+
+    /// Writes everything; nothing may be recorded afterwards.
+    ///
+    /// A transaction without changes leaves no trace.
+    func finish(_ connection: Connection) throws {
+        guard !changes.isEmpty else { return }
+        // The number in the sequence is drawn when all rows are locked: who comes later was also numbered later.
+        let written = try connection.query(
+            """
+            INSERT INTO strata_transaction (id, time, author, bundle, context, process) VALUES ($1, $2, $3, $4, $5, $6) RETURNING seq
+            """,
+            [
+                .uuid(identifier), .float8(Date().timeIntervalSinceReferenceDate), Self.text(author),
+                Self.text(Self.bundleID), Self.text(contextName), Self.text(Self.processID),
+            ]
+        )
+        guard let sequence = written.firstInt64 else { return }
+        isWritten = true
+        for start in stride(from: 0, to: changes.count, by: 20_000) {
+            var arrays: [PostgreSQLArray] = [.int8, .int8, .int8, .bytea, .bytea].map { PostgreSQLArray($0) }
+            for change in changes[start...].prefix(20_000) {
+                arrays[0].append(.int8(Int64(change.kind.rawValue)))
+                arrays[1].append(.int8(Int64(change.entity)))
+                arrays[2].append(.int8(change.key))
+                arrays[3].append(change.mask.map { .bytea(Data($0)) } ?? .null(.bytea))
+                arrays[4].append(change.tombstone.map { .bytea($0) } ?? .null(.bytea))
+            }
+            try connection.query(
+                """
+                INSERT INTO strata_change (seq, place, kind, entity, key, mask, tombstone)
+                SELECT $1, $2 + u.place, u.kind, u.entity, u.key, u.mask, u.tombstone
+                FROM \(unnested([.int8, .int8, .int8, .bytea, .bytea], from: 3))
+                WITH ORDINALITY AS u (kind, entity, key, mask, tombstone, place)
+                """,
+                [.int8(sequence), .int8(Int64(start))] + arrays.map { .array($0) }
+            )
+        }
+    }
+
+    private static func text(_ value: String?) -> PostgreSQLValue {
+        value.map { .text($0.replacing("\0", with: "")) } ?? .null(.text)
+    }
+
+    private static let bundleID = Bundle.main.bundleIdentifier
+    private static let processID = ProcessInfo.processInfo.processName
+}
+
+/// Which bits stand for the properties of each entity.
+final class PlacesByEntity: Sendable {
+    private let places: [HistoryPlaces]
+
+    init(_ mapping: SQLMapping) {
+        places = mapping.entities.map { entity in
+            HistoryPlaces(entity.layout) { entity.columns[$0.index].entity != nil }
+        }
+    }
+
+    func places(_ entity: EntityMapping) -> HistoryPlaces { places[entity.number - 1] }
+}
+
+extension EntityLayout {
+    /// The attributes whose values the history keeps when an object is deleted.
+    var keptSlots: [Slot] { slots.filter(\.keepsValueInHistory) }
+}
+
+/// What the history keeps of a deleted object: a property list of the values by attribute.
+enum Tombstone {
+    static func archive(_ row: Row) -> Data? {
+        let kept = row.layout.keptSlots
+        guard !kept.isEmpty else { return nil }
+        var values: [String: Any] = [:]
+        for slot in kept where !row.isNull(slot.index) {
+            switch slot.kind {
+            case .int: values[slot.name] = row.int(slot.word)
+            case .double: values[slot.name] = row.double(slot.word)
+            case .string: values[slot.name] = row.string(slot.word)
+            case .data: values[slot.name] = row.data(slot.word)
+            case .uuid: values[slot.name] = row.uuid(slot.word).uuidString
+            case .decimal: values[slot.name] = "\(row.decimal(slot.word))"
+            case .reference: break
+            }
+        }
+        return try? PropertyListSerialization.data(fromPropertyList: values, format: .binary, options: 0)
+    }
+
+    /// The values as key-value coding shows them; of transformable attributes the archives.
+    static func values(_ data: Data, _ layout: EntityLayout) -> [String: Any] {
+        guard let list = try? PropertyListSerialization.propertyList(from: data, format: nil) as? [String: Any] else {
+            return [:]
+        }
+        var values: [String: Any] = [:]
+        for slot in layout.keptSlots {
+            guard let value = list[slot.name] else { continue }
+            let row = Row(layout: layout, key: 0)
+            switch slot.kind {
+            case .int: (value as? NSNumber).map { row.setInt($0.int64Value, slot) }
+            case .double: (value as? NSNumber).map { row.setDouble($0.doubleValue, slot) }
+            case .string: (value as? String).map { row.setString($0, slot) }
+            case .uuid: (value as? String).flatMap { UUID(uuidString: $0) }.map { row.setUUID($0, slot) }
+            case .decimal: (value as? String).flatMap { Decimal(string: $0) }.map { row.setDecimal($0, slot) }
+            case .data:
+                values[slot.name] = value as? Data
+                continue
+            case .reference: continue
+            }
+            if !row.isNull(slot.index) { values[slot.name] = row.anyValue(slot) }
+        }
+        return values
+    }
+}

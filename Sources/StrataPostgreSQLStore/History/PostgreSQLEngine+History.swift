@@ -1,0 +1,173 @@
+import Foundation
+import StrataKeys
+import StrataPostgreSQL
+import StrataRows
+
+extension PostgreSQLEngine: HistoryStore {
+    package var hasHistory: Bool { (try? openDatabase().recordsHistory) ?? false }
+
+    package var recordsHistory: Bool { hasHistory && !isReadOnly }
+
+    package func lastHistoryNumber() throws -> Int64 { try readHistory { try $0.lastNumber() } }
+
+    package func hasWritten(_ number: Int64) -> Bool { own.withLock { $0.contains(number) } }
+
+    package func forgetOwnTransactions() { own.withLock { $0 = OwnTransactions() } }
+
+    package func history(_ query: HistoryQuery) throws -> [HistoryRecord] {
+        let (records, identifiers) = try readHistory { try $0.records(query) }
+        own.withLock { own in
+            for (record, identifier) in zip(records, identifiers) {
+                own.note(record.transaction.number, of: identifier)
+            }
+        }
+        return records
+    }
+
+    package func deleteHistory(_ bound: HistoryBound) throws -> Int {
+        try writeHistory { connection, _ in try Self.purge(before: bound, connection) }
+    }
+
+    package func historyConsumers() throws -> [HistoryConsumerRecord] {
+        try readHistory { history in
+            try history.connection.query("SELECT name, number, seen FROM strata_consumer ORDER BY name").rows.map {
+                HistoryConsumerRecord(name: $0.string(0), number: $0.int64(1), lastSeen: $0.double(2))
+            }
+        }
+    }
+
+    package func setHistoryConsumer(_ name: String, to number: Int64) throws {
+        try writeHistory { connection, queries in
+            // A consumer that is known may be late. That changes nothing.
+            let known = try connection.query("SELECT 1 FROM strata_consumer WHERE name = $1", [.text(name)])
+            if known.rowCount > 0 {
+                try queries.requireReached(number)
+            } else {
+                try queries.requireCovered(number)
+            }
+            // The number never decreases, as several readers may share the name and one is slower.
+            try connection.query(
+                """
+                INSERT INTO strata_consumer AS c (name, number, seen) VALUES ($1, $2, $3) ON CONFLICT (name)
+                DO UPDATE SET number = GREATEST(c.number, excluded.number), seen = GREATEST(c.seen, excluded.seen)
+                """,
+                [.text(name), .int8(number), .float8(Date().timeIntervalSinceReferenceDate)]
+            )
+        }
+    }
+
+    package func removeHistoryConsumer(_ name: String) throws {
+        try writeHistory { connection, _ in
+            _ = try connection.query("DELETE FROM strata_consumer WHERE name = $1", [.text(name)])
+        }
+    }
+
+    package func purgeHistory(consumersLiveSince time: Double) throws -> Int {
+        try writeHistory { connection, _ in
+            try connection.query("DELETE FROM strata_consumer WHERE seen < $1", [.float8(time)])
+            guard let number = try connection.query("SELECT pg_catalog.min(number) FROM strata_consumer").firstInt64
+            else { return 0 }
+            return try Self.purge(before: .number(number), connection)
+        }
+    }
+
+    /// Removes the transactions before a bound, and their changes; the numbers are not given again.
+    private static func purge(before bound: HistoryBound, _ connection: Connection) throws -> Int {
+        let (column, value): (String, PostgreSQLValue) =
+            switch bound {
+            case .number(let number): ("number", .int8(number))
+            case .time(let seconds): ("time", .float8(seconds))
+            }
+        // All transactions after the first one that stays remain as well. So a clock that was set back leaves no gap in the numbers.
+        let first = try connection.query(
+            "SELECT pg_catalog.min(number) FROM strata_transaction WHERE NOT \(column) < $1",
+            [value]
+        )
+        let end = first.firstInt64 ?? .max
+        try connection.query(
+            "DELETE FROM strata_change WHERE seq IN (SELECT seq FROM strata_transaction WHERE number < $1)",
+            [.int8(end)]
+        )
+        return try connection.query("DELETE FROM strata_transaction WHERE number < $1", [.int8(end)]).changeCount
+    }
+
+    // MARK: - Transactions
+
+    private func readHistory<R>(_ body: (HistoryQueries) throws -> R) throws -> R {
+        let database = try historyDatabase()
+        return try OperationTally.timingStore {
+            try PostgreSQLBoundary.run(.reading, database.place) {
+                try database.pool.reading { connection in
+                    try database.requireSame(connection)
+                    try HistoryQueries.number(connection)
+                    return try connection.inSnapshot {
+                        try body(HistoryQueries(database: database, connection: connection))
+                    }
+                }
+            }
+        }
+    }
+
+    /// Changes the history's tables in a transaction of its own.
+    ///
+    /// - Throws: `persistentStoreSave` (134030) for a store that may not be written.
+    private func writeHistory<R>(_ body: (Connection, HistoryQueries) throws -> R) throws -> R {
+        let database = try historyDatabase()
+        guard !isReadOnly else { throw readOnlyError }
+        return try PostgreSQLBoundary.run(.saving, database.place) {
+            try database.pool.withConnection { connection in
+                try database.requireSame(connection)
+                try HistoryQueries.number(connection)
+                try connection.command("BEGIN ISOLATION LEVEL READ COMMITTED")
+                try connection.query(
+                    "SELECT pg_catalog.pg_advisory_xact_lock(pg_catalog.hashtextextended(pg_catalog.current_schema(), 7275))"
+                )
+                let result = try body(connection, HistoryQueries(database: database, connection: connection))
+                try connection.commit()
+                return result
+            }
+        }
+    }
+
+    private func historyDatabase() throws -> OpenDatabase {
+        let database = try openDatabase()
+        if database.recordsHistory { return database }
+        throw CocoaError(
+            .persistentStoreUnsupportedRequestType,
+            userInfo: [
+                NSLocalizedDescriptionKey:
+                    "The store \(database.place) has no history: open it with NSPersistentHistoryTrackingKey."
+            ]
+        )
+    }
+}
+
+/// The transactions of the history that a store object has written.
+///
+/// Only the newest are kept if there are very many. Older ones then count as somebody else's, which costs a look at rows that have not changed.
+struct OwnTransactions {
+    private static let most = 1 << 16
+    private var identifiers: Set<UUID> = []
+    private var order: [UUID] = []
+    /// As far as they were read.
+    private var numbers: Set<Int64> = []
+
+    /// Notes a transaction that is about to be committed.
+    mutating func note(_ identifier: UUID) {
+        identifiers.insert(identifier)
+        order.append(identifier)
+        guard order.count > Self.most else { return }
+        for old in order.prefix(Self.most / 2) { identifiers.remove(old) }
+        order.removeFirst(Self.most / 2)
+    }
+
+    /// Notes the number that a transaction has got.
+    mutating func note(_ number: Int64, of identifier: UUID) {
+        guard identifiers.contains(identifier) else { return }
+        if numbers.count > Self.most { numbers = numbers.filter { $0 > number - Int64(Self.most) } }
+        numbers.insert(number)
+    }
+
+    func contains(_ identifier: UUID) -> Bool { identifiers.contains(identifier) }
+    func contains(_ number: Int64) -> Bool { numbers.contains(number) }
+}

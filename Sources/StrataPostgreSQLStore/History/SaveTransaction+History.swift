@@ -1,0 +1,87 @@
+import Foundation
+import StrataRows
+import StrataSQL
+
+/// Rows that a save changes besides those it was told to: owners of changed to-many relationships, rows set free of deleted ones.
+struct TouchedRows {
+    private struct Name: Hashable {
+        let root: Int
+        let key: Int64
+    }
+
+    private(set) var isEmpty = true
+    private var masks: [Name: (entity: EntityMapping, mask: HistoryMask)] = [:]
+
+    mutating func touch(_ key: Int64, _ entity: EntityMapping, _ mask: HistoryMask) {
+        isEmpty = false
+        masks[Name(root: entity.rootNumber, key: key), default: (entity, mask)].mask.formUnion(mask)
+    }
+
+    /// Removes and returns what is known of a row, because it is recorded now or was already.
+    mutating func take(_ key: Int64, _ entity: EntityMapping) -> HistoryMask? {
+        masks.removeValue(forKey: Name(root: entity.rootNumber, key: key))?.mask
+    }
+
+    /// Records the remaining rows in the order of their keys.
+    func record(in history: HistoryRecorder) {
+        for (name, (entity, mask)) in masks.sorted(by: { ($0.key.root, $0.key.key) < ($1.key.root, $1.key.key) }) {
+            history.updated(CollectionOfOne(name.key), entity, mask)
+        }
+    }
+}
+
+extension SaveTransaction {
+    /// Records inserted and changed rows, when everything is written; deletions were recorded as they were made.
+    func recordHistory() throws {
+        guard let history else { return }
+        var touched = try collectTouched(history)
+        for run in runs(Array(changes.inserted.indices), { changes.inserted[$0].layout }) {
+            let entity = try entity(changes.inserted[run[0]].layout)
+            let keys = run.map { result.insertedKeys[$0] }
+            history.inserted(keys, entity)
+            if !touched.isEmpty { for key in keys { _ = touched.take(key, entity) } }
+        }
+        for run in updateRuns() {
+            let entity = try entity(run[0].row.layout)
+            let mask = history.places(entity).mask(run[0].changed)
+            for update in run {
+                var mask = mask
+                if let more = touched.take(update.row.key, entity) { mask.formUnion(more) }
+                history.updated(CollectionOfOne(update.row.key), entity, mask)
+            }
+        }
+        touched.record(in: history)
+        try history.finish(connection)
+    }
+
+    private func collectTouched(_ history: HistoryRecorder) throws -> TouchedRows {
+        var touched = TouchedRows()
+        var owners: [Int: Set<Int64>] = [:]
+        for owner in changes.touched where owner.owner.key > 0 {
+            guard let entity = mapping.entity(modelNumber: owner.owner.entity) else { continue }
+            owners[entity.layout.rootNumber, default: []].insert(owner.owner.key)
+        }
+        // Members that go from a row which somebody else has deleted are no conflict, and no change of it either.
+        for (root, keys) in owners {
+            guard let entity = mapping.entity(modelNumber: root) else { continue }
+            owners[root] = Set(try database.queries.keys(Array(keys), entity, connection))
+        }
+        for owner in changes.touched {
+            guard let key = storedKey(owner.owner.key), let entity = mapping.entity(modelNumber: owner.owner.entity),
+                owner.owner.key < 0 || owners[entity.layout.rootNumber]?.contains(key) == true
+            else { continue }
+            touched.touch(key, entity, history.places(entity).mask(toMany: owner.relationships))
+        }
+        // The row may be of a sub-entity, which the rows that are read again tell.
+        var relationships: [Int: [Int64: [String]]] = [:]
+        for row in released {
+            relationships[row.entity.layout.rootNumber, default: [:]][row.key, default: []].append(row.relationship)
+        }
+        for row in result.reread {
+            guard let names = relationships[row.layout.rootNumber]?[row.key] else { continue }
+            let entity = try entity(row.layout)
+            touched.touch(row.key, entity, history.places(entity).mask(names: names))
+        }
+        return touched
+    }
+}

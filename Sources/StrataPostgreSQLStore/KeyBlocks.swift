@@ -1,0 +1,57 @@
+import Foundation
+import StrataKeys
+import StrataPostgreSQL
+import StrataRows
+import StrataSQL
+
+/// Hands out primary keys, from blocks that are drawn from the sequences of the database.
+///
+/// A key is never handed out twice, not even if nothing is saved under it. Any thread may ask.
+final class KeyBlocks: Sendable {
+    private let mapping: SQLMapping
+    /// What is left of the blocks that were drawn, by the number of the root entity in the model.
+    private let left = Mutex<[Int: [Range<Int64>]]>([:])
+
+    init(_ mapping: SQLMapping) { self.mapping = mapping }
+
+    /// Keys for new rows of one hierarchy; empty if the store does not hold it.
+    func reserve(_ count: Int, root: Int, _ connection: Connection) throws -> [Range<Int64>] {
+        guard count > 0, let entity = mapping.entity(modelNumber: root), let table = mapping.table(of: entity) else {
+            return []
+        }
+        var (taken, missing) = take(count, root)
+        while missing > 0 {
+            let size = Int64(PostgreSQLSchema.keyBlock)
+            let blocks = (Int64(missing) + size - 1) / size
+            let result = try connection.query(
+                "SELECT pg_catalog.nextval($1::text::regclass) FROM pg_catalog.generate_series(1, $2)",
+                [.text(PostgreSQLSchema.sequence(table).description), .int8(blocks)]
+            )
+            let drawn = result.rows.map { $0.int64(0)..<($0.int64(0) + size) }
+            guard !drawn.isEmpty else { break }
+            left.withLock { $0[root, default: []] += drawn }
+            let (more, still) = take(missing, root)
+            taken += more
+            missing = still
+        }
+        return taken
+    }
+
+    /// As many of the keys that are left as are wanted, and how many are missing.
+    private func take(_ count: Int, _ root: Int) -> ([Range<Int64>], missing: Int) {
+        left.withLock { left in
+            var ranges = left[root] ?? []
+            var taken: [Range<Int64>] = []
+            var missing = count
+            while missing > 0, let first = ranges.first {
+                let part = first.prefix(missing)
+                taken.append(first.lowerBound..<(first.lowerBound + Int64(part.count)))
+                missing -= part.count
+                ranges[0] = (first.lowerBound + Int64(part.count))..<first.upperBound
+                if ranges[0].isEmpty { ranges.removeFirst() }
+            }
+            left[root] = ranges
+            return (taken, missing)
+        }
+    }
+}

@@ -1,0 +1,148 @@
+import Foundation
+import StrataKeys
+import StrataPostgreSQL
+import StrataRows
+
+/// What a transaction has come to before it commits.
+enum TransactionEnd<Answer, Result> {
+    /// Nothing may be written.
+    case refused(Answer)
+    case written(Answer, Result)
+}
+
+extension OpenDatabase {
+    /// How often a transaction is made again that the server has ended for the sake of others.
+    private static let mostAttempts = 10
+
+    /// Runs `body` with a connection that writes.
+    func writing<R>(isRetired: () -> CocoaError?, _ body: (Connection) throws -> R) throws -> R {
+        try pool.withConnection { connection in
+            if let error = isRetired() { throw error }
+            try requireSame(connection)
+            return try body(connection)
+        }
+    }
+
+    /// The keys of new rows: those that they have, or new ones.
+    func keys(for rows: [Row], _ connection: Connection) throws -> [Int64] {
+        var counts: [Int: Int] = [:]
+        for row in rows where row.key < 0 { counts[row.layout.rootNumber, default: 0] += 1 }
+        guard !counts.isEmpty else { return rows.map(\.key) }
+        var next: [Int: Array<Int64>.Iterator] = [:]
+        for (root, count) in counts {
+            next[root] = try keys.reserve(count, root: root, connection).flatMap { Array($0) }.makeIterator()
+        }
+        return try rows.map { row in
+            guard row.key < 0 else { return row.key }
+            guard let key = next[row.layout.rootNumber]?.next() else {
+                throw CocoaError(
+                    .persistentStoreSave,
+                    userInfo: [
+                        NSLocalizedDescriptionKey: "The store \(place) does not hold entity \(row.layout.name)."
+                    ]
+                )
+            }
+            return key
+        }
+    }
+
+    /// Carries out a transaction, again if the server has ended it for the sake of others, and finds out how a commit has ended that
+    /// nobody has answered.
+    ///
+    /// - Parameters:
+    ///   - connection: What writes.
+    ///   - identifier: What the history knows the transaction by.
+    ///   - body: Writes everything.
+    ///   - commit: Called with what commits; may write more before.
+    ///   - didCommit: Called once the transaction is durable.
+    /// - Returns: The answer of `body`.
+    /// - Throws: ``SaveInDoubt`` if nobody can tell whether it was committed.
+    func transaction<Answer, Result>(
+        _ connection: Connection,
+        _ identifier: UUID,
+        _ body: (Connection) throws -> TransactionEnd<Answer, Result>,
+        commit: (() throws -> Void) throws -> Void,
+        didCommit: (Result) -> Void
+    ) throws -> Answer {
+        var attempt = 0
+        while true {
+            attempt += 1
+            do {
+                try connection.command("BEGIN ISOLATION LEVEL READ COMMITTED")
+                switch try body(connection) {
+                case .refused(let answer):
+                    try connection.command("ROLLBACK")
+                    return answer
+                case .written(let answer, let result):
+                    let mark = try CommitMark(connection, identifier)
+                    try commit {
+                        do {
+                            try connection.commit()
+                        } catch let error as PostgreSQLError where error.kind == .connection || error.kind == .deadline
+                        {
+                            try mark.settle(self, error)
+                        }
+                    }
+                    didCommit(result)
+                    return answer
+                }
+            } catch let error as PostgreSQLError where error.isTransient || error.isUniqueViolation {
+                // Gone for certain. A unique value that somebody else has taken meanwhile is found at the next look.
+                guard attempt < Self.mostAttempts, !connection.isBroken else { throw error }
+                try connection.command("ROLLBACK")
+                usleep(UInt32.random(in: 0..<UInt32(1000 << min(attempt, 6))))
+            }
+        }
+    }
+}
+
+/// What tells afterwards whether a transaction was committed.
+private struct CommitMark {
+    private let transaction: String
+    private let serverProcess: Int32
+    private let identifier: UUID
+
+    init(_ connection: Connection, _ identifier: UUID) throws {
+        let result = try connection.query("SELECT pg_catalog.pg_current_xact_id()::text")
+        transaction = result.rowCount > 0 ? result[0].string(0) : ""
+        serverProcess = connection.serverProcess
+        self.identifier = identifier
+    }
+
+    /// Finds out how the commit has ended, by another connection.
+    ///
+    /// - Throws: The error itself if nothing was committed; ``SaveInDoubt`` if nobody can tell.
+    func settle(_ database: OpenDatabase, _ error: PostgreSQLError) throws {
+        let end = ContinuousClock.now + .seconds(max(min(database.pool.timeout, 30), 5))
+        var last: any Error = error
+        while ContinuousClock.now < end {
+            do {
+                guard let isCommitted = try ask(database) else {
+                    usleep(50_000)
+                    continue
+                }
+                if isCommitted { return }
+                throw PostgreSQLError(.server, sqlState: "40003", "the transaction was rolled back: \(error.message)")
+            } catch let other as PostgreSQLError where other.sqlState != "40003" {
+                last = other
+                usleep(100_000)
+            }
+        }
+        throw SaveInDoubt(identifier: identifier, reason: last)
+    }
+
+    /// Whether the transaction was committed; `nil` as long as the server has not ended it.
+    private func ask(_ database: OpenDatabase) throws -> Bool? {
+        let connection = try database.pool.open(timeout: 5)
+        let result = try connection.query("SELECT pg_catalog.pg_xact_status($1::text::xid8)", [.text(transaction)])
+        switch result.rowCount > 0 ? result[0].optionalString(0) : nil {
+        case "committed"?: return true
+        case "aborted"?: return false
+        case "in progress"?:
+            // The server still waits in the old session, which nobody can reach any more.
+            try connection.query("SELECT pg_catalog.pg_terminate_backend($1::int)", [.int8(Int64(serverProcess))])
+            return nil
+        default: throw PostgreSQLError(.server, "the server does not know the transaction any more")
+        }
+    }
+}

@@ -1,0 +1,242 @@
+import Foundation
+import StrataKeys
+import StrataPostgreSQL
+import StrataRows
+import StrataSQL
+import Synchronization
+
+/// What a store is opened with.
+package struct PostgreSQLStoreRequest: Sendable {
+    package let url: URL
+    package let schema: Schema
+    /// The configuration whose entities the store holds, or `nil` for all.
+    package let configuration: String?
+    /// The UUID of the store if it has to be made.
+    package let newUUID: String
+    /// The labels of the model's version, for the metadata of a store that has to be made.
+    package let versionIdentifiers: [String]
+    package let isReadOnly: Bool
+    package let tracksHistory: Bool
+    /// For how many seconds a user of the store waits for others, or for the server.
+    package let timeout: Double
+    /// The most connections in use at a time, versions that are held on to aside.
+    package let maximumConnections: Int
+    /// The copy of the model that the store shall keep; `nil` for none.
+    package let modelCache: @Sendable () -> Data?
+    /// Refuses a store that was made with another version of the model, by its metadata.
+    package let requireVersion: @Sendable (_ metadata: [String: Any]) throws -> Void
+
+    package init(
+        url: URL,
+        schema: Schema,
+        configuration: String?,
+        newUUID: String,
+        versionIdentifiers: [String],
+        isReadOnly: Bool,
+        tracksHistory: Bool,
+        timeout: Double,
+        maximumConnections: Int,
+        modelCache: @escaping @Sendable () -> Data?,
+        requireVersion: @escaping @Sendable (_ metadata: [String: Any]) throws -> Void
+    ) {
+        self.url = url
+        self.schema = schema
+        self.configuration = configuration
+        self.newUUID = newUUID
+        self.versionIdentifiers = versionIdentifiers
+        self.isReadOnly = isReadOnly
+        self.tracksHistory = tracksHistory
+        self.timeout = timeout
+        self.maximumConnections = maximumConnections
+        self.modelCache = modelCache
+        self.requireVersion = requireVersion
+    }
+}
+
+/// A store of a database that is open: the connections to it, and what statements are made from.
+final class OpenDatabase: Sendable {
+    let request: PostgreSQLStoreRequest
+    let pool: ConnectionPool
+    let mapping: SQLMapping
+    let queries: RowQueries
+    let keys: KeyBlocks
+    let places: PlacesByEntity
+    /// The metadata that was found, or made.
+    let metadata: StoreMetadata
+    /// Whether a history is kept: this store object was asked to, or somebody has begun one.
+    let recordsHistory: Bool
+
+    var place: String { pool.target.place }
+    var naming: SQLNaming { mapping.dialect.naming }
+
+    private init(
+        _ request: PostgreSQLStoreRequest,
+        _ pool: ConnectionPool,
+        _ mapping: SQLMapping,
+        _ metadata: StoreMetadata,
+        recordsHistory: Bool
+    ) {
+        self.request = request
+        self.pool = pool
+        self.mapping = mapping
+        self.metadata = metadata
+        self.recordsHistory = recordsHistory
+        queries = RowQueries(mapping, place: pool.target.place)
+        keys = KeyBlocks(mapping)
+        places = PlacesByEntity(mapping)
+    }
+
+    /// The pool of connections to a database, each of which sees the store's schema only.
+    static func pool(_ target: ConnectionTarget, size: Int, timeout: Double) -> ConnectionPool {
+        ConnectionPool(target, size: size, timeout: timeout) { connection in
+            let milliseconds = String(Int(max(1, min(timeout * 1000, 2e9))))
+            let idle = String(Int(max(10_000, min(timeout * 1000, 2e9))))
+            try connection.query(
+                """
+                SELECT pg_catalog.set_config('search_path', $1, false), pg_catalog.set_config('lock_timeout', $2, false),
+                pg_catalog.set_config('idle_in_transaction_session_timeout', $3, false)
+                """,
+                [.text("\(target.quotedSchema), pg_temp"), .text(milliseconds), .text(idle)]
+            )
+        }
+    }
+
+    /// Opens a store, or makes it if there is none.
+    static func open(_ request: PostgreSQLStoreRequest) throws -> OpenDatabase {
+        try requireSupported(request.schema.entities(inConfiguration: request.configuration), request.url)
+        let target: ConnectionTarget
+        do { target = try ConnectionTarget(request.url) } catch {
+            throw PostgreSQLBoundary.cocoaError(error, .opening, "")
+        }
+        let mapping = try SQLMapping(request.schema, configuration: request.configuration, dialect: .postgresql)
+        let pool = pool(target, size: request.maximumConnections, timeout: request.timeout)
+        return try PostgreSQLBoundary.run(.opening, target.place) {
+            do {
+                var metadata = try pool.withConnection { try StoreMetadata.read($0, target.place) }
+                if metadata == nil {
+                    guard !request.isReadOnly else {
+                        throw CocoaError(
+                            .fileReadNoSuchFile,
+                            userInfo: [NSLocalizedDescriptionKey: "There is no store at \(target.place)."]
+                        )
+                    }
+                    metadata = try pool.withConnection { try create(request, mapping, target, $0) }
+                }
+                guard let metadata else {
+                    throw PostgreSQLBoundary.damaged(target.place, "it has no metadata.")
+                }
+                try request.requireVersion(metadata.dictionary)
+                let records = try pool.withConnection { try beginHistory(request, $0) }
+                return OpenDatabase(request, pool, mapping, metadata, recordsHistory: records)
+            } catch {
+                pool.close()
+                throw error
+            }
+        }
+    }
+
+    /// Makes the tables, unless somebody else is faster.
+    private static func create(
+        _ request: PostgreSQLStoreRequest,
+        _ mapping: SQLMapping,
+        _ target: ConnectionTarget,
+        _ connection: Connection
+    ) throws -> StoreMetadata? {
+        try connection.command("BEGIN")
+        try connection.query(
+            "SELECT pg_catalog.pg_advisory_xact_lock(pg_catalog.hashtextextended($1, 7274))",
+            [.text(target.schema)]
+        )
+        if let metadata = try StoreMetadata.read(connection, target.place) {
+            try connection.command("COMMIT")
+            return metadata
+        }
+        let exists = try connection.query(
+            "SELECT 1 FROM pg_catalog.pg_namespace WHERE nspname = $1",
+            [.text(target.schema)]
+        )
+        if exists.rowCount == 0 { try connection.command("CREATE SCHEMA \(target.quotedSchema)") }
+        try connection.command(PostgreSQLSchema(mapping).statements.joined(separator: ";\n"))
+        let metadata = StoreMetadata(newFor: request)
+        try connection.query(
+            "INSERT INTO strata_store (format, uuid, metadata, model) VALUES ($1, $2, $3, $4)",
+            [
+                .int8(StoreMetadata.format), .text(metadata.uuid), .bytea(try metadata.archived()),
+                request.modelCache().map { .bytea($0) } ?? .null(.bytea),
+            ]
+        )
+        try connection.commit()
+        return metadata
+    }
+
+    /// Notes that a history is kept from now on, if it is asked for.
+    ///
+    /// - Returns: Whether one is kept.
+    private static func beginHistory(_ request: PostgreSQLStoreRequest, _ connection: Connection) throws -> Bool {
+        if request.tracksHistory, !request.isReadOnly {
+            try connection.query(
+                "INSERT INTO strata_history (last, purged) VALUES (0, 0) ON CONFLICT DO NOTHING"
+            )
+            return true
+        }
+        return try connection.query("SELECT 1 FROM strata_history").rowCount > 0
+    }
+
+    /// Refuses what such a store does not do.
+    ///
+    /// - Throws: `persistentStoreIncompatibleSchema` (134020).
+    private static func requireSupported(_ entities: [EntityLayout], _ url: URL) throws {
+        for entity in entities {
+            guard let slot = entity.slots.first(where: \.isDerived) else { continue }
+            throw CocoaError(
+                .persistentStoreIncompatibleSchema,
+                userInfo: [
+                    NSLocalizedDescriptionKey:
+                        "A PostgreSQL store does not keep derived attributes, and \"\(slot.name)\" of \(entity.name) is one. Compute it in willSave(), or by a trigger of the database."
+                ]
+            )
+        }
+    }
+
+    // MARK: - The same store
+
+    /// Makes certain, once for each connection, that the database behind it has this store, with the model that it was opened with.
+    ///
+    /// - Throws: `persistentStoreIncompatibleVersionHash` (134100) if somebody has migrated it; `persistentStoreOperation` (134070) for
+    ///   another store.
+    func requireSame(_ connection: Connection) throws {
+        guard !connection.isKnown else { return }
+        let found = try StoreMetadata.read(connection, place)
+        guard let found, found.uuid == metadata.uuid else {
+            throw CocoaError(
+                .persistentStoreOperation,
+                userInfo: [
+                    NSLocalizedDescriptionKey:
+                        "The store \(place) is not there any more, or is another one, with another UUID. Remove the store, and add it again."
+                ]
+            ).marked(.environment)
+        }
+        guard found.versionHashes == metadata.versionHashes else {
+            throw CocoaError(
+                .persistentStoreIncompatibleVersionHash,
+                userInfo: [
+                    NSLocalizedDescriptionKey:
+                        "The store \(place) was migrated by somebody else since it was opened here. Nothing is read or saved any more; remove the store, and add it with the new model.",
+                    "metadata": found.dictionary,
+                    "reason": "The store was migrated by somebody else",
+                ]
+            )
+        }
+        connection.isKnown = true
+    }
+}
+
+extension Connection {
+    /// Commits the transaction.
+    ///
+    /// - Throws: ``PostgreSQLError`` if the server has rolled back instead, which it does without an error where a statement has failed.
+    func commit() throws {
+        let tag = try command("COMMIT").tag
+        guard tag == "COMMIT" else { throw PostgreSQLError(.server, "the transaction was rolled back") }
+    }
+}

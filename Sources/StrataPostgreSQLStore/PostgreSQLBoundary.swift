@@ -1,0 +1,64 @@
+import Foundation
+import StrataKeys
+import StrataPostgreSQL
+import StrataRows
+
+/// The one place where errors of PostgreSQL become errors of the framework.
+///
+/// The user info has the ``PostgreSQLError`` as the underlying error. Its text never holds a value of a row, nor a secret.
+enum PostgreSQLBoundary {
+    /// What was being done, which decides what an error means.
+    enum Doing: String {
+        case opening = "be opened"
+        case reading = "be read"
+        case saving = "be saved"
+        case destroying = "be destroyed"
+    }
+
+    /// Runs `body` and turns errors of PostgreSQL into errors of the framework; other errors pass as they are.
+    static func run<R>(_ doing: Doing, _ place: String, _ body: () throws -> R) throws -> R {
+        do {
+            return try body()
+        } catch let error as PostgreSQLError {
+            throw cocoaError(error, doing, place)
+        }
+    }
+
+    static func cocoaError(_ error: PostgreSQLError, _ doing: Doing, _ place: String) -> CocoaError {
+        let code: CocoaError.Code =
+            switch (error.kind, error.sqlState) {
+            case (.deadline, _), (_, "55P03"): .persistentStoreTimeout
+            case (.cancelled, _), (_, "57014"): .userCancelled
+            case (_, "53100"): .fileWriteOutOfSpace
+            case (_, "28000"), (_, "28P01"), (_, "42501"):
+                doing == .saving ? .fileWriteNoPermission : .fileReadNoPermission
+            case (_, "25006"): .fileWriteNoPermission
+            default:
+                switch doing {
+                case .opening: .persistentStoreOpen
+                case .reading, .destroying: .persistentStoreOperation
+                case .saving: .persistentStoreSave
+                }
+            }
+        return CocoaError(
+            code,
+            userInfo: [
+                NSLocalizedDescriptionKey: "The store \(place) cannot \(doing.rawValue): \(error)",
+                NSUnderlyingErrorKey: error,
+            ]
+        ).marked(code == .persistentStoreTimeout ? .deadline : .environment)
+    }
+
+    /// The error for a row, or a database, that contradicts the model.
+    static func damaged(_ place: String, _ reason: String) -> CocoaError {
+        CocoaError(
+            .fileReadCorruptFile,
+            userInfo: [NSLocalizedDescriptionKey: "The store \(place) is damaged: \(reason)"]
+        )
+    }
+
+    /// The error for what a store of PostgreSQL does not do.
+    static func unsupported(_ text: String) -> CocoaError {
+        CocoaError(.persistentStoreUnsupportedRequestType, userInfo: [NSLocalizedDescriptionKey: text])
+    }
+}

@@ -1,0 +1,61 @@
+import Foundation
+import StrataKeys
+import StrataPostgreSQL
+import StrataRows
+
+/// What is done with a store that is not open.
+extension PostgreSQLEngine {
+    /// Reads the metadata.
+    ///
+    /// - Throws: `fileReadNoSuchFile` (260) if there is no store.
+    package static func metadata(at url: URL) throws -> [String: Any] {
+        try withConnection(to: url, .reading, timeout: 30) { connection, place in
+            try existing(connection, place).dictionary
+        }
+    }
+
+    /// Writes the metadata; the framework's own keys stay as they are.
+    package static func rewriteMetadata(_ values: [String: Any]?, at url: URL) throws {
+        try withConnection(to: url, .saving, timeout: 30) { connection, place in
+            var metadata = try existing(connection, place)
+            metadata = StoreMetadata(
+                dictionary: StoreMetadata.replacing(metadata.dictionary, with: values ?? [:]),
+                uuid: metadata.uuid
+            )
+            try metadata.write(connection)
+        }
+    }
+
+    /// Removes a store: its schema, with all that is in it.
+    ///
+    /// Does nothing if there is no store; a schema that has something else is left as it is.
+    package static func destroy(at url: URL, timeout: Double) throws {
+        try withConnection(to: url, .destroying, timeout: timeout) { connection, place in
+            guard try StoreMetadata.read(connection, place) != nil else { return }
+            let target = try ConnectionTarget(url)
+            try connection.command("DROP SCHEMA \(target.quotedSchema) CASCADE")
+        }
+    }
+
+    private static func existing(_ connection: Connection, _ place: String) throws -> StoreMetadata {
+        if let metadata = try StoreMetadata.read(connection, place) { return metadata }
+        throw CocoaError(
+            .fileReadNoSuchFile,
+            userInfo: [NSLocalizedDescriptionKey: "There is no store at \(place)."]
+        )
+    }
+
+    private static func withConnection<R>(
+        to url: URL,
+        _ doing: PostgreSQLBoundary.Doing,
+        timeout: Double,
+        _ body: (Connection, _ place: String) throws -> R
+    ) throws -> R {
+        try PostgreSQLBoundary.run(doing, "of PostgreSQL") {
+            let target = try ConnectionTarget(url)
+            let pool = OpenDatabase.pool(target, size: 1, timeout: timeout)
+            defer { pool.close() }
+            return try pool.withConnection { try body($0, target.place) }
+        }
+    }
+}

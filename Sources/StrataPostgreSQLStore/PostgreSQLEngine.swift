@@ -1,0 +1,286 @@
+import Foundation
+import StrataKeys
+import StrataPostgreSQL
+import StrataRows
+import StrataSQL
+import Synchronization
+
+/// A store engine for a PostgreSQL database.
+///
+/// Any thread may use it. Reads and saves run on connections of their own, and wait for nobody but those who change the same rows.
+package final class PostgreSQLEngine: RowStore {
+    private let database: Mutex<OpenDatabase?>
+    package let place: String
+    private struct Metadata {
+        var current: StoreMetadata
+        /// Whether it has to be written with the next save.
+        var isNew = false
+    }
+
+    private let metadataState: Mutex<Metadata>
+    private let readOnly: Atomic<Bool>
+    /// Whether another store has taken this one's place.
+    private let isRetired = Atomic(false)
+    /// The transactions of the history that this engine has written.
+    let own = Mutex(OwnTransactions())
+    private let changesOfOthers = Atomic<UInt64>(0)
+    let watcher = Mutex<ChangeWatcher?>(nil)
+
+    /// Opens a store, or makes it if there is none.
+    ///
+    /// - Throws: What ``NSPersistentStoreCoordinator/addPersistentStore(type:configuration:at:options:)`` says.
+    package init(_ request: PostgreSQLStoreRequest) throws {
+        let opened = try OpenDatabase.open(request)
+        database = Mutex(opened)
+        place = opened.place
+        metadataState = Mutex(Metadata(current: opened.metadata))
+        readOnly = Atomic(request.isReadOnly)
+    }
+
+    /// Whether saves are refused.
+    package var isReadOnly: Bool {
+        get { readOnly.load(ordering: .acquiring) }
+        set { readOnly.store(newValue, ordering: .releasing) }
+    }
+
+    /// The open database.
+    ///
+    /// - Throws: `persistentStoreOperation` (134070) once the store was removed.
+    func openDatabase() throws -> OpenDatabase {
+        if let database = database.withLock({ $0 }) { return database }
+        throw closedError
+    }
+
+    package func close() {
+        watcher.withLock { watcher in
+            defer { watcher = nil }
+            return watcher
+        }?.stop()
+        let database = database.withLock { database in
+            defer { database = nil }
+            return database
+        }
+        for version in versions.withLock({ $0.compactMap(\.version) }) { version.end() }
+        database?.pool.close()
+    }
+
+    package func retire(_ body: () throws -> Void) throws {
+        // Writers of this process hold it while they write; others are kept out by nothing, as on any shared database.
+        try writing.withLock { count in
+            try body()
+            isRetired.store(true, ordering: .releasing)
+            _ = count
+        }
+    }
+
+    private let writing = Mutex(0)
+
+    var readOnlyError: CocoaError {
+        CocoaError(
+            .persistentStoreSave,
+            userInfo: [NSLocalizedDescriptionKey: "The store \(place) is read-only."]
+        )
+    }
+
+    // MARK: - Metadata
+
+    /// The UUID and the property list, as they are in the database, or will be after the next save.
+    package var metadata: (uuid: String, values: [String: Any]) {
+        let current = metadataState.withLock { $0.current }
+        return (current.uuid, current.dictionary)
+    }
+
+    /// Sets the metadata, which the next save writes.
+    package func setMetadata(_ values: [String: Any], uuid: String) {
+        let new = StoreMetadata(dictionary: values, uuid: uuid)
+        metadataState.withLock { $0 = Metadata(current: new, isNew: true) }
+    }
+
+    /// Writes the metadata when it has changed since it was read, without a save.
+    package func saveMetadata() throws {
+        guard metadataState.withLock({ $0.isNew }) else { return }
+        let database = try openDatabase()
+        try PostgreSQLBoundary.run(.saving, database.place) {
+            try database.pool.withConnection { connection in
+                try connection.command("BEGIN")
+                try writingMetadata(connection) { try connection.commit() }
+            }
+        }
+    }
+
+    /// Writes the metadata if it has changed, in the transaction that `commit` ends.
+    private func writingMetadata(_ connection: Connection, _ commit: () throws -> Void) throws {
+        let new = metadataState.withLock { state -> StoreMetadata? in
+            guard state.isNew else { return nil }
+            state.isNew = false
+            return state.current
+        }
+        do {
+            try new?.write(connection)
+            try commit()
+        } catch {
+            if new != nil { metadataState.withLock { $0.isNew = true } }
+            throw error
+        }
+    }
+
+    // MARK: - Reading
+
+    package var commitsOfOthers: UInt64 { changesOfOthers.load(ordering: .acquiring) }
+
+    /// Notes that somebody else has changed rows, so that what is cached is read again.
+    func noteChangesOfOthers() { changesOfOthers.add(1, ordering: .acquiringAndReleasing) }
+
+    /// Reads the database as it is when asked.
+    private var newest: PostgreSQLReading {
+        get throws { PostgreSQLReading(try openDatabase()) }
+    }
+
+    package func rows(for plan: FetchPlan) throws -> [Row] { try newest.rows(for: plan) }
+
+    package func references(for plan: FetchPlan) throws -> [ObjectReference] { try newest.references(for: plan) }
+
+    package func count(for plan: FetchPlan) throws -> Int { try newest.count(for: plan) }
+
+    package func cursor(for plan: FetchPlan) throws -> any RowCursor { try newest.cursor(for: plan) }
+
+    package func values(for plan: DictionaryPlan) throws -> FetchedValues { try newest.values(for: plan) }
+
+    package func count(for plan: DictionaryPlan) throws -> Int { try newest.count(for: plan) }
+
+    package func row(forKey key: Int64, in layout: EntityLayout) throws -> Row? {
+        try newest.row(forKey: key, in: layout)
+    }
+
+    package func rows(forKeys keys: [Int64], in layout: EntityLayout) throws -> [Row] {
+        try newest.rows(forKeys: keys, in: layout)
+    }
+
+    package func members(of relationship: ToManySlot, ownedBy owner: ObjectReference) throws -> [ObjectReference] {
+        try newest.members(of: relationship, ownedBy: owner)
+    }
+
+    package func memberships(of relationship: ToManySlot, ownedBy owners: [ObjectReference]) throws -> Memberships {
+        try newest.memberships(of: relationship, ownedBy: owners)
+    }
+
+    package func rows(forKeys keys: [Int64], in layout: EntityLayout, _ control: FetchControl) throws -> [Row] {
+        try newest.rows(forKeys: keys, in: layout, control)
+    }
+
+    package func memberships(of relationship: ToManySlot, ownedBy owners: [ObjectReference], _ control: FetchControl)
+        throws
+        -> Memberships
+    { try newest.memberships(of: relationship, ownedBy: owners, control) }
+
+    // MARK: - Versions that contexts are pinned to
+
+    private let versions = Mutex<[WeakVersion]>([])
+
+    private struct WeakVersion {
+        weak var version: PostgreSQLVersion?
+    }
+
+    package var keepsVersions: Bool { true }
+
+    package func pinnedVersion() throws -> (any RowSource)? {
+        let database = try openDatabase()
+        let held = versions.withLock { versions in
+            versions.removeAll { $0.version == nil }
+            return versions.count
+        }
+        guard held < PostgreSQLVersion.most else {
+            throw CocoaError(
+                .persistentStoreOperation,
+                userInfo: [
+                    NSLocalizedDescriptionKey:
+                        "The store \(place) holds \(held) versions already, each on a connection of its own. Unpin contexts, or let go of their query generation tokens."
+                ]
+            )
+        }
+        let version = try PostgreSQLBoundary.run(.reading, place) { try PostgreSQLVersion(database) }
+        versions.withLock { $0.append(WeakVersion(version: version)) }
+        return version
+    }
+
+    // MARK: - Writing
+
+    package func reserveKeys(_ counts: [Int: Int]) throws -> [Int: [Range<Int64>]] {
+        let database = try openDatabase()
+        return try PostgreSQLBoundary.run(.saving, database.place) {
+            try database.pool.withConnection { connection in
+                var result: [Int: [Range<Int64>]] = [:]
+                for (root, count) in counts { result[root] = try database.keys.reserve(count, root: root, connection) }
+                return result
+            }
+        }
+    }
+
+    package func save(_ changes: StoreChanges, didCommit: (StoreSaveResult) -> Void) throws -> [StoreConflict] {
+        let database = try openDatabase()
+        guard !isReadOnly else { throw readOnlyError }
+        let start = OperationTally.startTiming()
+        defer { OperationTally.stopTiming(start) }
+        let identifier = UUID()
+        return try PostgreSQLBoundary.run(.saving, database.place) {
+            try database.writing(isRetired: { isRetired.load(ordering: .acquiring) ? closedError : nil }) {
+                connection in
+                let keys = try database.keys(for: changes.inserted, connection)
+                return try database.transaction(connection, identifier) {
+                    connection -> TransactionEnd<[StoreConflict], StoreSaveResult> in
+                    let transaction = SaveTransaction(changes, keys: keys, database, connection, identifier: identifier)
+                    let conflicts = try transaction.run()
+                    guard conflicts.isEmpty else {
+                        noteChangesOfOthers()
+                        return .refused(conflicts)
+                    }
+                    if transaction.history?.isWritten == true { own.withLock { $0.note(identifier) } }
+                    return .written([], transaction.result)
+                } commit: { commit in
+                    try writingMetadata(connection, commit)
+                } didCommit: { result in
+                    didCommit(result)
+                    watcher.withLock { $0 }?.announce()
+                }
+            }
+        }
+    }
+
+    package var takesBatches: Bool { true }
+
+    package func execute(_ batch: Batch, didCommit: (BatchChanges) -> Void) throws {
+        let database = try openDatabase()
+        guard !isReadOnly else { throw readOnlyError }
+        // The user's code makes the rows. It must not keep others from writing.
+        let batch = try batch.withRowsMade(in: FileManager.default.temporaryDirectory)
+        var given: [GivenRow] = []
+        if case .insert(let insertion) = batch.work {
+            while let row = try insertion.rows.next() {
+                if let control = insertion.control, control.isCancelled { throw CancellationError() }
+                given.append(row)
+            }
+        }
+        let start = OperationTally.startTiming()
+        defer { OperationTally.stopTiming(start) }
+        let identifier = UUID()
+        try PostgreSQLBoundary.run(.saving, database.place) {
+            try database.writing(isRetired: { isRetired.load(ordering: .acquiring) ? closedError : nil }) {
+                connection in
+                try database.transaction(connection, identifier) { connection -> TransactionEnd<Void, BatchChanges> in
+                    // A transaction that is made again begins with the rows as they were given.
+                    let rows = given.map { GivenRow(row: $0.row.copy(), given: $0.given) }
+                    let work = BatchWork(batch, database, connection)
+                    if try work.run(rows, identifier: identifier) {
+                        own.withLock { $0.note(identifier) }
+                    }
+                    return .written((), work.changes)
+                } commit: { commit in
+                    try commit()
+                } didCommit: { changes in
+                    didCommit(changes)
+                    watcher.withLock { $0 }?.announce()
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,110 @@
+import Foundation
+import StrataKeys
+import StrataLocks
+import StrataPostgreSQL
+import StrataPredicates
+import StrataRows
+
+/// One version of a store, which stays readable for as long as this is held, and its connection lives.
+///
+/// Holds a transaction open on a connection of its own. Any thread may read; reads take turns.
+final class PostgreSQLVersion: RowSource, @unchecked Sendable {
+    // @unchecked Sendable: the connection is used by whoever has the turn; the rest is constant.
+    private let database: OpenDatabase
+    private let connection: Connection
+    private let turn = FairSemaphore(permits: 1)
+    private let isEnded = Mutex(false)
+
+    /// How many versions of one store may be held at a time: each keeps a process of the server, and old rows from being cleared away.
+    static let most = 16
+
+    /// Holds on to the newest version.
+    init(_ database: OpenDatabase) throws {
+        self.database = database
+        connection = try database.pool.open()
+        try connection.command("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+        // A version is what the first statement sees. The server's limit for idle transactions is meant for those that write.
+        try connection.command("SET LOCAL idle_in_transaction_session_timeout = 0")
+        try connection.query("SELECT 1 FROM strata_store")
+    }
+
+    /// Lets go of the version, which cannot be read any more.
+    func end() { isEnded.withLock { $0 = true } }
+
+    /// Runs `body` on the connection of the version.
+    ///
+    /// - Throws: `persistentStoreOperation` (134070) if the version is gone: the store was removed, or the server has ended the connection.
+    func read<R>(_ body: (Connection) throws -> R) throws -> R {
+        guard case .acquired = turn.acquire(timeout: database.pool.timeout) else {
+            throw PostgreSQLError(.deadline, "others have read the version for \(database.pool.timeout) s")
+        }
+        defer {
+            connection.settleCancel()
+            turn.release()
+        }
+        guard !isEnded.withLock({ $0 }) else { throw gone("the store was removed from its coordinator", nil) }
+        guard !connection.isBroken, !connection.isIdle else { throw gone("the server has ended its transaction", nil) }
+        do {
+            // A statement that fails, or is cancelled, must not end the transaction, and with it the version.
+            try connection.command("SAVEPOINT strata")
+            do {
+                let result = try body(connection)
+                try connection.command("RELEASE SAVEPOINT strata")
+                return result
+            } catch {
+                connection.settleCancel()
+                if !connection.isBroken { try connection.command("ROLLBACK TO SAVEPOINT strata") }
+                throw error
+            }
+        } catch let error as PostgreSQLError where error.kind == .connection || connection.isBroken {
+            throw gone("the server has ended its transaction", error)
+        }
+    }
+
+    private func gone(_ reason: String, _ underlying: PostgreSQLError?) -> CocoaError {
+        var userInfo: [String: Any] = [
+            NSLocalizedDescriptionKey:
+                "The query generation of the store \(database.place) cannot be read any more: \(reason). Pin the context anew to read the newest version."
+        ]
+        userInfo[NSUnderlyingErrorKey] = underlying
+        return CocoaError(.persistentStoreOperation, userInfo: userInfo).marked(.environment)
+    }
+
+    // MARK: - Reading
+
+    private var reading: PostgreSQLReading { PostgreSQLReading(database, at: self) }
+
+    func rows(for plan: FetchPlan) throws -> [Row] { try reading.rows(for: plan) }
+
+    func references(for plan: FetchPlan) throws -> [ObjectReference] { try reading.references(for: plan) }
+
+    func count(for plan: FetchPlan) throws -> Int { try reading.count(for: plan) }
+
+    func cursor(for plan: FetchPlan) throws -> any RowCursor { try reading.cursor(for: plan) }
+
+    func values(for plan: DictionaryPlan) throws -> FetchedValues { try reading.values(for: plan) }
+
+    func count(for plan: DictionaryPlan) throws -> Int { try reading.count(for: plan) }
+
+    func row(forKey key: Int64, in layout: EntityLayout) throws -> Row? { try reading.row(forKey: key, in: layout) }
+
+    func rows(forKeys keys: [Int64], in layout: EntityLayout) throws -> [Row] {
+        try reading.rows(forKeys: keys, in: layout)
+    }
+
+    func members(of relationship: ToManySlot, ownedBy owner: ObjectReference) throws -> [ObjectReference] {
+        try reading.members(of: relationship, ownedBy: owner)
+    }
+
+    func memberships(of relationship: ToManySlot, ownedBy owners: [ObjectReference]) throws -> Memberships {
+        try reading.memberships(of: relationship, ownedBy: owners)
+    }
+
+    func rows(forKeys keys: [Int64], in layout: EntityLayout, _ control: FetchControl) throws -> [Row] {
+        try reading.rows(forKeys: keys, in: layout, control)
+    }
+
+    func memberships(of relationship: ToManySlot, ownedBy owners: [ObjectReference], _ control: FetchControl) throws
+        -> Memberships
+    { try reading.memberships(of: relationship, ownedBy: owners, control) }
+}

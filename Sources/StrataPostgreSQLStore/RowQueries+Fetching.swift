@@ -1,0 +1,177 @@
+import Foundation
+import StrataPostgreSQL
+import StrataPredicates
+import StrataRows
+import StrataSQL
+
+/// A fetch as far as PostgreSQL answers it.
+struct FetchStatement {
+    /// What comes behind the columns: FROM and all that follows.
+    let tail: String
+    let parameters: [PostgreSQLValue]
+    /// Whether the rows that come are those that are asked for; else the predicate has to be evaluated.
+    let isFilterExact: Bool
+    /// Whether the rows come in the order and the window that are asked for.
+    let isOrderExact: Bool
+
+    var isExact: Bool { isFilterExact && isOrderExact }
+}
+
+extension RowQueries {
+    /// Says a fetch in SQL, or something weaker.
+    func statement(_ plan: FetchPlan, _ entity: EntityMapping, isOrdered: Bool = true) throws -> FetchStatement {
+        var predicate = plan.predicate
+        var isFilterExact = true
+        if let given = plan.predicate {
+            let approximation = ConditionApproximation(given, layout: plan.layout, says: SQLReach.says)
+            isFilterExact = approximation.isExact
+            predicate = ResolvedPredicate(
+                condition: approximation.condition,
+                variableCount: given.variableCount,
+                schema: given.schema
+            )
+        }
+        let sort = isOrdered ? plan.sort : nil
+        let saysOrder = sort?.terms.allSatisfy { SQLReach.sorts($0, plan.layout) } ?? true
+        let isOrderExact = isFilterExact && saysOrder
+        let said = plan.with(
+            predicate: predicate,
+            sort: saysOrder ? sort : nil,
+            limit: isOrderExact ? plan.limit : 0,
+            offset: isOrderExact ? plan.offset : 0
+        )
+        var compiled = try QueryCompiler.compile(said, entity, mapping)
+        // Among equals the order of insertion decides, in the process too.
+        if isOrdered, compiled.order == nil { compiled.order = "t0.\(naming.key)" }
+        var conditions: [String] = []
+        if !plan.coversHierarchy { conditions.append(entityCondition(plan)) }
+        if let condition = compiled.condition { conditions.append("(\(condition))") }
+        var tail = " FROM \(entity.table) AS t0\(compiled.joins)"
+        if !conditions.isEmpty { tail += " WHERE " + conditions.joined(separator: " AND ") }
+        if let order = compiled.order { tail += " ORDER BY " + order }
+        var parameters = compiled.bindings.map { PostgreSQLValue($0) }
+        if said.limit > 0 {
+            parameters.append(.int8(Int64(said.limit)))
+            tail += " LIMIT $\(parameters.count)"
+        }
+        if said.offset > 0 {
+            parameters.append(.int8(Int64(said.offset)))
+            tail += " OFFSET $\(parameters.count)"
+        }
+        return FetchStatement(
+            tail: tail,
+            parameters: parameters,
+            isFilterExact: isFilterExact,
+            isOrderExact: isOrderExact
+        )
+    }
+
+    /// The condition that tells the plan's entities from the others of their hierarchy.
+    private func entityCondition(_ plan: FetchPlan) -> String {
+        let numbers = plan.entityNumbers.compactMap { mapping.entity(modelNumber: $0)?.number }
+        if numbers.isEmpty { return "FALSE" }
+        return numbers.count == 1
+            ? "t0.\(naming.entity) = \(numbers[0])"
+            : "t0.\(naming.entity) IN (\(numbers.map(String.init).joined(separator: ", ")))"
+    }
+
+    /// The whole rows that a fetch asks for.
+    ///
+    /// - Parameters:
+    ///   - plan: The plan.
+    ///   - entity: The mapping of its entity.
+    ///   - connection: What reads; in a transaction of one snapshot if something has to be evaluated in the process.
+    ///   - source: Reads the same snapshot, for what is evaluated.
+    /// - Returns: The rows.
+    /// - Throws: Errors of PostgreSQL, and `fileReadCorruptFile` (259) for a row that contradicts the model.
+    func rows(_ plan: FetchPlan, _ entity: EntityMapping, _ connection: Connection, _ source: any RowSource) throws
+        -> [Row]
+    {
+        let statement = try statement(plan, entity)
+        let isDeep = plan.coversHierarchy || plan.entityNumbers != [entity.layout.number]
+        // What is evaluated needs whole rows.
+        let wanted = statement.isExact ? plan.wantedSlots : nil
+        let shape =
+            wanted.map { RowShape(entity, in: mapping, isDeep: isDeep, wanted: $0) } ?? shape(entity, isDeep: isDeep)
+        var rows: [Row] = []
+        let stamp = CoarseClock.now
+        let control = plan.control
+        var counter = RowCounter(statement.isExact ? control : nil)
+        try connection.each("SELECT \(shape.columns)\(statement.tail)", statement.parameters) { result in
+            if let control, control.isCancelled { throw CancellationError() }
+            guard let row = try shape.row(result, stamp: stamp, self) else { throw unknownEntity(result, shape) }
+            rows.append(row)
+            counter.count()
+            return true
+        }
+        counter.finish()
+        guard !statement.isExact else { return rows }
+        let found = try evaluated(rows, plan, statement, source)
+        control?.add(found.count)
+        return found
+    }
+
+    /// Of rows that may match, those that do, in order and within the window.
+    private func evaluated(_ rows: [Row], _ plan: FetchPlan, _ statement: FetchStatement, _ source: any RowSource)
+        throws
+        -> [Row]
+    {
+        let reader = StoreRowReader(source, rows, storeNumber: plan.storeNumber)
+        var found = rows
+        if !statement.isFilterExact, let predicate = plan.predicate {
+            var evaluator = ResolvedEvaluator(predicate, reader: reader)
+            found = try rows.filter { row in
+                if let control = plan.control, control.isCancelled { throw CancellationError() }
+                return try evaluator.evaluate(row.buffer)
+            }
+        }
+        if let sort = plan.sort, !sort.terms.allSatisfy({ SQLReach.sorts($0, plan.layout) }) {
+            found = try sort.sorted(found.map(\.buffer), reader: reader).map { Row(shared: $0) }
+        }
+        return plan.window(found)
+    }
+
+    /// The references of the rows that a fetch asks for.
+    func references(
+        _ plan: FetchPlan,
+        _ entity: EntityMapping,
+        _ connection: Connection,
+        _ source: any RowSource
+    ) throws -> [ObjectReference] {
+        let statement = try statement(plan, entity)
+        guard statement.isExact else {
+            return try rows(plan, entity, connection, source).map {
+                ObjectReference(key: $0.key, entity: $0.layout.number)
+            }
+        }
+        var references: [ObjectReference] = []
+        var counter = RowCounter(plan.control)
+        try connection.each(
+            "SELECT t0.\(naming.key), t0.\(naming.entity)\(statement.tail)",
+            statement.parameters
+        ) { row in
+            let number = modelNumber(row.int64(1), 0)
+            guard number > 0 else { throw unknownEntity(row, shape(entity)) }
+            references.append(ObjectReference(key: row.int64(0), entity: number))
+            counter.count()
+            return true
+        }
+        counter.finish()
+        return references
+    }
+
+    /// The number of rows that a fetch asks for.
+    func count(_ plan: FetchPlan, _ entity: EntityMapping, _ connection: Connection, _ source: any RowSource) throws
+        -> Int
+    {
+        let unordered = plan.unordered
+        let statement = try statement(unordered, entity, isOrdered: false)
+        guard statement.isExact else {
+            var quiet = unordered
+            quiet.control = nil
+            return plan.windowed(try rows(quiet, entity, connection, source).count)
+        }
+        let result = try connection.query("SELECT pg_catalog.count(*)\(statement.tail)", statement.parameters)
+        return plan.windowed(Int(result.firstInt64 ?? 0))
+    }
+}

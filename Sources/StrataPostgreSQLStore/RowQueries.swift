@@ -1,0 +1,173 @@
+import Foundation
+import StrataKeys
+import StrataPostgreSQL
+import StrataPredicates
+import StrataRows
+import StrataSQL
+
+/// Everything that reads rows of a store: shapes and statements, made once, used on any connection of it.
+final class RowQueries: Sendable {
+    let mapping: SQLMapping
+    let place: String
+
+    /// By the entity's number in the store: with its sub-entities, and alone.
+    private let deepShapes: [RowShape]
+    private let ownShapes: [RowShape]
+    /// Numbers in the model by numbers in the store.
+    private let modelNumbers: [Int]
+
+    var naming: SQLNaming { mapping.dialect.naming }
+
+    init(_ mapping: SQLMapping, place: String) {
+        self.mapping = mapping
+        self.place = place
+        deepShapes = mapping.entities.map { RowShape($0, in: mapping, isDeep: true) }
+        ownShapes = mapping.entities.map { RowShape($0, in: mapping, isDeep: false) }
+        modelNumbers = mapping.entities.map(\.layout.number)
+    }
+
+    func shape(_ mapping: EntityMapping, isDeep: Bool = true) -> RowShape {
+        isDeep ? deepShapes[mapping.number - 1] : ownShapes[mapping.number - 1]
+    }
+
+    /// The shape that covers all rows of an entity's hierarchy.
+    func rootShape(_ mapping: EntityMapping) -> RowShape { deepShapes[mapping.rootNumber - 1] }
+
+    /// The number in the model of an entity by its number in the store.
+    func modelNumber(_ storeNumber: Int64, _ unknown: Int) -> Int {
+        storeNumber > 0 && storeNumber <= modelNumbers.count ? modelNumbers[Int(storeNumber) - 1] : unknown
+    }
+
+    // MARK: - By key
+
+    /// The rows with these keys that are there.
+    func rows(_ keys: [Int64], _ entity: EntityMapping, _ connection: Connection) throws -> [Row] {
+        guard !keys.isEmpty else { return [] }
+        // A key may be of any entity of the hierarchy.
+        let shape = rootShape(entity)
+        let stamp = CoarseClock.now
+        var rows: [Row] = []
+        let condition = keys.count == 1 ? "= $1" : "= ANY($1)"
+        let parameter: PostgreSQLValue = keys.count == 1 ? .int8(keys[0]) : .array(PostgreSQLArray(keys))
+        let result = try connection.query(
+            "SELECT \(shape.columns) FROM \(entity.table) AS t0 WHERE t0.\(naming.key) \(condition)",
+            [parameter]
+        )
+        rows.reserveCapacity(result.rowCount)
+        for index in 0..<result.rowCount {
+            guard let row = try shape.row(result[index], stamp: stamp, self) else {
+                throw unknownEntity(result[index], shape)
+            }
+            rows.append(row)
+        }
+        return rows
+    }
+
+    func row(_ key: Int64, _ entity: EntityMapping, _ connection: Connection) throws -> Row? {
+        try rows([key], entity, connection).first
+    }
+
+    /// Those of the keys whose rows are there.
+    func keys(_ keys: [Int64], _ entity: EntityMapping, _ connection: Connection) throws -> [Int64] {
+        guard !keys.isEmpty else { return [] }
+        let sql = "SELECT \(naming.key) FROM \(entity.table) WHERE \(naming.key) = ANY($1)"
+        return try connection.query(sql, [.array(PostgreSQLArray(keys))]).rows.map { $0.int64(0) }
+    }
+
+    /// The stored rows that have values of a constraint, by these.
+    func holders(
+        of values: [[PostgreSQLValue]],
+        _ constraint: SQLConstraint,
+        _ table: SQLTable,
+        _ connection: Connection
+    ) throws -> [[PostgreSQLValue]: Int64] {
+        var arrays = constraint.slots.map { PostgreSQLArray($0.columnType) }
+        for values in values { for index in arrays.indices { arrays[index].append(values[index]) } }
+        let names = arrays.indices.map { "c\($0)" }
+        let condition = zip(constraint.columns, names).map { "t.\($0) = u.\($1)" }.joined(separator: " AND ")
+        let found = try connection.query(
+            "SELECT u.place, t.\(naming.key) FROM \(unnested(arrays.map(\.element), from: 1)) WITH ORDINALITY AS u (\(names.joined(separator: ", ")), place) JOIN \(table.name) AS t ON \(condition)",
+            arrays.map { .array($0) }
+        )
+        var holders: [[PostgreSQLValue]: Int64] = [:]
+        for row in found.rows { holders[values[Int(row.int64(0)) - 1].map(\.identity)] = row.int64(1) }
+        return holders
+    }
+
+    /// The error for a row whose entity's number no entity of the hierarchy has.
+    func unknownEntity(_ row: ResultRow, _ shape: RowShape) -> CocoaError {
+        let key = row.int64(RowShape.keyPosition)
+        let number = row.int64(RowShape.entityPosition)
+        return PostgreSQLBoundary.damaged(
+            place,
+            "row \(key) of table \(shape.mapping.table.raw) has entity number \(number), which no entity of its hierarchy has."
+        )
+    }
+
+    // MARK: - Relationships
+
+    /// The members of a to-many relationship, in their order; those without a position come last.
+    func members(
+        _ relationship: ToManySlot,
+        _ entity: EntityMapping,
+        of owner: Int64,
+        _ connection: Connection
+    ) throws -> [ObjectReference] {
+        let sql: String
+        switch entity.toMany[relationship.index] {
+        case .absent: return []
+        case .key(let key):
+            let order = key.order.map { "\($0) NULLS LAST, " } ?? ""
+            sql =
+                "SELECT \(naming.key), \(naming.entity) FROM \(key.table) WHERE \(key.column) = $1 ORDER BY \(order)\(naming.key)"
+        case .join(let side):
+            let order = side.order.map { "j.\($0) NULLS LAST, " } ?? ""
+            // A member whose row is gone without its pairs is no member.
+            sql =
+                "SELECT m.\(naming.key), m.\(naming.entity) FROM \(side.table) AS j JOIN \(side.memberTable) AS m ON m.\(naming.key) = j.\(side.member) WHERE j.\(side.owner) = $1 ORDER BY \(order)j.\(side.member)"
+        }
+        let result = try connection.query(sql, [.int8(owner)])
+        return result.rows.map {
+            ObjectReference(key: $0.int64(0), entity: modelNumber($0.int64(1), relationship.destinationNumber))
+        }
+    }
+
+    /// The members of a to-many relationship of many owners, and the members' rows, with one statement.
+    func memberships(
+        _ relationship: ToManySlot,
+        _ entity: EntityMapping,
+        of owners: [ObjectReference],
+        _ connection: Connection
+    ) throws -> Memberships {
+        guard let members = mapping.entity(modelNumber: relationship.destinationNumber) else { return Memberships() }
+        let shape = rootShape(members)
+        let owning = "pg_catalog.unnest($1::bigint[]) WITH ORDINALITY AS k (owner, place)"
+        let sql: String
+        switch entity.toMany[relationship.index] {
+        case .absent: return Memberships()
+        case .key(let key):
+            let order = key.order.map { "t0.\($0) NULLS LAST, " } ?? ""
+            sql =
+                "SELECT \(shape.columns), k.owner FROM \(owning) JOIN \(key.table) AS t0 ON t0.\(key.column) = k.owner ORDER BY k.place, \(order)t0.\(naming.key)"
+        case .join(let side):
+            let order = side.order.map { "j.\($0) NULLS LAST, " } ?? ""
+            sql =
+                "SELECT \(shape.columns), k.owner FROM \(owning) JOIN \(side.table) AS j ON j.\(side.owner) = k.owner JOIN \(side.memberTable) AS t0 ON t0.\(naming.key) = j.\(side.member) ORDER BY k.place, \(order)j.\(side.member)"
+        }
+        let stamp = CoarseClock.now
+        var result = Memberships()
+        var seen: Set<Int64> = []
+        let found = try connection.query(sql, [.array(PostgreSQLArray(owners.map(\.key)))])
+        for index in 0..<found.rowCount {
+            let row = found[index]
+            let key = row.int64(RowShape.keyPosition)
+            let number = modelNumber(row.int64(RowShape.entityPosition), relationship.destinationNumber)
+            result.append(ObjectReference(key: key, entity: number), to: row.int64(shape.columnCount))
+            // A member of several owners comes with each of them.
+            guard seen.insert(key).inserted else { continue }
+            guard let member = try shape.row(row, stamp: stamp, self) else { throw unknownEntity(row, shape) }
+            result.rows.append(member)
+        }
+        return result
+    }
+}

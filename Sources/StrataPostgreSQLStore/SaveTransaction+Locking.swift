@@ -1,0 +1,204 @@
+import Foundation
+import StrataPostgreSQL
+import StrataRows
+import StrataSQL
+
+extension SaveTransaction {
+    /// Values of unique columns that rows give up before others take them.
+    typealias Vacated = [(table: SQLName, column: SQLName, keys: [Int64])]
+
+    /// Locks the rows of the save, and collects all of its conflicts.
+    func lockAndCheck() throws -> Vacated {
+        let targets = Dictionary(
+            changes.foreignTargets().map { ($0.root, $0.targets) },
+            uniquingKeysWith: { $0 + $1 }
+        )
+        var written: [Int: (keys: [Int64], isDeleting: Bool)] = [:]
+        func note(_ layout: EntityLayout, _ key: Int64, isDeleting: Bool) {
+            written[layout.rootNumber, default: ([], false)].keys.append(key)
+            if isDeleting { written[layout.rootNumber]?.isDeleting = true }
+        }
+        for lock in changes.locked { note(lock.layout, lock.key, isDeleting: false) }
+        for deletion in changes.deleted { note(deletion.layout, deletion.key, isDeleting: true) }
+        for update in changes.updated { note(update.row.layout, update.row.key, isDeleting: false) }
+
+        var versions: [Int: [Int64: Int64]] = [:]
+        var missing: [StoreConflict] = []
+        // All savers go through the tables in this order.
+        for root in Set(written.keys).union(targets.keys).sorted() {
+            guard let entity = mapping.entity(modelNumber: root) else { continue }
+            if let (keys, isDeleting) = written[root] {
+                // Members may be added to a row that only changes.
+                let strength = isDeleting ? "UPDATE" : "NO KEY UPDATE"
+                let found = try connection.query(
+                    "SELECT \(naming.key), \(naming.version) FROM \(entity.table) WHERE \(naming.key) = ANY($1) ORDER BY \(naming.key) FOR \(strength)",
+                    [.array(PostgreSQLArray(keys))]
+                )
+                versions[root] = Dictionary(
+                    found.rows.map { ($0.int64(0), $0.int64(1)) },
+                    uniquingKeysWith: { first, _ in first }
+                )
+            }
+            if let targets = targets[root] { missing += try lock(targets, root, entity) }
+        }
+        for lock in changes.locked { try check(lock.layout, lock.key, lock.baseVersion, versions) }
+        for deletion in changes.deleted { try check(deletion.layout, deletion.key, deletion.baseVersion, versions) }
+        for update in changes.updated {
+            try check(update.row.layout, update.row.key, update.baseVersion, versions)
+            guard update.baseVersion < .max else {
+                throw PostgreSQLBoundary.damaged(
+                    database.place,
+                    "row \(update.row.key) of \(update.row.layout.name) has the last version there is."
+                )
+            }
+        }
+        let vacated = try checkConstraints()
+        for conflict in missing { report(conflict) }
+        return vacated
+    }
+
+    private func check(_ layout: EntityLayout, _ key: Int64, _ baseVersion: Int64, _ versions: [Int: [Int64: Int64]])
+        throws
+    {
+        guard versions[layout.rootNumber]?[key] != baseVersion else { return }
+        let entity = try entity(layout)
+        let persisted = try database.queries.row(key, entity, connection)
+        report(.version(layout: layout, key: key, baseVersion: baseVersion, persisted: persisted))
+    }
+
+    /// Keeps the rows that changed relationships lead to from being deleted, and reports those that somebody else has deleted.
+    ///
+    /// A key of a row that is gone would be stored for ever; the inverse's delete rule has run before it was set.
+    private func lock(_ targets: [ObjectReference], _ root: Int, _ entity: EntityMapping) throws -> [StoreConflict] {
+        let found = try connection.query(
+            "SELECT \(naming.key) FROM \(entity.table) WHERE \(naming.key) = ANY($1) ORDER BY \(naming.key) FOR KEY SHARE",
+            [.array(PostgreSQLArray(targets.map(\.key)))]
+        )
+        let keys = Set(found.rows.map { $0.int64(0) })
+        return targets.filter { !keys.contains($0.key) }.map { .missing($0, root: root) }
+    }
+}
+
+// MARK: - Uniqueness constraints
+
+extension SaveTransaction {
+    /// A row of the save that takes values of a constraint.
+    private struct Taker {
+        /// The key as it is, or will be, stored, and as it was handed over.
+        let key: Int64
+        let handedOver: Int64
+        let values: [PostgreSQLValue]
+    }
+
+    /// Reports rows that would break uniqueness constraints.
+    ///
+    /// A row that somebody else inserts after the look is found by the unique index; then the whole save is made again.
+    ///
+    /// - Returns: Values that rows of the save give up to other rows of it, and that have to be cleared first.
+    private func checkConstraints() throws -> Vacated {
+        var vacated: Vacated = []
+        for table in mapping.tables where !table.constraints.isEmpty {
+            let root = table.entities[0].layout.number
+            for constraint in table.constraints {
+                let takers = takers(of: constraint, root)
+                guard !takers.isEmpty else { continue }
+                let deleted = Set(changes.deleted.lazy.filter { $0.layout.rootNumber == root }.map(\.key))
+                // The rows that the save changes, each with a column of the constraint that it changes.
+                var own: [Int64: SQLName?] = [:]
+                for update in changes.updated where update.row.layout.rootNumber == root {
+                    let changed = zip(constraint.slots, constraint.columns).first {
+                        update.changed.contains($0.0.index)
+                    }
+                    own.updateValue(changed?.1, forKey: update.row.key)
+                }
+                let holders = try database.queries.holders(of: takers.map(\.values), constraint, table, connection)
+                var leaving: [SQLName: [Int64]] = [:]
+                for (values, rows) in grouped(takers) {
+                    var keys = rows.map(\.handedOver)
+                    if let holder = holders[values], !deleted.contains(holder),
+                        !rows.contains(where: { $0.key == holder })
+                    {
+                        switch own[holder] {
+                        case let column??: leaving[column, default: []].append(holder)
+                        case .some(nil): keys.insert(holder, at: 0)
+                        case nil:
+                            let stored = try database.queries.row(holder, table.entities[0], connection)
+                            report(constraint, keys, stored)
+                            continue
+                        }
+                    }
+                    if keys.count > 1 { report(constraint, keys, nil) }
+                }
+                for (column, keys) in leaving { vacated.append((table.name, column, keys.sorted())) }
+            }
+        }
+        return vacated
+    }
+
+    private func report(_ constraint: SQLConstraint, _ keys: [Int64], _ persisted: Row?) {
+        report(
+            .constraint(
+                entity: constraint.layout,
+                attributes: constraint.attributes,
+                keys: keys,
+                persisted: persisted
+            )
+        )
+    }
+
+    /// The takers with the same values, in their order.
+    private func grouped(_ takers: [Taker]) -> [(values: [PostgreSQLValue], rows: [Taker])] {
+        var groups: [(values: [PostgreSQLValue], rows: [Taker])] = []
+        var positions: [[PostgreSQLValue]: Int] = [:]
+        for taker in takers {
+            let values = taker.values.map(\.identity)
+            if let position = positions[values] {
+                groups[position].rows.append(taker)
+            } else {
+                positions[values] = groups.count
+                groups.append((values, [taker]))
+            }
+        }
+        return groups
+    }
+
+    /// The rows of the save that take values of a constraint; none with a null, which equals nothing.
+    private func takers(of constraint: SQLConstraint, _ root: Int) -> [Taker] {
+        var takers: [Taker] = []
+        func add(_ row: Row, _ key: Int64) {
+            guard constraint.slots.allSatisfy({ !row.isNull($0.index) }) else { return }
+            let values = constraint.slots.map { slot -> PostgreSQLValue in
+                guard slot.kind == .reference else { return PostgreSQLValue(row, slot) }
+                return storedKey(row.int(slot.word)).map { .int8($0) } ?? .null(.int8)
+            }
+            guard !values.contains(where: \.isNull) else { return }
+            takers.append(Taker(key: key, handedOver: row.key, values: values))
+        }
+        for update in changes.updated where update.row.layout.rootNumber == root {
+            guard constraint.applies(to: update.row.layout),
+                constraint.slots.contains(where: { update.changed.contains($0.index) })
+            else { continue }
+            add(update.row, update.row.key)
+        }
+        for (row, key) in zip(changes.inserted, result.insertedKeys) where row.layout.rootNumber == root {
+            if constraint.applies(to: row.layout) { add(row, key) }
+        }
+        return takers
+    }
+
+    /// Clears unique values that other rows of the save will take, so that rows can pass values on to one another, or swap them.
+    func clear(_ vacated: Vacated) throws {
+        for (table, column, keys) in vacated {
+            try connection.query(
+                "UPDATE \(table) SET \(column) = NULL WHERE \(naming.key) = ANY($1)",
+                [.array(PostgreSQLArray(keys))]
+            )
+        }
+    }
+}
+
+/// Arrays of parameters as rows of a table, given the types of their elements and the number of the first parameter.
+func unnested(_ types: [PostgreSQLType], from first: Int) -> String {
+    let arrays = types.enumerated().map { "pg_catalog.unnest($\(first + $0)::\($1.array.name))" }
+    return "ROWS FROM (\(arrays.joined(separator: ", ")))"
+}

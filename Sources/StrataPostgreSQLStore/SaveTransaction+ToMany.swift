@@ -1,0 +1,193 @@
+import Foundation
+import StrataPostgreSQL
+import StrataRows
+import StrataSQL
+
+/// Relationships that no row of an object holds: join tables, keys without an inverse, positions.
+extension SaveTransaction {
+    /// How a changed relationship is stored, and the key of its owner; `nil` if it is not stored, or its owner is not.
+    private func place(_ change: ToManyChange) -> (mapping: ToManyMapping, owner: Int64)? {
+        guard let entity = mapping.entity(modelNumber: change.owner.entity),
+            let owner = storedKey(change.owner.key)
+        else { return nil }
+        return (entity.toMany[change.relationship.index], owner)
+    }
+
+    // MARK: - Membership
+
+    /// Pairs of owners and members, in the order in which all savers write them.
+    private struct Pairs {
+        private(set) var pairs: [(owner: Int64, member: Int64)] = []
+
+        mutating func add(_ owner: Int64, _ member: Int64) { pairs.append((owner, member)) }
+
+        var parameters: [PostgreSQLValue] {
+            let sorted = pairs.sorted { ($0.owner, $0.member) < ($1.owner, $1.member) }
+            return [.array(PostgreSQLArray(sorted.map(\.owner))), .array(PostgreSQLArray(sorted.map(\.member)))]
+        }
+    }
+
+    /// A join table as all changes of it are written.
+    private struct JoinChanges {
+        let side: ToManyMapping.JoinSide
+        var added = Pairs()
+        var removed = Pairs()
+    }
+
+    func applyMemberships() throws {
+        var joins: [SQLName: JoinChanges] = [:]
+        for change in changes.toMany {
+            guard let (mapping, owner) = place(change) else { continue }
+            switch mapping {
+            case .join(let side):
+                var known = joins[side.table] ?? JoinChanges(side: side)
+                let isSameSide = known.side.owner == side.owner
+                func add(_ pairs: inout Pairs, _ member: Int64) {
+                    if isSameSide { pairs.add(owner, member) } else { pairs.add(member, owner) }
+                    if side.isSymmetric { pairs.add(member, owner) }
+                }
+                for member in change.removed.compactMap({ storedKey($0.key) }) { add(&known.removed, member) }
+                for member in change.added.compactMap({ storedKey($0.key) }) { add(&known.added, member) }
+                joins[side.table] = known
+            case .key(let key) where key.isWithoutInverse:
+                try release(change.removed, from: owner, key)
+                try claim(change.added, for: owner, key)
+            case .key, .absent: break
+            }
+        }
+        for (_, change) in joins.sorted(by: { $0.key.raw < $1.key.raw }) { try write(change) }
+    }
+
+    private func write(_ change: JoinChanges) throws {
+        let side = change.side
+        let pairs = "\(unnested([.int8, .int8], from: 1)) AS u (owner, member)"
+        if !change.removed.pairs.isEmpty {
+            try connection.query(
+                "DELETE FROM \(side.table) AS j USING \(pairs) WHERE j.\(side.owner) = u.owner AND j.\(side.member) = u.member",
+                change.removed.parameters
+            )
+        }
+        guard !change.added.pairs.isEmpty else { return }
+        // The pair is told from one side, but both may have told it before.
+        try connection.query(
+            "INSERT INTO \(side.table) (\(side.owner), \(side.member)) SELECT u.owner, u.member FROM \(pairs) ON CONFLICT DO NOTHING",
+            change.added.parameters
+        )
+        for (owner, member) in change.added.pairs {
+            if let order = side.order {
+                unplaced.insert(
+                    UnplacedOwner(table: side.table, owner: side.owner, member: side.member, order: order, key: owner)
+                )
+            }
+            if let order = side.inverseOrder {
+                unplaced.insert(
+                    UnplacedOwner(table: side.table, owner: side.member, member: side.owner, order: order, key: member)
+                )
+            }
+        }
+    }
+
+    private func claim(_ members: [ObjectReference], for owner: Int64, _ key: ToManyMapping.KeyColumn) throws {
+        let keys = members.compactMap { storedKey($0.key) }.sorted()
+        guard !keys.isEmpty else { return }
+        let order = key.order.map { ", \($0) = NULL" } ?? ""
+        try connection.query(
+            "UPDATE \(key.table) SET \(key.column) = $1\(order) WHERE \(naming.key) = ANY($2)",
+            [.int8(owner), .array(PostgreSQLArray(keys))]
+        )
+        if let order = key.order {
+            unplaced.insert(
+                UnplacedOwner(table: key.table, owner: key.column, member: naming.key, order: order, key: owner)
+            )
+        }
+    }
+
+    private func release(_ members: [ObjectReference], from owner: Int64, _ key: ToManyMapping.KeyColumn) throws {
+        let keys = members.compactMap { storedKey($0.key) }.sorted()
+        guard !keys.isEmpty else { return }
+        let order = key.order.map { ", \($0) = NULL" } ?? ""
+        try connection.query(
+            "UPDATE \(key.table) SET \(key.column) = NULL\(order) WHERE \(naming.key) = ANY($2) AND \(key.column) = $1",
+            [.int8(owner), .array(PostgreSQLArray(keys))]
+        )
+    }
+
+    // MARK: - Positions
+
+    /// Where positions are kept: the columns of the owner, the member and the position.
+    private struct Positions {
+        let table: SQLName
+        let owner: SQLName
+        let member: SQLName
+        let order: SQLName
+    }
+
+    private func positions(_ mapping: ToManyMapping) -> Positions? {
+        switch mapping {
+        case .key(let key):
+            key.order.map { Positions(table: key.table, owner: key.column, member: naming.key, order: $0) }
+        case .join(let side):
+            side.order.map { Positions(table: side.table, owner: side.owner, member: side.member, order: $0) }
+        case .absent: nil
+        }
+    }
+
+    /// Gives the members of an ordered relationship the positions of their new order, changing as few as possible.
+    func order(_ change: ToManyChange) throws {
+        guard let wanted = change.order, let (mapping, owner) = place(change), let positions = positions(mapping) else {
+            return
+        }
+        let found = try connection.query(
+            "SELECT \(positions.member), \(positions.order) FROM \(positions.table) WHERE \(positions.owner) = $1",
+            [.int8(owner)]
+        )
+        var current: [Int64: Int64?] = [:]
+        for row in found.rows { current.updateValue(row.optionalInt64(1), forKey: row.int64(0)) }
+        let members = wanted.compactMap { storedKey($0.key) }.filter { current[$0] != nil }
+        let assigned = OrderKeys.assign(members) { current[$0] ?? nil }
+        try write(assigned, positions, owner)
+    }
+
+    private func write(_ assigned: [(member: Int64, position: Int64)], _ positions: Positions, _ owner: Int64) throws {
+        guard !assigned.isEmpty else { return }
+        let sorted = assigned.sorted { $0.member < $1.member }
+        try connection.query(
+            "UPDATE \(positions.table) AS t SET \(positions.order) = u.place FROM \(unnested([.int8, .int8], from: 2)) AS u (member, place) WHERE t.\(positions.owner) = $1 AND t.\(positions.member) = u.member",
+            [
+                .int8(owner), .array(PostgreSQLArray(sorted.map(\.member))),
+                .array(PostgreSQLArray(sorted.map(\.position))),
+            ]
+        )
+    }
+
+    /// Puts members that nobody has told the position of behind the others.
+    func placeUnplaced() throws {
+        for (shape, owners) in Dictionary(grouping: unplaced, by: Shape.init) {
+            // The next number of each owner, and behind it those without one, by key.
+            let sql = """
+                UPDATE \(shape.table) AS t SET \(shape.order) = u.first + (u.rank - 1) * \(OrderKeys.step) FROM (
+                SELECT n.\(shape.owner) AS owner, n.\(shape.member) AS member,
+                pg_catalog.row_number() OVER (PARTITION BY n.\(shape.owner) ORDER BY n.\(shape.member)) AS rank,
+                COALESCE((SELECT pg_catalog.max(o.\(shape.order)) FROM \(shape.table) AS o WHERE o.\(shape.owner) = n.\(shape.owner))
+                + \(OrderKeys.step), \(OrderKeys.first)) AS first
+                FROM \(shape.table) AS n WHERE n.\(shape.owner) = ANY($1) AND n.\(shape.order) IS NULL) AS u
+                WHERE t.\(shape.owner) = u.owner AND t.\(shape.member) = u.member
+                """
+            try connection.query(sql, [.array(PostgreSQLArray(owners.map(\.key).sorted()))])
+        }
+    }
+
+    private struct Shape: Hashable {
+        let table: SQLName
+        let owner: SQLName
+        let member: SQLName
+        let order: SQLName
+
+        init(_ owner: UnplacedOwner) {
+            table = owner.table
+            self.owner = owner.owner
+            member = owner.member
+            order = owner.order
+        }
+    }
+}

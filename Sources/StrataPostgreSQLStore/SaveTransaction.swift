@@ -1,0 +1,167 @@
+import Foundation
+import StrataKeys
+import StrataPostgreSQL
+import StrataRows
+import StrataSQL
+
+/// One save, inside a transaction of READ COMMITTED that its caller begins, and commits or rolls back.
+///
+/// First the rows that the save changes, deletes or relies on are locked, table by table and in the order of their keys, so that no two
+/// saves wait for each other. What is locked cannot change any more, so all conflicts are found before anything is written. Then come
+/// deletions, updates, insertions, relationships that no row holds, and the history, each in a statement for all rows of one shape.
+///
+/// Used once, by the thread that saves.
+final class SaveTransaction {
+    let changes: StoreChanges
+    let database: OpenDatabase
+    let connection: Connection
+    var mapping: SQLMapping { database.mapping }
+    var naming: SQLNaming { mapping.dialect.naming }
+
+    private(set) var conflicts: [StoreConflict] = []
+    var result = StoreSaveResult()
+    /// The permanent keys of rows that had temporary ones.
+    private(set) var permanentKeys = KeyMap<Int64>()
+    /// Rows whose stored form is not what was handed over, by the number of the root entity in the model.
+    var inexact: [Int: Set<Int64>] = [:]
+    /// Owners in ordered relationships with members that may have no position yet.
+    var unplaced: Set<UnplacedOwner> = []
+    /// Relationships that rows were taken out of because the save deletes what they led to.
+    var released: [(key: Int64, relationship: String, entity: EntityMapping)] = []
+    /// Where changes are recorded; `nil` if the store keeps no history.
+    let history: HistoryRecorder?
+
+    /// An owner in an ordered relationship, to which this save has added members.
+    struct UnplacedOwner: Hashable {
+        let table: SQLName
+        let owner: SQLName
+        let member: SQLName
+        let order: SQLName
+        let key: Int64
+    }
+
+    /// A save whose new rows get the `keys`, in their order.
+    init(
+        _ changes: StoreChanges,
+        keys: [Int64],
+        _ database: OpenDatabase,
+        _ connection: Connection,
+        identifier: UUID
+    ) {
+        self.changes = changes
+        self.database = database
+        self.connection = connection
+        history =
+            database.recordsHistory
+            ? HistoryRecorder(
+                database,
+                author: changes.author,
+                contextName: changes.contextName,
+                identifier: identifier
+            ) : nil
+        result.insertedKeys = keys
+        permanentKeys = KeyMap(minimumCapacity: keys.count)
+        for (row, key) in zip(changes.inserted, keys) where row.key < 0 { permanentKeys.set(key, for: row.key) }
+    }
+
+    /// Writes everything.
+    ///
+    /// - Returns: The conflicts; the transaction must be rolled back if there are any.
+    func run() throws -> [StoreConflict] {
+        try requireStorable()
+        let vacated = try lockAndCheck()
+        guard conflicts.isEmpty else { return conflicts }
+        for run in runs(changes.deleted, \.layout) { try delete(run) }
+        try clear(vacated)
+        for run in updateRuns() { try update(run) }
+        try insertAll()
+        try applyMemberships()
+        for change in changes.toMany { try order(change) }
+        try placeUnplaced()
+        try releaseStragglers()
+        try readAgain()
+        try recordHistory()
+        return []
+    }
+
+    func report(_ conflict: StoreConflict) { conflicts.append(conflict) }
+
+    /// The key as it is stored; `nil` for a temporary one of a row that is not saved with the rest.
+    func storedKey(_ key: Int64) -> Int64? { key >= 0 ? key : permanentKeys[key] }
+
+    /// The mapping of an entity.
+    ///
+    /// - Throws: `persistentStoreSave` (134030) if the store does not hold it.
+    func entity(_ layout: EntityLayout) throws -> EntityMapping {
+        if let entity = mapping.entity(layout) { return entity }
+        throw CocoaError(
+            .persistentStoreSave,
+            userInfo: [
+                NSLocalizedDescriptionKey: "The store \(database.place) does not hold entity \(layout.name)."
+            ]
+        )
+    }
+
+    // MARK: - Values that PostgreSQL cannot keep
+
+    private func requireStorable() throws {
+        for row in changes.inserted { try requireStorable(row, nil) }
+        for update in changes.updated { try requireStorable(update.row, update.changed) }
+    }
+
+    private func requireStorable(_ row: Row, _ changed: SlotSet?) throws {
+        for place in row.layout.countedPlaces
+        where place.isString && !row.isNull(place.slot) && changed?.contains(place.slot) != false {
+            guard row.string(place.word).utf8.contains(0) else { continue }
+            throw CocoaError(
+                .persistentStoreSave,
+                userInfo: [
+                    NSLocalizedDescriptionKey:
+                        "\"\(row.layout.slots[place.slot].name)\" of \(row.layout.name) \(row.key > 0 ? "p\(row.key)" : "(new)") cannot be saved: its text has the character U+0000, which PostgreSQL cannot keep."
+                ]
+            ).marked(.request)
+        }
+    }
+
+    // MARK: - Runs of one statement
+
+    /// Elements of one entity, which one statement serves, in the order of the entities' numbers.
+    func runs<Element>(_ elements: [Element], _ layout: (Element) -> EntityLayout) -> [[Element]] {
+        guard let first = elements.first else { return [] }
+        if elements.allSatisfy({ layout($0) === layout(first) }) { return [elements] }
+        return Dictionary(grouping: elements) { layout($0).number }.sorted { $0.key < $1.key }.map(\.value)
+    }
+
+    private struct UpdateKey: Hashable {
+        let entity: Int
+        let changed: SlotSet
+    }
+
+    /// Updates of one entity and the same slots, which one statement serves.
+    func updateRuns() -> [[RowUpdate]] {
+        var positions: [UpdateKey: Int] = [:]
+        var runs: [[RowUpdate]] = []
+        for update in changes.updated {
+            let key = UpdateKey(entity: update.row.layout.number, changed: update.changed)
+            if let position = positions[key] {
+                runs[position].append(update)
+            } else {
+                positions[key] = runs.count
+                runs.append([update])
+            }
+        }
+        return runs
+    }
+
+    // MARK: - After the rows
+
+    /// Reads rows that are not stored as they were given.
+    private func readAgain() throws {
+        for (root, keys) in inexact {
+            guard let entity = mapping.entity(modelNumber: root) else { continue }
+            result.reread += try database.queries.rows(keys.sorted(), entity, connection)
+        }
+    }
+
+    func noteInexact(_ key: Int64, _ layout: EntityLayout) { inexact[layout.rootNumber, default: []].insert(key) }
+}

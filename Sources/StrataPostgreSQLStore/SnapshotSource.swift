@@ -1,0 +1,73 @@
+import StrataPostgreSQL
+import StrataPredicates
+import StrataRows
+import StrataSQL
+
+/// Reads rows on one connection, which its user holds, and on which a transaction of one snapshot is open.
+///
+/// Used by one thread at a time.
+final class SnapshotSource: RowSource, @unchecked Sendable {
+    // @unchecked Sendable: whoever holds the connection uses it on one thread at a time.
+    private let queries: RowQueries
+    private let connection: Connection
+
+    init(_ queries: RowQueries, _ connection: Connection) {
+        self.queries = queries
+        self.connection = connection
+    }
+
+    /// Runs `body`, each statement of which may take a number of seconds; a transaction has to be open.
+    ///
+    /// - Throws: ``PredicateEvaluationError`` for one that takes longer.
+    func limited<R>(to seconds: Double?, _ control: FetchControl?, _ body: () throws -> R) throws -> R {
+        guard let seconds else { return try body() }
+        do {
+            try connection.command("SET LOCAL statement_timeout = \(Int(max(1, min(seconds * 1000, 2e9))))")
+            let result = try body()
+            try connection.command("SET LOCAL statement_timeout = 0")
+            return result
+        } catch let error as PostgreSQLError where error.sqlState == "57014" && control?.isCancelled != true {
+            throw PredicateEvaluationError(
+                "it takes more than \(seconds) s; ask for less at a time, or raise evaluationTimeLimit",
+                isTimeLimit: true
+            )
+        }
+    }
+
+    func rows(for plan: FetchPlan) throws -> [Row] {
+        guard let entity = queries.mapping.entity(plan.layout) else { return [] }
+        return try queries.rows(plan, entity, connection, self)
+    }
+
+    func references(for plan: FetchPlan) throws -> [ObjectReference] {
+        guard let entity = queries.mapping.entity(plan.layout) else { return [] }
+        return try queries.references(plan, entity, connection, self)
+    }
+
+    func count(for plan: FetchPlan) throws -> Int {
+        guard let entity = queries.mapping.entity(plan.layout) else { return 0 }
+        return try queries.count(plan, entity, connection, self)
+    }
+
+    func row(forKey key: Int64, in layout: EntityLayout) throws -> Row? {
+        guard let entity = queries.mapping.entity(layout) else { return nil }
+        return try queries.row(key, entity, connection)
+    }
+
+    func rows(forKeys keys: [Int64], in layout: EntityLayout) throws -> [Row] {
+        guard let entity = queries.mapping.entity(layout) else { return [] }
+        return try queries.rows(keys, entity, connection)
+    }
+
+    func members(of relationship: ToManySlot, ownedBy owner: ObjectReference) throws -> [ObjectReference] {
+        guard let entity = queries.mapping.entity(modelNumber: owner.entity) else { return [] }
+        return try queries.members(relationship, entity, of: owner.key, connection)
+    }
+
+    func memberships(of relationship: ToManySlot, ownedBy owners: [ObjectReference]) throws -> Memberships {
+        guard let owner = owners.first, let entity = queries.mapping.entity(modelNumber: owner.entity) else {
+            return Memberships()
+        }
+        return try queries.memberships(relationship, entity, of: owners, connection)
+    }
+}

@@ -1,0 +1,61 @@
+import StrataPredicates
+import StrataRows
+
+/// A condition that a database can answer in place of one that it cannot: it holds for all rows that the other one holds for, and
+/// perhaps for more.
+///
+/// What the database cannot say becomes true where that makes the whole weaker, and false below a NOT. So a store may let the
+/// database look for the rows, and has only to look at those that come.
+package struct ConditionApproximation {
+    /// What the database is asked.
+    package let condition: ResolvedCondition
+    /// Whether it is the condition itself, so that nothing has to be looked at again.
+    package let isExact: Bool
+
+    /// - Parameters:
+    ///   - predicate: What is to be said.
+    ///   - layout: The entity of variable 0.
+    ///   - says: Whether the database can say a condition without operands that are conditions, given the entities of the variables.
+    package init(
+        _ predicate: ResolvedPredicate,
+        layout: EntityLayout,
+        says: (ResolvedCondition, _ layouts: [EntityLayout?]) -> Bool
+    ) {
+        var layouts = [EntityLayout?](repeating: nil, count: max(predicate.variableCount, 1))
+        layouts[0] = layout
+        var isExact = true
+        condition = Self.approximation(predicate.condition, over: true, layouts, &isExact, says)
+        self.isExact = isExact
+    }
+
+    private static func approximation(
+        _ condition: ResolvedCondition,
+        over: Bool,
+        _ layouts: [EntityLayout?],
+        _ isExact: inout Bool,
+        _ says: (ResolvedCondition, [EntityLayout?]) -> Bool
+    ) -> ResolvedCondition {
+        switch condition {
+        case .constant: return condition
+        case .and(let operands):
+            return .all(operands.map { approximation($0, over: over, layouts, &isExact, says) })
+        case .or(let operands):
+            return .any(operands.map { approximation($0, over: over, layouts, &isExact, says) })
+        case .not(let operand): return approximation(operand, over: !over, layouts, &isExact, says).negated
+        case .exists(var collection, let test):
+            var layouts = layouts
+            let isKnown = layouts.indices.contains(collection.variable)
+            if isKnown { layouts[collection.variable] = collection.relationship.destination as? EntityLayout }
+            guard isKnown, says(.exists(collection, .constant(true)), layouts) else { break }
+            let test = approximation(test, over: over, layouts, &isExact, says)
+            // More members, or fewer, as the whole has to hold for more rows, or for fewer.
+            collection.filter = collection.filter.map { approximation($0, over: over, layouts, &isExact, says) }
+            if case .constant(false) = test { return .constant(false) }
+            return .exists(collection, test)
+        case .isNull, .comparison, .between, .member, .string:
+            if says(condition, layouts) { return condition }
+        }
+        isExact = false
+        return .constant(over)
+    }
+}

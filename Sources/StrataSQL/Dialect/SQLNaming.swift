@@ -1,0 +1,103 @@
+import StrataRows
+
+/// How one database calls the tables and columns of a model.
+///
+/// The names of the closures' results are raw: ``name`` makes of each what stands in a statement.
+package struct SQLNaming: Sendable {
+    /// The columns that every table of rows begins with: the primary key, the entity's number, and the version.
+    package let key: SQLName
+    package let entity: SQLName
+    package let version: SQLName
+    /// The tables in which a store keeps its books, in upper case.
+    package let reserved: Set<String>
+    /// A name as statements write it.
+    package let name: @Sendable (String) -> SQLName
+    /// The table of a hierarchy, by the name of its root entity.
+    package let table: @Sendable (_ root: String) -> String
+    /// The column of an attribute, or of a composite attribute's leaf, whose name has dots.
+    package let attribute: @Sendable (_ name: String) -> String
+    /// The column with the key of a to-one relationship's destination.
+    package let toOne: @Sendable (_ name: String) -> String
+    /// The column with the number of a to-one relationship's concrete destination, by the number of the declared one.
+    package let destination: @Sendable (_ number: Int, _ name: String, _ suffix: String) -> String
+    /// The column with the position in the ordered relationship at the other end.
+    package let order: @Sendable (_ name: String, _ suffix: String) -> String
+    /// The column with the key of the owner in a relationship without an inverse.
+    package let owner: @Sendable (Relationship, _ number: Int) -> String
+    /// The column with the position in an ordered relationship without an inverse.
+    package let ownerOrder: @Sendable (Relationship, _ number: Int) -> String
+    /// The table of a many-to-many relationship, by the number of the entity that declares it.
+    package let joinTable: @Sendable (Relationship, _ number: Int) -> String
+    /// The four columns of that table; `nil` for the names of Apple's files, which ``JoinNamer`` works out.
+    package let joinColumns: (@Sendable (_ owning: Relationship, _ inverse: Relationship) -> JoinColumns)?
+    /// The unique index of a constraint.
+    package let uniqueIndex: @Sendable (_ entity: EntityLayout, _ attributes: [String]) -> String
+
+    /// The columns of a join table: the keys of the two sides, and the positions of the members.
+    package struct JoinColumns: Sendable {
+        package let first: String
+        package let second: String
+        package let firstOrder: String
+        package let secondOrder: String
+
+        package init(first: String, second: String, firstOrder: String, secondOrder: String) {
+            self.first = first
+            self.second = second
+            self.firstOrder = firstOrder
+            self.secondOrder = secondOrder
+        }
+    }
+
+    package init(
+        key: SQLName,
+        entity: SQLName,
+        version: SQLName,
+        reserved: Set<String>,
+        name: @escaping @Sendable (String) -> SQLName,
+        table: @escaping @Sendable (String) -> String,
+        attribute: @escaping @Sendable (String) -> String,
+        toOne: @escaping @Sendable (String) -> String,
+        destination: @escaping @Sendable (Int, String, String) -> String,
+        order: @escaping @Sendable (String, String) -> String,
+        owner: @escaping @Sendable (Relationship, Int) -> String,
+        ownerOrder: @escaping @Sendable (Relationship, Int) -> String,
+        joinTable: @escaping @Sendable (Relationship, Int) -> String,
+        joinColumns: (@Sendable (Relationship, Relationship) -> JoinColumns)?,
+        uniqueIndex: @escaping @Sendable (EntityLayout, [String]) -> String
+    ) {
+        self.key = key
+        self.entity = entity
+        self.version = version
+        self.reserved = reserved
+        self.name = name
+        self.table = table
+        self.attribute = attribute
+        self.toOne = toOne
+        self.destination = destination
+        self.order = order
+        self.owner = owner
+        self.ownerOrder = ownerOrder
+        self.joinTable = joinTable
+        self.joinColumns = joinColumns
+        self.uniqueIndex = uniqueIndex
+    }
+
+    /// The names of Apple's framework.
+    package static let apple = SQLNaming(
+        key: .key,
+        entity: .entity,
+        version: .version,
+        reserved: ["Z_PRIMARYKEY", "Z_METADATA", "Z_MODELCACHE"],
+        name: { SQLName($0) },
+        table: { "Z" + $0.uppercased() },
+        attribute: { "Z" + $0.replacing(".", with: "_").uppercased() },
+        toOne: { "Z" + $0.uppercased() },
+        destination: { "Z\($0)_" + $1.uppercased() + $2 },
+        order: { "Z_FOK_" + $0.uppercased() + $1 },
+        owner: { "Z\($1)" + $0.name.uppercased() },
+        ownerOrder: { "Z_FOK_\($1)" + $0.name.uppercased() },
+        joinTable: { "Z_\($1)" + $0.name.uppercased() },
+        joinColumns: nil,
+        uniqueIndex: { "Z_\($0.name)_UNIQUE_" + $1.joined(separator: "_") }
+    )
+}

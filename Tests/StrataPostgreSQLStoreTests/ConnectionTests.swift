@@ -1,0 +1,129 @@
+import Foundation
+import StrataPostgreSQL
+import Testing
+
+@Suite("Connections to PostgreSQL", .enabled(if: Server.isThere))
+struct ConnectionTests {
+    @Test(arguments: [
+        "0", "1", "-1", "10000", "-9999", "0.1", "-0.0001", "123456789012345678901234567890.12345678", "1e-20",
+        "12300000000",
+        "99999999999999999999999999999999999999",
+    ])
+    func `a decimal comes back as it went`(_ text: String) throws {
+        let number = try #require(Decimal(string: text))
+        let result = try Server.connection().query("SELECT $1, $1::text::numeric = $1", [.numeric(number)])
+        #expect(result[0].decimal(0) == number)
+        #expect(result[0].int64(1) == 1)
+    }
+
+    @Test func `values of every type come back as they went`() throws {
+        let uuid = UUID()
+        let result = try Server.connection().query(
+            "SELECT $1, $2, $3, $4, $5, $6",
+            [.int8(.min), .float8(-0.1), .text("naïve 😀"), .bytea(Data([0, 1, 255])), .uuid(uuid), .bool(true)]
+        )
+        let row = result[0]
+        #expect(row.int64(0) == .min)
+        #expect(row.double(1) == -0.1)
+        #expect(row.string(2) == "naïve 😀")
+        #expect(row.data(3) == Data([0, 1, 255]))
+        #expect(row.uuid(4) == uuid)
+        #expect(row.int64(5) == 1)
+    }
+
+    @Test func `arrays keep nulls and empty values apart`() throws {
+        var texts = PostgreSQLArray(.text)
+        for value in [PostgreSQLValue.text(""), .null(.text), .text("a")] { texts.append(value) }
+        let result = try Server.connection().query("SELECT pg_catalog.unnest($1)", [.array(texts)])
+        #expect(result.rows.map { $0.optionalString(0) } == ["", nil, "a"])
+        #expect(
+            try Server.connection().query("SELECT pg_catalog.unnest($1)", [.array(PostgreSQLArray(.int8))]).rowCount
+                == 0
+        )
+    }
+
+    @Test func `a refused statement names its state, and no value`() throws {
+        let connection = try Server.connection()
+        try connection.command("CREATE TEMPORARY TABLE secrets (word text PRIMARY KEY)")
+        try connection.query("INSERT INTO secrets VALUES ($1)", [.text("xyzzy")])
+        let error = #expect(throws: PostgreSQLError.self) {
+            try connection.query("INSERT INTO secrets VALUES ($1)", [.text("xyzzy")])
+        }
+        #expect(error?.sqlState == "23505")
+        #expect(error?.constraint == "secrets_pkey")
+        #expect(error?.description.contains("xyzzy") == false)
+        // The connection is as good as before.
+        #expect(try connection.query("SELECT 1").firstInt64 == 1)
+    }
+
+    @Test func `nobody waits for a server that is silent`() throws {
+        let connection = try Server.connection()
+        connection.patience = 0.2
+        let error = #expect(throws: PostgreSQLError.self) { try connection.query("SELECT pg_catalog.pg_sleep(60)") }
+        #expect(error?.kind == .deadline)
+        #expect(connection.isBroken)
+    }
+
+    @Test func `a statement ends when another thread cancels it`() throws {
+        let connection = try Server.connection()
+        let canceller = connection.canceller
+        DispatchQueue.global().asyncAfter(deadline: .now() + 0.1) { canceller.cancel() }
+        let error = #expect(throws: PostgreSQLError.self) { try connection.query("SELECT pg_catalog.pg_sleep(60)") }
+        #expect(error?.sqlState == "57014")
+        connection.settleCancel()
+        #expect(try connection.query("SELECT 1").firstInt64 == 1)
+    }
+
+    @Test func `rows that nobody wants any more are not read`() throws {
+        let connection = try Server.connection()
+        var seen: [Int64] = []
+        try connection.each("SELECT pg_catalog.generate_series(1, 1000000000)") { row in
+            seen.append(row.int64(0))
+            return seen.count < 3
+        }
+        #expect(seen == [1, 2, 3])
+        #expect(try connection.query("SELECT 1").firstInt64 == 1)
+    }
+
+    @Test func `a pool replaces a connection whose server process was killed`() throws {
+        let pool = ConnectionPool(try Server.target(), size: 1, timeout: 10) { _ in }
+        let process = try pool.withConnection { $0.serverProcess }
+        try Server.connection().query("SELECT pg_catalog.pg_terminate_backend($1::int)", [.int8(Int64(process))])
+        #expect(try pool.reading { try $0.query("SELECT 1").firstInt64 } == 1)
+        #expect(try pool.withConnection { $0.serverProcess } != process)
+    }
+
+    @Test func `who waits too long for a connection learns that the pool is busy`() throws {
+        let pool = ConnectionPool(try Server.target(), size: 1, timeout: 0.2) { _ in }
+        let taken = try pool.take()
+        defer { pool.give(back: taken) }
+        let error = #expect(throws: PostgreSQLError.self) { try pool.take() }
+        #expect(error?.kind == .deadline)
+        #expect(error?.message.contains("pool") == true)
+    }
+}
+
+@Suite("URLs of PostgreSQL stores")
+struct ConnectionTargetTests {
+    @Test(arguments: ["postgresql://me:secret@host/db", "postgresql://host/db?password=secret"])
+    func `a password in the URL is refused, and not repeated`(_ text: String) throws {
+        let url = try #require(URL(string: text))
+        let error = #expect(throws: PostgreSQLError.self) { try ConnectionTarget(url) }
+        #expect(error?.description.contains("secret") == false)
+    }
+
+    @Test func `a server far away has to prove who it is`() throws {
+        func verifies(_ text: String) throws -> Bool {
+            try ConnectionTarget(#require(URL(string: text))).verifiesServer
+        }
+        #expect(try verifies("postgresql://db.example.org/shop"))
+        #expect(try !verifies("postgresql://localhost/shop"))
+        #expect(try !verifies("postgresql:///shop?host=/run/postgresql"))
+        #expect(try !verifies("postgresql://db.example.org/shop?sslmode=require"))
+    }
+
+    @Test func `messages call the database by its place`() throws {
+        let url = try #require(URL(string: "postgresql://me@db.example.org:5433/shop?schema=guide&sslmode=require"))
+        #expect(try ConnectionTarget(url).place == "postgresql://me@db.example.org:5433/shop?schema=guide")
+    }
+}

@@ -1,0 +1,182 @@
+import CoreData
+import CoreDataPostgreSQL
+import Foundation
+import StrataPostgreSQL
+import StrataPostgreSQLStore
+import StrataRows
+import TestSupport
+import Testing
+
+/// Two coordinators on one database, as two processes would have them.
+private final class Pair {
+    let first: Stack
+    let second: NSPersistentStoreCoordinator
+
+    init(options: [AnyHashable: Any]? = nil) throws {
+        first = try Stack(.postgreSQL, model: GuideModel.make(), options: options)
+        second = NSPersistentStoreCoordinator(managedObjectModel: GuideModel.make())
+        try second.addPersistentStore(
+            type: .postgreSQL,
+            configuration: nil,
+            at: first.storeURL,
+            options: options
+        )
+    }
+
+    deinit { for store in second.persistentStores { try? second.remove(store) } }
+
+    func secondContext() -> NSManagedObjectContext {
+        let context = NSManagedObjectContext(.privateQueue)
+        context.persistentStoreCoordinator = second
+        return context
+    }
+}
+
+@Suite("One PostgreSQL database and several processes", .enabled(if: Server.isThere))
+struct SharedDatabaseTests {
+    private func cities(_ context: NSManagedObjectContext) throws -> [String] {
+        let request = NSFetchRequest<NSManagedObject>(entityName: "City")
+        return try context.fetch(request).compactMap { $0.value(forKey: "name") as? String }.sorted()
+    }
+
+    private func insert(_ name: String, _ context: NSManagedObjectContext) throws {
+        try context.performAndWait {
+            let city = NSEntityDescription.insertNewObject(forEntityName: "City", into: context)
+            city.setValue(name, forKey: "name")
+            try context.save()
+        }
+    }
+
+    @Test func `what one saves the other fetches`() throws {
+        let pair = try Pair()
+        try insert("Rome", pair.first.context())
+        let other = pair.secondContext()
+        #expect(try other.performAndWait { try cities(other) } == ["Rome"])
+    }
+
+    @Test func `keys of different processes never meet`() throws {
+        let pair = try Pair()
+        let (one, other) = (pair.first.context(), pair.secondContext())
+        for number in 0..<5 {
+            try insert("one \(number)", one)
+            try insert("other \(number)", other)
+        }
+        #expect(try one.performAndWait { try cities(one).count } == 10)
+    }
+
+    @Test func `who saves an object that another process has changed meets a conflict`() throws {
+        let pair = try Pair()
+        let (one, other) = (pair.first.context(), pair.secondContext())
+        try insert("Rome", one)
+        func city(_ context: NSManagedObjectContext) throws -> NSManagedObject {
+            let city = try #require(try context.fetch(NSFetchRequest<NSManagedObject>(entityName: "City")).first)
+            _ = city.value(forKey: "name")
+            return city
+        }
+        let error = #expect(throws: CocoaError.self) {
+            try other.performAndWait {
+                let read = try city(other)
+                try one.performAndWait {
+                    try city(one).setValue("Roma", forKey: "name")
+                    try one.save()
+                }
+                read.setValue("Rom", forKey: "name")
+                try other.save()
+            }
+        }
+        #expect(error?.code == .managedObjectMerge)
+    }
+
+    @Test func `the history tells in order what all processes have saved, and nothing twice`() throws {
+        let pair = try Pair(options: [NSPersistentHistoryTrackingKey: true])
+        let (one, other) = (pair.first.context(), pair.secondContext())
+        let start = pair.first.coordinator.currentPersistentHistoryToken(fromStores: nil)
+        for number in 0..<4 { try insert("\(number)", number.isMultiple(of: 2) ? one : other) }
+        let told = try one.performAndWait {
+            let request = NSPersistentHistoryChangeRequest.fetchHistory(after: start)
+            let result = try one.execute(request) as? NSPersistentHistoryResult
+            let transactions = result?.result as? [NSPersistentHistoryTransaction] ?? []
+            return transactions.map { [Int($0.transactionNumber), $0.changes?.count ?? 0] }
+        }
+        #expect(told == [[1, 1], [2, 1], [3, 1], [4, 1]])
+    }
+
+    @Test func `many threads that count up lose no count`() async throws {
+        let stack = try Stack(.postgreSQL, model: GuideModel.make(), options: [NSPersistentHistoryTrackingKey: true])
+        let context = stack.context()
+        try insert("0", context)
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for _ in 0..<4 {
+                group.addTask {
+                    let context = stack.context()
+                    for _ in 0..<10 {
+                        var isSaved = false
+                        while !isSaved {
+                            isSaved = try await context.perform {
+                                context.reset()
+                                let request = NSFetchRequest<NSManagedObject>(entityName: "City")
+                                let city = try #require(try context.fetch(request).first)
+                                context.refresh(city, mergeChanges: false)
+                                let count = Int(city.value(forKey: "name") as? String ?? "") ?? 0
+                                city.setValue("\(count + 1)", forKey: "name")
+                                do { try context.save() } catch let error as CocoaError
+                                    where error.code == .managedObjectMerge
+                                {
+                                    return false
+                                }
+                                return true
+                            }
+                        }
+                    }
+                }
+            }
+            try await group.waitForAll()
+        }
+        let counted = try context.performAndWait {
+            context.reset()
+            return try cities(context)
+        }
+        #expect(counted == ["40"])
+        #expect(try Server.column(stack, "SELECT count(*) FROM strata_transaction") == [41])
+    }
+
+    @Test func `a store with another model is refused by its hashes`() throws {
+        let stack = try Stack(.postgreSQL, model: GuideModel.make(), options: nil)
+        let other = NSPersistentStoreCoordinator(managedObjectModel: EveryKindModel.make())
+        let error = #expect(throws: CocoaError.self) {
+            try other.addPersistentStore(type: .postgreSQL, configuration: nil, at: stack.storeURL, options: nil)
+        }
+        #expect(error?.code == .persistentStoreIncompatibleVersionHash)
+    }
+
+    @Test func `many coordinators that add a new store at once make it once`() async throws {
+        let stack = try Stack(.postgreSQL, model: GuideModel.make(), options: nil)
+        let url = stack.folder.appendingPathComponent("raced")
+        let identifiers = try await withThrowingTaskGroup(of: String.self) { group in
+            for _ in 0..<6 {
+                group.addTask {
+                    let coordinator = NSPersistentStoreCoordinator(managedObjectModel: GuideModel.make())
+                    let store = try coordinator.addPersistentStore(
+                        type: .postgreSQL,
+                        configuration: nil,
+                        at: url,
+                        options: nil
+                    )
+                    defer { try? coordinator.remove(store) }
+                    return store.identifier
+                }
+            }
+            return try await group.reduce(into: Set<String>()) { $0.insert($1) }
+        }
+        #expect(identifiers.count == 1)
+        TestDatabase.drop(url)
+    }
+
+    @Test func `a text that PostgreSQL cannot keep is refused by name`() throws {
+        let stack = try Stack(.postgreSQL)
+        let context = stack.context()
+        let error = #expect(throws: CocoaError.self) { try insert("a\u{0}b", context) }
+        #expect(error?.code == .persistentStoreSave)
+        #expect(error?.localizedDescription.contains("\"name\" of City") == true)
+    }
+}

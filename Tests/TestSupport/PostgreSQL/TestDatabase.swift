@@ -1,0 +1,39 @@
+#if canImport(CoreDataPostgreSQL)
+import CoreDataPostgreSQL
+import StrataPostgreSQL
+import StrataPostgreSQLStore
+
+/// The database that the tests of stores use, if there is one: see `make test-postgresql`.
+package enum TestDatabase {
+    /// The URL of the server, from the environment.
+    package static let url = ProcessInfo.processInfo.environment["STRATA_TEST_POSTGRESQL"].flatMap { URL(string: $0) }
+
+    package static var isThere: Bool { url != nil }
+
+    /// The schema that stands for a file.
+    package static func url(for file: URL) -> URL {
+        guard file.isFileURL, let url, var parts = URLComponents(url: url, resolvingAgainstBaseURL: true) else {
+            return file
+        }
+        var hash: UInt64 = 0xcbf2_9ce4_8422_2325
+        for byte in file.standardizedFileURL.path.utf8 { hash = (hash ^ UInt64(byte)) &* 0x100_0000_01b3 }
+        parts.queryItems =
+            (parts.queryItems ?? []) + [URLQueryItem(name: "schema", value: "t" + String(hash, radix: 16))]
+        return parts.url ?? file
+    }
+
+    /// Removes the schema that stands for a file.
+    package static func drop(_ file: URL) {
+        guard isThere else { return }
+        try? PostgreSQLEngine.destroy(at: url(for: file), timeout: 30)
+    }
+
+    /// The type of the tests' stores: each lies in a schema of its own of the server's database, under the URL of a file.
+    ///
+    /// So tests of all stores need not know which one they are about.
+    package static let storeType: NSPersistentStore.StoreType = {
+        PostgreSQLStore.translateURLs { TestDatabase.url(for: $0) }
+        return .postgreSQL
+    }()
+}
+#endif

@@ -1,0 +1,60 @@
+#!/usr/bin/env bash
+# A private PostgreSQL server for tests, demos and benchmarks: on a Unix socket in a folder of its own, for an ordinary user, and with nothing
+# else on the machine touched.
+#
+#   Tests/postgresql-server.sh start FOLDER [setting=value …]   makes and starts it, and prints the URL of a database
+#   Tests/postgresql-server.sh stop FOLDER                       stops it, and removes the folder
+#   Tests/postgresql-server.sh run COMMAND …                     runs a command with STRATA_TEST_POSTGRESQL=URL beside one, and stops it then
+#
+# PostgreSQL refuses to run as root; then the user `postgres`, or `nobody`, runs it. By default nothing is flushed to the disk: a test that
+# crashes the server sets fsync=on.
+set -euo pipefail
+
+# The programs are seldom on the path.
+initdb=$(ls -1 /usr/lib/postgresql/*/bin/initdb /usr/pgsql-*/bin/initdb 2> /dev/null | sort -V | tail -n 1 || true)
+[ -n "$initdb" ] || initdb=$(readlink -f "$(command -v initdb || echo /)")
+programs=$(dirname "$initdb")
+[ -x "$programs/initdb" ] || { echo "There is no initdb here: install postgresql, please." >&2; exit 1; }
+
+as_user() {
+    if [ "$(id -u)" -ne 0 ]; then "$@"; else runuser -u "$user" -- "$@"; fi
+}
+user=postgres
+if [ "$(id -u)" -eq 0 ] && ! id -u "$user" > /dev/null 2>&1; then user=nobody; fi
+
+start() {
+    local folder=$1
+    shift
+    mkdir -p "$folder"
+    if [ "$(id -u)" -eq 0 ]; then chown "$user" "$folder"; fi
+    # Those who connect need the way to the socket.
+    chmod 755 "$folder"
+    (cd "$folder" && as_user "$programs/initdb" -D "$folder/data" -A trust -U strata -E UTF8 --locale=C --no-sync > "$folder.log" 2>&1) ||
+        { cat "$folder.log" >&2; exit 1; }
+    rm -f "$folder.log"
+    local options="-c listen_addresses='' -c unix_socket_directories='$folder' -c max_connections=200 -c fsync=off"
+    options+=" -c synchronous_commit=off -c full_page_writes=off -c max_locks_per_transaction=512"
+    for setting in "$@"; do options+=" -c $setting"; done
+    (cd "$folder" && as_user "$programs/pg_ctl" -D "$folder/data" -w -l "$folder/server.log" -o "$options" start > /dev/null) ||
+        { cat "$folder/server.log" >&2; exit 1; }
+    as_user "$programs/createdb" -h "$folder" -U strata strata
+    echo "postgresql:///strata?host=$folder&user=strata"
+}
+
+stop() {
+    (cd "$1" && as_user "$programs/pg_ctl" -D "$1/data" -m immediate stop > /dev/null 2>&1) || true
+    rm -rf "$1"
+}
+
+case "${1:-}" in
+    start) shift; start "$@" ;;
+    stop) stop "$2" ;;
+    run)
+        shift
+        folder=$(mktemp -d /tmp/strata-pg.XXXXXX)
+        trap 'stop "$folder"' EXIT
+        STRATA_TEST_POSTGRESQL=$(start "$folder")
+        export STRATA_TEST_POSTGRESQL
+        "$@" ;;
+    *) sed -n '2,12p' "$0" >&2; exit 2 ;;
+esac
