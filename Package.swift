@@ -47,13 +47,16 @@ let package = Package(
             name: "StrataMemoryStore",
             dependencies: ["StrataRows", "StrataPredicates", "StrataKeys", "StrataLocks"]
         ),
+        // Model files as plain values, for the framework and for plugins: without the framework, so that a plugin's tool is
+        // built quickly.
+        .target(name: "StrataModelFiles"),
         .target(name: "StrataMacroExpansion"),
         .macro(name: "StrataMacros", dependencies: ["StrataMacroExpansion"]),
         .target(
             name: "CoreData",
             dependencies: [
                 "StrataLocks", "StrataPredicates", "StrataKeys", "StrataRows", "StrataSQLiteStore", "StrataMemoryStore",
-                "StrataMacros",
+                "StrataMacros", "StrataModelFiles",
             ]
         ),
 
@@ -138,7 +141,9 @@ let package = Package(
         .testTarget(name: "StrataInspectorTests", dependencies: ["StrataInspector", "CoreData", "TestSupport"]),
         .testTarget(
             name: "CoreDataTests",
-            dependencies: ["CoreData", "StrataRows", "StrataSQLiteStore", "StrataStoreChecks", "TestSupport"]
+            dependencies: [
+                "CoreData", "StrataModelFiles", "StrataRows", "StrataSQLiteStore", "StrataStoreChecks", "TestSupport",
+            ]
         ),
 
         // These run one by one, and before the others: they script several processes, or have to end by a clock, and among
