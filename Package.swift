@@ -14,6 +14,9 @@ let package = Package(
         .executable(name: "strata", targets: ["strata"]),
         .executable(name: "DebianIndex", targets: ["DebianIndexProgram"]),
         .executable(name: "JobQueue", targets: ["JobQueueProgram"]),
+        .plugin(name: "CoreDataModels", targets: ["CoreDataModels"]),
+        .plugin(name: "CoreDataClasses", targets: ["CoreDataClasses"]),
+        .plugin(name: "CoreDataPort", targets: ["CoreDataPort"]),
     ],
     traits: [
         .trait(
@@ -50,7 +53,8 @@ let package = Package(
         // Model files as plain values, for the framework and for plugins: without the framework, so that a plugin's tool is
         // built quickly.
         .target(name: "StrataModelFiles"),
-        .target(name: "StrataMacroExpansion"),
+        .target(name: "StrataSwiftSyntax"),
+        .target(name: "StrataMacroExpansion", dependencies: ["StrataSwiftSyntax"]),
         .macro(name: "StrataMacros", dependencies: ["StrataMacroExpansion"]),
         .target(
             name: "CoreData",
@@ -60,7 +64,45 @@ let package = Package(
             ]
         ),
 
-        // Checks of files against models, beside the framework.
+        // MARK: - Plugins
+
+        // The tool is built for the host, in debug mode, before the client's first target: it has few files below it.
+        .target(name: "StrataClassGeneration", dependencies: ["StrataModelFiles", "StrataSwiftSyntax"]),
+        .executableTarget(name: "StrataModelTool", dependencies: ["StrataClassGeneration"]),
+        .plugin(
+            name: "CoreDataModels",
+            capability: .buildTool(),
+            dependencies: ["StrataModelTool"],
+            path: "Sources/Plugins/CoreDataModels"
+        ),
+        .plugin(
+            name: "CoreDataClasses",
+            capability: .command(
+                intent: .custom(
+                    verb: "coredata-classes",
+                    description: "Writes the classes of Core Data models into the source tree."
+                ),
+                permissions: [.writeToPackageDirectory(reason: "The classes of the models are written there.")]
+            ),
+            dependencies: ["StrataModelTool"],
+            path: "Sources/Plugins/CoreDataClasses"
+        ),
+        .plugin(
+            name: "CoreDataPort",
+            capability: .command(
+                intent: .custom(
+                    verb: "coredata-port",
+                    description: "Rewrites sources of Apple's platforms so that they compile on Linux."
+                ),
+                permissions: [.writeToPackageDirectory(reason: "The sources are rewritten in place.")]
+            ),
+            dependencies: ["StrataModelTool"],
+            path: "Sources/Plugins/CoreDataPort"
+        ),
+
+        // MARK: - Beside the framework
+
+        // Checks of files against models.
         .target(name: "StrataStoreChecks", dependencies: ["CoreData", "StrataRows", "StrataSQL", "StrataSQLiteStore"]),
 
         // MARK: - Executables
@@ -76,7 +118,7 @@ let package = Package(
             dependencies: ["CoreData", "StrataLocks"],
             path: "Sources/Examples/DebianIndex",
             exclude: ["Program"],
-            resources: [.copy("DebianIndex.xcdatamodeld")]
+            plugins: ["CoreDataModels"]
         ),
         .executableTarget(
             name: "DebianIndexProgram",
@@ -124,11 +166,19 @@ let package = Package(
             path: "Tests/TestSupport"
         ),
 
+        // An app in the style of Xcode, with all forms of classes; of its sources only `@objc` and `#keyPath` were changed.
+        .target(name: "PortedApp", dependencies: ["CoreData"], path: "Tests/PortedApp", plugins: ["CoreDataModels"]),
+
         // These run in parallel.
         .testTarget(name: "StrataRowsTests", dependencies: ["StrataRows", "StrataPredicates"]),
         .testTarget(name: "StrataPredicatesTests", dependencies: ["StrataPredicates", "StrataLocks"]),
         // With CoreData, and not with the macros themselves: that would build all targets a second time, for the host.
         .testTarget(name: "StrataMacrosTests", dependencies: ["StrataMacroExpansion", "CoreData"]),
+        .testTarget(
+            name: "StrataClassGenerationTests",
+            dependencies: ["StrataClassGeneration", "StrataModelFiles", "StrataSwiftSyntax"]
+        ),
+        .testTarget(name: "PortedAppTests", dependencies: ["PortedApp", "CoreData"]),
         .testTarget(
             name: "StrataSQLTests",
             dependencies: ["StrataSQL", "CoreData", "StrataStoreChecks", "TestSupport"]
