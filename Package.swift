@@ -26,6 +26,9 @@ let package = Package(
         .executable(name: "DebianIndex", targets: ["DebianIndexProgram"]),
         .executable(name: "JobQueue", targets: ["JobQueueProgram"]),
         .executable(name: "Storefront", targets: ["StorefrontProgram"]),
+        .plugin(name: "CoreDataModels", targets: ["CoreDataModels"]),
+        .plugin(name: "CoreDataClasses", targets: ["CoreDataClasses"]),
+        .plugin(name: "CoreDataPort", targets: ["CoreDataPort"]),
     ],
     traits: [
         .trait(
@@ -59,17 +62,59 @@ let package = Package(
             name: "StrataMemoryStore",
             dependencies: ["StrataRows", "StrataPredicates", "StrataKeys", "StrataLocks"]
         ),
-        .target(name: "StrataMacroExpansion"),
+        // Model files as plain values, for the framework and for plugins: without the framework, so that a plugin's tool is
+        // built quickly.
+        .target(name: "StrataModelFiles"),
+        .target(name: "StrataSwiftSyntax"),
+        .target(name: "StrataMacroExpansion", dependencies: ["StrataSwiftSyntax"]),
         .macro(name: "StrataMacros", dependencies: ["StrataMacroExpansion"]),
         .target(
             name: "CoreData",
             dependencies: [
                 "StrataLocks", "StrataPredicates", "StrataKeys", "StrataRows", "StrataSQLiteStore", "StrataMemoryStore",
-                "StrataMacros",
+                "StrataMacros", "StrataModelFiles",
             ]
         ),
 
-        // Checks of files against models, beside the framework.
+        // MARK: - Plugins
+
+        // The tool is built for the host, in debug mode, before the client's first target: it has few files below it.
+        .target(name: "StrataClassGeneration", dependencies: ["StrataModelFiles", "StrataSwiftSyntax"]),
+        .executableTarget(name: "StrataModelTool", dependencies: ["StrataClassGeneration"]),
+        .plugin(
+            name: "CoreDataModels",
+            capability: .buildTool(),
+            dependencies: ["StrataModelTool"],
+            path: "Sources/Plugins/CoreDataModels"
+        ),
+        .plugin(
+            name: "CoreDataClasses",
+            capability: .command(
+                intent: .custom(
+                    verb: "coredata-classes",
+                    description: "Writes the classes of Core Data models into the source tree."
+                ),
+                permissions: [.writeToPackageDirectory(reason: "The classes of the models are written there.")]
+            ),
+            dependencies: ["StrataModelTool"],
+            path: "Sources/Plugins/CoreDataClasses"
+        ),
+        .plugin(
+            name: "CoreDataPort",
+            capability: .command(
+                intent: .custom(
+                    verb: "coredata-port",
+                    description: "Rewrites sources of Apple's platforms so that they compile on Linux."
+                ),
+                permissions: [.writeToPackageDirectory(reason: "The sources are rewritten in place.")]
+            ),
+            dependencies: ["StrataModelTool"],
+            path: "Sources/Plugins/CoreDataPort"
+        ),
+
+        // MARK: - Beside the framework
+
+        // Checks of files against models.
         .target(name: "StrataStoreChecks", dependencies: ["CoreData", "StrataRows", "StrataSQL", "StrataSQLiteStore"]),
 
         // MARK: - Executables
@@ -85,7 +130,7 @@ let package = Package(
             dependencies: ["CoreData", "StrataLocks"],
             path: "Sources/Examples/DebianIndex",
             exclude: ["Program"],
-            resources: [.copy("DebianIndex.xcdatamodeld")]
+            plugins: ["CoreDataModels"]
         ),
         .executableTarget(
             name: "DebianIndexProgram",
@@ -144,11 +189,19 @@ let package = Package(
             path: "Tests/TestSupport"
         ),
 
+        // An app in the style of Xcode, with all forms of classes; of its sources only `@objc` and `#keyPath` were changed.
+        .target(name: "PortedApp", dependencies: ["CoreData"], path: "Tests/PortedApp", plugins: ["CoreDataModels"]),
+
         // These run in parallel.
         .testTarget(name: "StrataRowsTests", dependencies: ["StrataRows", "StrataPredicates"]),
         .testTarget(name: "StrataPredicatesTests", dependencies: ["StrataPredicates", "StrataLocks"]),
         // With CoreData, and not with the macros themselves: that would build all targets a second time, for the host.
         .testTarget(name: "StrataMacrosTests", dependencies: ["StrataMacroExpansion", "CoreData"]),
+        .testTarget(
+            name: "StrataClassGenerationTests",
+            dependencies: ["StrataClassGeneration", "StrataModelFiles", "StrataSwiftSyntax"]
+        ),
+        .testTarget(name: "PortedAppTests", dependencies: ["PortedApp", "CoreData"]),
         .testTarget(
             name: "StrataSQLTests",
             dependencies: ["StrataSQL", "CoreData", "StrataStoreChecks", "TestSupport"]
@@ -161,7 +214,9 @@ let package = Package(
         .testTarget(name: "StrataInspectorTests", dependencies: ["StrataInspector", "CoreData", "TestSupport"]),
         .testTarget(
             name: "CoreDataTests",
-            dependencies: ["CoreData", "StrataRows", "StrataSQLiteStore", "StrataStoreChecks", "TestSupport"]
+            dependencies: [
+                "CoreData", "StrataModelFiles", "StrataRows", "StrataSQLiteStore", "StrataStoreChecks", "TestSupport",
+            ]
         ),
         .testTarget(
             name: "CoreDataOperationsTests",

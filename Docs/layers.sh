@@ -5,7 +5,7 @@
 #   Docs/layers.sh --write    puts the picture between its markers, and the imports into the last column of the table
 #   Docs/layers.sh --check    fails if that would change the page, or if a file imports what its target does not name
 #
-# Needs Swift, bash, awk, grep and diff. The targets are those below Sources, without the examples.
+# Needs Swift, bash, awk, grep and diff. The targets are those below Sources, without the examples and the plugins.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -19,7 +19,7 @@ awk -v paths="$scratch/paths" '
     /^Targets:/ { isTargets = 1 }
     !isTargets { next }
     /^    Name: / { name = $2; isList = 0 }
-    /^    Path: / { if ($2 ~ /^Sources\// && $2 !~ /^Sources\/Examples\//) { isOurs[name] = 1; path[name] = $2 } }
+    /^    Path: / { if ($2 ~ /^Sources\// && $2 !~ /^Sources\/(Examples|Plugins)\//) { isOurs[name] = 1; path[name] = $2 } }
     /^    [^ ]/ { isList = /^    Target dependencies:/; next }
     isList && /^        / { imports[name] = imports[name] " " $1 }
     END {

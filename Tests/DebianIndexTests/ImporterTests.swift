@@ -145,7 +145,7 @@ struct ImporterTests {
             #expect(package.synopsis == "Command line interface for SQLite 3")
             #expect(abs(package.indexedAt.timeIntervalSince(index.modified)) < 0.001)
             #expect(package.importedAt >= before.addingTimeInterval(-0.001))
-            #expect(package.section?.packages == [package])
+            #expect(package.section?.packages as? Set<Package> == [package])
             #expect(package.dependencies.allSatisfy { $0.dependents == [package] && $0.recommenders.isEmpty })
         }
     }

@@ -1,3 +1,4 @@
+import StrataModelFiles
 import StrataPredicates
 
 extension NSManagedObjectModel {
@@ -70,9 +71,7 @@ struct ModelValidation {
         for property in entity.ownProperties {
             let name = property.name
             try check(name: name, of: "a property", entity: entity.name, property: name)
-            if Self.reservedNames.contains(name) {
-                throw error(property, "the name is reserved, for managed objects have a member of that name; rename it")
-            }
+            if let fault = ModelNames.memberFault(name) { throw error(property, fault) }
             guard names.insert(name).inserted else { throw error(property, "there are two properties with this name") }
             if let ancestor = inherited[name] {
                 throw error(property, "it is inherited from \"\(ancestor.name ?? "")\" and cannot be declared again")
@@ -216,30 +215,13 @@ struct ModelValidation {
     }
 
     private func check(name: String, of what: String, entity: String?, property: String?) throws(ModelError) {
-        guard !name.isEmpty else {
-            throw ModelError(.invalid, entity: entity.flatMap { $0.isEmpty ? nil : $0 }, "\(what) has no name")
-        }
-        let isWord = name.unicodeScalars.allSatisfy {
-            $0 == "_" || $0.properties.isAlphabetic || $0.properties.numericType != nil
-        }
-        let startsWell = name.unicodeScalars.first.map { $0 == "_" || $0.properties.isAlphabetic } ?? false
-        guard isWord, startsWell, name.utf8.count <= 255 else {
-            throw ModelError(
-                .invalid,
-                entity: entity,
-                property: property,
-                "the name of \(what) must start with a letter and have letters, digits and underscores only: \"\(name)\""
-            )
-        }
+        guard let fault = ModelNames.fault(name, of: what) else { return }
+        let isNamed = !name.isEmpty
+        throw ModelError(
+            .invalid,
+            entity: entity.flatMap { $0.isEmpty ? nil : $0 },
+            property: isNamed ? property : nil,
+            fault
+        )
     }
-
-    /// The members of a managed object that a property of the same name would hide.
-    private static let reservedNames: Set<String> = [
-        "autorelease", "changedValues", "changedValuesForCurrentEvent", "class", "classForCoder", "copy", "dealloc",
-        "debugDescription", "description", "entity", "faultingState", "finalize", "hasChanges",
-        "hasPersistentChangedValues", "hash", "init", "isDeleted", "isFault", "isInserted", "isProxy", "isUpdated",
-        "managedObjectContext", "mutableCopy", "objectID", "observationInfo", "release", "retain", "retainCount",
-        "self",
-        "superclass", "willSave", "didSave", "zone",
-    ]
 }

@@ -111,8 +111,8 @@ extension Bool: WordValue {
 
 @ManagedScalarAccess
 extension Double: ManagedPropertyValue, ManagedScalar {
-    /// A double attribute, read as 0 if there is no value.
-    public static var managedKind: ManagedValueKind { .attribute([.doubleAttributeType]) }
+    /// A double attribute, read as 0 if there is no value; or a date attribute, as the seconds since 2001.
+    public static var managedKind: ManagedValueKind { .attribute([.doubleAttributeType, .dateAttributeType]) }
 }
 
 extension Double: WordValue {

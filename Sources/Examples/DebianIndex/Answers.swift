@@ -38,7 +38,7 @@ struct Answers: Sendable {
                 sums[id, default: (0, 0)].size += package.installedSize
             }
 
-            let rows = sections.map { (name: $0.name, sum: sums[$0.objectID] ?? (0, 0)) }
+            let rows = sections.map { (name: $0.name ?? "", sum: sums[$0.objectID] ?? (0, 0)) }
                 .sorted { ($1.sum.size, $0.name) < ($0.sum.size, $1.name) }
             var table = TextTable(.left("Section"), .right("Packages"), .right("Installed"))
             for row in rows.prefix(limit) {

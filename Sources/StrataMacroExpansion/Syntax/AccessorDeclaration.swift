@@ -38,7 +38,13 @@ extension AccessorDeclaration {
         let explicit = try attribute?.argumentsStart.flatMap { start throws(Diagnostic) in
             try PropertyDeclaration.modelName(in: cursor, from: start, of: "@ManagedAccessor")
         }
-        guard let call = Self.call(name.text, parameters, explicit) else { throw Self.unknownMethod(name) }
+        let call = ToManyAccessor.call(
+            name.text,
+            labels: parameters.map(\.label),
+            names: parameters.map(\.name),
+            key: explicit
+        )
+        guard let call else { throw Self.unknownMethod(name) }
         self.call = call
     }
 
@@ -59,27 +65,6 @@ extension AccessorDeclaration {
             guard cursor.take(",") || cursor.isAt(")") else { return nil }
         }
         return parameters
-    }
-
-    private static func call(_ method: String, _ parameters: [Parameter], _ explicit: String?) -> String? {
-        let names = parameters.map(\.name)
-        func key(after verb: String) -> String? {
-            guard method.hasPrefix(verb), method.count > verb.count else { return nil }
-            let rest = method.dropFirst(verb.count)
-            return explicit ?? "\"\(rest.prefix(1).lowercased())\(rest.dropFirst())\""
-        }
-        switch parameters.map(\.label) {
-        case ["_"]:
-            if let key = key(after: "addTo") { return "addManagedMembers(\(names[0]), to: \(key))" }
-            return key(after: "removeFrom").map { "removeManagedMembers(\(names[0]), from: \($0))" }
-        case ["at"]:
-            return key(after: "removeFrom").map { "removeManagedMembers(at: \(names[0]), from: \($0))" }
-        case ["_", "at"]:
-            return key(after: "insertInto").map { "insertManagedMembers(\(names[0]), at: \(names[1]), into: \($0))" }
-        case ["at", "with"]:
-            return key(after: "replace").map { "replaceManagedMembers(at: \(names[0]), with: \(names[1]), of: \($0))" }
-        default: return nil
-        }
     }
 
     private static func unknownMethod(_ name: Token) -> Diagnostic {

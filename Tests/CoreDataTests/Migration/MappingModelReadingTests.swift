@@ -1,6 +1,7 @@
 import Foundation
 import StrataSQLiteStore
 import StrataStoreChecks
+import StrataModelFiles
 import TestSupport
 import Testing
 

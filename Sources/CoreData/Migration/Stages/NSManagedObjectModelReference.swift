@@ -1,3 +1,4 @@
+import StrataModelFiles
 import StrataPredicates
 import Synchronization
 

@@ -1,3 +1,4 @@
+import StrataModelFiles
 import StrataPredicates
 import StrataRows
 
@@ -15,7 +16,7 @@ struct AttributeValueReader {
     // MARK: - Default value
 
     /// The default value, of the class that Apple's framework would give: numbers are `NSNumber`.
-    func defaultValue(from element: ModelXMLElement) throws(ModelError) -> Any? {
+    func defaultValue(from element: AttributeSource) throws(ModelError) -> Any? {
         if type == .date, let text = element.text("defaultDateTimeInterval") {
             return try date(text, "defaultDateTimeInterval")
         }
@@ -43,7 +44,7 @@ struct AttributeValueReader {
     // MARK: - Limits
 
     /// The limits on the value as predicates on `SELF`, with the codes of the errors they give.
-    func validationRules(from element: ModelXMLElement) throws(ModelError) -> [Rule] {
+    func validationRules(from element: AttributeSource) throws(ModelError) -> [Rule] {
         switch type {
         case .string: try textRules(from: element)
         case .date: try dateRules(from: element)
@@ -52,7 +53,7 @@ struct AttributeValueReader {
         }
     }
 
-    private func numberRules(from element: ModelXMLElement) throws(ModelError) -> [Rule] {
+    private func numberRules(from element: AttributeSource) throws(ModelError) -> [Rule] {
         var rules: [Rule] = []
         if let text = element.text("minValueString") {
             let least = try number(text, "minValueString")
@@ -69,7 +70,7 @@ struct AttributeValueReader {
         return rules
     }
 
-    private func dateRules(from element: ModelXMLElement) throws(ModelError) -> [Rule] {
+    private func dateRules(from element: AttributeSource) throws(ModelError) -> [Rule] {
         var rules: [Rule] = []
         if let text = element.text("minDateTimeInterval") {
             let first = try date(text, "minDateTimeInterval")
@@ -82,7 +83,7 @@ struct AttributeValueReader {
         return rules
     }
 
-    private func textRules(from element: ModelXMLElement) throws(ModelError) -> [Rule] {
+    private func textRules(from element: AttributeSource) throws(ModelError) -> [Rule] {
         var rules: [Rule] = []
         func length(_ attribute: String) throws(ModelError) -> Int? {
             guard let text = element.text(attribute) else { return nil }

@@ -1,3 +1,4 @@
+import StrataModelFiles
 import StrataPredicates
 
 // Finding the models that a program brings along.
@@ -6,7 +7,8 @@ extension NSManagedObjectModel {
     /// Creates a model with all entities of the models found in some bundles.
     ///
     /// Models are looked for in a bundle's resources, and in the resources of the package's other targets beside the main
-    /// program (`*.resources`), as `.xcdatamodeld` and `.xcdatamodel` folders.
+    /// program (`*.resources`), as `.xcdatamodeld` and `.xcdatamodel` folders or compiled. An `.xcdatamodeld` and a `.momd` of one
+    /// name are one model.
     ///
     /// - Parameter bundles: The bundles, or `nil` for the main one.
     /// - Returns: `nil` when there is no model, one cannot be read, or two entities have the same name but differ.
@@ -58,9 +60,12 @@ extension NSManagedObjectModel {
             folders += entries(of: Bundle.main.bundleURL).filter { $0.pathExtension == "resources" }
         }
         var seen = Set<String>()
-        return folders.flatMap(entries).filter { entry in
+        let found = folders.flatMap(entries).filter { entry in
             extensions.contains(entry.pathExtension) && seen.insert(entry.resolvingSymlinksInPath().path).inserted
         }
+        // The plugin lays a model down as it is edited and as if it were compiled: that is one model.
+        let edited = Set(found.filter { $0.pathExtension == "xcdatamodeld" }.map { $0.deletingPathExtension().path })
+        return found.filter { $0.pathExtension != "momd" || !edited.contains($0.deletingPathExtension().path) }
     }
 
     private static func entries(of folder: URL) -> [URL] {

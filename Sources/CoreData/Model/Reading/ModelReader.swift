@@ -1,3 +1,4 @@
+import StrataModelFiles
 import StrataPredicates
 
 extension NSManagedObjectModel {
@@ -39,11 +40,9 @@ extension NSManagedObjectModel {
 
     /// Fills the empty model from XML.
     func read(xml: Data) throws(ModelError) {
-        let root = try ModelXMLParser.parse(xml)
-        guard root.name == "model" else {
-            throw ModelError(.malformed, "its root element is <\(root.name)> and not <model>")
-        }
-        var reader = ModelReader(root: root)
+        let source = try ModelSource(xml: xml)
+        if let fault = source.faults.first { throw fault }
+        var reader = ModelReader(source)
         try reader.fill(self)
         try ModelValidation(model: self).check()
     }
@@ -57,100 +56,89 @@ extension ModelError {
     }
 }
 
-/// Turns the XML of a model into descriptions.
+/// Makes descriptions of a model file without faults.
 ///
 /// First every entity with its attributes, then all that refers to other entities, since the file may be in any order.
 struct ModelReader {
-    private let root: ModelXMLElement
+    private let source: ModelSource
     private let properties: PropertyReader
     private var entities: [String: NSEntityDescription] = [:]
-    private var order: [(element: ModelXMLElement, entity: NSEntityDescription)] = []
+    private var order: [(source: EntitySource, entity: NSEntityDescription)] = []
 
-    init(root: ModelXMLElement) {
-        self.root = root
-        properties = PropertyReader(composites: root.children("composite"))
+    init(_ source: ModelSource) {
+        self.source = source
+        properties = PropertyReader(composites: source.composites)
     }
 
     mutating func fill(_ model: NSManagedObjectModel) throws(ModelError) {
-        for element in root.children("entity") {
-            try addEntity(element)
+        for entity in source.entities {
+            try addEntity(entity)
         }
         try setParents()
         model.entities = order.map(\.entity)
-        for (element, entity) in order {
-            try connect(entity, from: element)
+        for (source, entity) in order {
+            try connect(entity, from: source)
         }
-        for (element, entity) in order {
-            try addIndexes(to: entity, from: element)
+        for (source, entity) in order {
+            try addIndexes(to: entity, from: source)
         }
-        try addConfigurations(to: model)
-        try addTemplates(to: model)
+        for configuration in source.configurations {
+            model.setEntities(
+                configuration.members.compactMap { entities[$0] },
+                forConfigurationName: configuration.name
+            )
+        }
+        for request in source.fetchRequests {
+            let template = try fetchRequest(from: request, entity: nil, property: nil)
+            model.setFetchRequestTemplate(template, forName: request.name)
+        }
         // An unset identifier counts as the empty one.
-        let identifier = root["userDefinedModelVersionIdentifier"] ?? root["versionIdentifier"] ?? ""
-        model.versionIdentifiers = [identifier]
+        model.versionIdentifiers = [source.versionIdentifier]
     }
 
     // MARK: - Entities
 
-    private mutating func addEntity(_ element: ModelXMLElement) throws(ModelError) {
-        guard let name = element.text("name") else {
-            throw ModelError(.invalid, "an entity has no name (line \(element.line))")
-        }
-        guard entities[name] == nil else {
-            throw ModelError(.invalid, entity: name, "there are two entities with this name (line \(element.line))")
-        }
+    private mutating func addEntity(_ source: EntitySource) throws(ModelError) {
         let entity = NSEntityDescription()
-        entity.name = name
-        entity.managedObjectClassName = element.text("representedClassName")
-        entity.isAbstract = element.flag("isAbstract")
-        entity.renamingIdentifier = element.text("renamingIdentifier") ?? element.text("elementID")
-        entity.versionHashModifier = element.text("versionHashModifier")
-        entity.userInfo = PropertyReader.userInfo(of: element)
-        entity.uniquenessConstraints = element.children("uniquenessConstraints")
-            .flatMap { $0.children("uniquenessConstraint") }
-            .map { $0.children("constraint").compactMap { $0.text("value") } }
-        entity.compoundIndexes = element.children("compoundIndexes")
-            .flatMap { $0.children("compoundIndex") }
-            .map { $0.children("index").compactMap { $0.text("value") } }
-
-        var names = Set<String>()
+        entity.name = source.name
+        entity.managedObjectClassName = source.className
+        entity.isAbstract = source.isAbstract
+        entity.renamingIdentifier = source.renamingIdentifier
+        entity.versionHashModifier = source.versionHashModifier
+        entity.userInfo = source.userInfo
+        entity.uniquenessConstraints = source.uniquenessConstraints
+        entity.compoundIndexes = source.compoundIndexes
         var own: [NSPropertyDescription] = []
-        for child in element.children {
-            guard let property = try properties.property(from: child, entity: name) else { continue }
-            guard names.insert(property.name).inserted else {
-                throw ModelError(
-                    .invalid,
-                    entity: name,
-                    property: property.name,
-                    "there are two properties with this name (line \(child.line))"
-                )
-            }
-            own.append(property)
+        for property in source.properties {
+            own.append(try properties.property(from: property, entity: source.name))
         }
         entity.properties = own
-        entities[name] = entity
-        order.append((element, entity))
+        entities[source.name] = entity
+        order.append((source, entity))
     }
 
     private func setParents() throws(ModelError) {
         var parents: [String: String] = [:]
-        for (element, entity) in order {
-            if let name = entity.name { parents[name] = element.text("parentEntity") }
-        }
+        for (source, _) in order { parents[source.name] = source.parent }
         try InheritanceTree.connect(order.map(\.entity), parents: parents)
     }
 
     // MARK: - What refers to other entities
 
-    private func connect(_ entity: NSEntityDescription, from element: ModelXMLElement) throws(ModelError) {
+    private func connect(_ entity: NSEntityDescription, from source: EntitySource) throws(ModelError) {
         let own = EntityFacts.byName(entity.ownProperties) { $0.name }
-        for child in element.children {
-            guard let name = child.text("name"), let property = own[name] else { continue }
-            if child.name == "relationship", let relationship = property as? NSRelationshipDescription {
-                try connect(relationship, of: entity, from: child)
-            } else if child.name == "fetchedProperty", let fetched = property as? NSFetchedPropertyDescription {
-                guard let request = child.children("fetchRequest").first else { continue }
-                fetched.fetchRequest = try fetchRequest(from: request, entity: entity.name, property: name)
+        for property in source.properties {
+            switch (property, own[property.facts.name]) {
+            case (.relationship(let source), let relationship as NSRelationshipDescription):
+                try connect(relationship, of: entity, from: source)
+            case (.fetched(let source), let fetched as NSFetchedPropertyDescription):
+                guard let request = source.request else { continue }
+                fetched.fetchRequest = try fetchRequest(
+                    from: request,
+                    entity: entity.name,
+                    property: source.facts.name
+                )
+            default: break
             }
         }
     }
@@ -158,37 +146,34 @@ struct ModelReader {
     private func connect(
         _ relationship: NSRelationshipDescription,
         of entity: NSEntityDescription,
-        from element: ModelXMLElement
+        from source: RelationshipSource
     ) throws(ModelError) {
-        func failure(_ reason: String) -> ModelError {
-            ModelError(.invalid, entity: entity.name, property: relationship.name, reason)
-        }
-        guard let destinationName = element.text("destinationEntity") else {
-            throw failure("the relationship has no destination entity (line \(element.line))")
-        }
-        guard let destination = entities[destinationName] else {
-            throw failure("its destination entity \"\(destinationName)\" is not in the model")
-        }
-        relationship.destinationEntity = destination
-        guard let inverseName = element.text("inverseName") else { return }
-        let holderName = element.text("inverseEntity") ?? destinationName
-        guard let inverse = entities[holderName]?.relationshipsByName[inverseName] else {
-            throw failure("its inverse \"\(inverseName)\" is not a relationship of \"\(holderName)\"")
+        relationship.destinationEntity = entities[source.destination]
+        guard let named = source.inverse else { return }
+        guard let inverse = entities[named.entity]?.relationshipsByName[named.name] else {
+            throw ModelError(
+                .invalid,
+                entity: entity.name,
+                property: relationship.name,
+                line: source.facts.line,
+                "its inverse \"\(named.name)\" is not a relationship of \"\(named.entity)\""
+            )
         }
         relationship.inverseRelationship = inverse
     }
 
-    private func addIndexes(to entity: NSEntityDescription, from element: ModelXMLElement) throws(ModelError) {
+    private func addIndexes(to entity: NSEntityDescription, from source: EntitySource) throws(ModelError) {
         let available = entity.propertiesByName
         var indexes: [NSFetchIndexDescription] = []
-        for child in element.children("fetchIndex") {
-            let name = child["name"] ?? ""
+        for source in source.indexes {
             var elements: [NSFetchIndexElementDescription] = []
-            for item in child.children("fetchIndexElement") {
-                elements.append(try indexElement(from: item, index: name, entity: entity, available: available))
+            for element in source.elements {
+                elements.append(
+                    try indexElement(from: element, index: source.name, entity: entity, available: available)
+                )
             }
-            let index = NSFetchIndexDescription(name: name, elements: elements)
-            if let text = child.text("partialIndexPredicate") ?? child.text("partialIndexPredicateString") {
+            let index = NSFetchIndexDescription(name: source.name, elements: elements)
+            if let text = source.partialPredicate {
                 index.partialIndexPredicate = try parsed(text, entity: entity.name, property: nil, ModelText.predicate)
             }
             indexes.append(index)
@@ -197,120 +182,63 @@ struct ModelReader {
     }
 
     private func indexElement(
-        from element: ModelXMLElement,
+        from source: FetchIndexSource.Element,
         index: String,
         entity: NSEntityDescription,
         available: [String: NSPropertyDescription]
     ) throws(ModelError) -> NSFetchIndexElementDescription {
         let property: NSPropertyDescription
-        if let name = element.text("property") {
+        if let name = source.property {
             guard let named = available[name] else {
                 throw ModelError(
                     .invalid,
                     entity: entity.name,
                     property: name,
+                    line: source.line,
                     "fetch index \"\(index)\" names it, but there is no such property"
                 )
             }
             property = named
-        } else if let text = element.text("expression") {
+        } else if let text = source.expression {
             let computed = NSExpressionDescription()
             computed.expression = try parsed(text, entity: entity.name, property: nil, ModelText.expression)
-            computed.resultType = element.text("expressionType").flatMap(PropertyReader.attributeType) ?? .undefined
+            computed.resultType = source.expressionType.map(PropertyReader.attributeType) ?? .undefined
             property = computed
         } else {
             throw ModelError(
                 .invalid,
                 entity: entity.name,
-                "an element of fetch index \"\(index)\" has neither a property nor an expression (line \(element.line))"
+                line: source.line,
+                "an element of fetch index \"\(index)\" has neither a property nor an expression"
             )
         }
-        let isTree = (element["type"] ?? "").lowercased().replacingOccurrences(of: "-", with: "") == "rtree"
-        let result = NSFetchIndexElementDescription(property: property, collationType: isTree ? .rTree : .binary)
-        result.isAscending = element["order"]?.lowercased() != "descending"
+        let result = NSFetchIndexElementDescription(property: property, collationType: source.isTree ? .rTree : .binary)
+        result.isAscending = source.isAscending
         return result
     }
 
-    // MARK: - Configurations and templates
+    // MARK: - Requests
 
-    private func addConfigurations(to model: NSManagedObjectModel) throws(ModelError) {
-        for element in root.children("configuration") {
-            guard let name = element.text("name") else { continue }
-            guard model.membersByConfiguration[name] == nil else {
-                throw ModelError(.invalid, "there are two configurations named \"\(name)\" (line \(element.line))")
-            }
-            var members: [NSEntityDescription] = []
-            for member in element.children("memberEntity") {
-                guard let entityName = member.text("name"), let entity = entities[entityName] else {
-                    throw ModelError(
-                        .invalid,
-                        entity: member["name"],
-                        "configuration \"\(name)\" names it, but it is not in the model (line \(member.line))"
-                    )
-                }
-                members.append(entity)
-            }
-            model.setEntities(members, forConfigurationName: name)
-        }
-    }
-
-    private func addTemplates(to model: NSManagedObjectModel) throws(ModelError) {
-        for element in root.children("fetchRequest") {
-            guard let name = element.text("name") else {
-                throw ModelError(.invalid, "a fetch request has no name (line \(element.line))")
-            }
-            guard model.fetchRequestTemplate(forName: name) == nil else {
-                throw ModelError(.invalid, "there are two fetch requests named \"\(name)\" (line \(element.line))")
-            }
-            let request = try fetchRequest(from: element, entity: nil, property: nil)
-            model.setFetchRequestTemplate(request, forName: name)
-        }
-    }
-
-    /// Reads a template, or the request of a fetched property, whose entity and name are given to be reported.
+    /// Makes a template, or the request of a fetched property, whose entity and name are given to be reported.
     private func fetchRequest(
-        from element: ModelXMLElement,
+        from source: FetchRequestSource,
         entity: String?,
         property: String?
     ) throws(ModelError) -> NSFetchRequest<NSFetchRequestResult> {
-        guard let targetName = element.text("entity"), let target = entities[targetName] else {
-            let name = element["name"] ?? ""
-            throw ModelError(
-                .invalid,
-                entity: entity,
-                property: property,
-                "fetch request \"\(name)\" is for entity \"\(element["entity"] ?? "")\", which is not in the model"
-            )
-        }
         let request = NSFetchRequest<NSFetchRequestResult>()
-        request.entity = target
-        if let text = element.text("predicateString") {
+        request.entity = entities[source.entity]
+        if let text = source.predicate {
             request.predicate = try parsed(text, entity: entity, property: property, ModelText.predicate)
         }
-        func number(_ attribute: String) throws(ModelError) -> Int {
-            guard let text = element.text(attribute) else { return 0 }
-            guard let value = Int(text), value >= 0 else {
-                throw ModelError(
-                    .invalid,
-                    entity: entity,
-                    property: property,
-                    "\(attribute) is not a count: \"\(text)\""
-                )
-            }
-            return value
-        }
-        request.fetchLimit = try number("fetchLimit")
-        request.fetchOffset = try number("fetchOffset")
-        request.fetchBatchSize = try number("fetchBatchSize")
-        request.resultType = NSFetchRequestResultType(rawValue: UInt(try number("resultType")))
-        request.includesSubentities = element.flag(
-            "includeSubentities",
-            default: element.flag("includesSubentities", default: true)
-        )
-        request.includesPropertyValues = element.flag("includePropertyValues", default: true)
-        request.includesPendingChanges = element.flag("includesPendingChanges", default: true)
-        request.returnsObjectsAsFaults = element.flag("returnObjectsAsFaults", default: true)
-        request.returnsDistinctResults = element.flag("returnDistinctResults")
+        request.fetchLimit = source.limit
+        request.fetchOffset = source.offset
+        request.fetchBatchSize = source.batchSize
+        request.resultType = NSFetchRequestResultType(rawValue: UInt(source.resultType))
+        request.includesSubentities = source.includesSubentities
+        request.includesPropertyValues = source.includesPropertyValues
+        request.includesPendingChanges = source.includesPendingChanges
+        request.returnsObjectsAsFaults = source.returnsObjectsAsFaults
+        request.returnsDistinctResults = source.returnsDistinctResults
         return request
     }
 

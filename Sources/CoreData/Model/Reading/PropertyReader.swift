@@ -1,105 +1,81 @@
+import StrataModelFiles
 import StrataPredicates
 import StrataRows
 
-/// Turns the XML of properties into descriptions.
+/// Makes descriptions of the properties of a model file.
 ///
 /// What leads to other entities comes later.
 struct PropertyReader {
     /// The composite types that the model declares, by name.
-    private let composites: [String: ModelXMLElement]
+    private let composites: [String: CompositeSource]
     private let budget = ReadingBudget()
 
-    init(composites: [ModelXMLElement]) {
-        var byName: [String: ModelXMLElement] = [:]
-        for composite in composites {
-            if let name = composite.text("name") { byName[name] = composite }
-        }
-        self.composites = byName
+    init(composites: [CompositeSource]) {
+        self.composites = Dictionary(composites.map { ($0.name, $0) }) { _, last in last }
     }
 
-    /// The property that an element describes, or `nil` when the element is something else.
-    func property(from element: ModelXMLElement, entity: String) throws(ModelError) -> NSPropertyDescription? {
-        let isProperty = ["attribute", "relationship", "fetchedProperty", "composite"].contains(element.name)
-        guard isProperty else { return nil }
-        guard let name = element.text("name") else {
-            throw ModelError(.invalid, entity: entity, "a property has no name (line \(element.line))")
-        }
-        let place = Place(entity: entity, property: name)
+    func property(from source: PropertySource, entity: String) throws(ModelError) -> NSPropertyDescription {
+        let facts = source.facts
+        let place = Place(entity: entity, property: facts.name, line: facts.line)
         let property: NSPropertyDescription
-        switch element.name {
-        case "relationship": property = try relationship(from: element, place)
-        case "fetchedProperty": property = NSFetchedPropertyDescription()
-        default: property = try attribute(from: element, place, depth: 0)
+        switch source {
+        case .relationship(let source): property = relationship(from: source)
+        case .fetched: property = NSFetchedPropertyDescription()
+        case .attribute(let source): property = try attribute(from: source, place, depth: 0)
         }
-        adoptFacts(of: element, name: name, into: property)
+        adopt(facts, into: property)
         return property
     }
 
-    private func adoptFacts(of element: ModelXMLElement, name: String, into property: NSPropertyDescription) {
-        property.name = name
-        property.isOptional = element.flag("optional")
-        property.isTransient = element.flag("transient")
-        property.isIndexed = element.flag("indexed")
-        property.versionHashModifier = element.text("versionHashModifier")
-        // `elementID` is what Xcode wrote for the renaming identifier before `renamingIdentifier`.
-        property.renamingIdentifier = element.text("renamingIdentifier") ?? element.text("elementID")
-        property.userInfo = Self.userInfo(of: element)
-    }
-
-    /// The entries of the element's `<userInfo>`; none when there is no such element.
-    static func userInfo(of element: ModelXMLElement) -> [AnyHashable: Any] {
-        let entries = element.children("userInfo").flatMap { $0.children("entry") }
-        var userInfo: [AnyHashable: Any] = [:]
-        for entry in entries {
-            if let key = entry["key"] { userInfo[key] = entry["value"] ?? "" }
-        }
-        return userInfo
+    private func adopt(_ facts: PropertyFacts, into property: NSPropertyDescription) {
+        property.name = facts.name
+        property.isOptional = facts.isOptional
+        property.isTransient = facts.isTransient
+        property.isIndexed = facts.isIndexed
+        property.versionHashModifier = facts.versionHashModifier
+        property.renamingIdentifier = facts.renamingIdentifier
+        property.userInfo = facts.userInfo
     }
 
     // MARK: - Attributes
 
     private func attribute(
-        from element: ModelXMLElement,
+        from source: AttributeSource,
         _ place: Place,
         depth: Int
     ) throws(ModelError) -> NSAttributeDescription {
-        let typeName = element.name == "composite" ? "Composite" : element.text("attributeType") ?? "Undefined"
-        guard let type = Self.attributeType(typeName) else {
-            throw place.failure("the attribute type \"\(typeName)\" is unknown (line \(element.line))")
-        }
+        let type = Self.attributeType(source.type)
         let attribute: NSAttributeDescription
         if type == .composite {
-            attribute = try composite(from: element, place, depth: depth)
-        } else if element.flag("derived") {
-            attribute = try derived(from: element, place)
+            attribute = try composite(from: source, place, depth: depth)
+        } else if source.isDerived {
+            attribute = try derived(from: source, place)
         } else {
             attribute = NSAttributeDescription()
         }
         attribute.type = type
-        attribute.valueTransformerName = element.text("valueTransformerName")
-        if type == .transformable, let className = element.text("customClassName") {
+        attribute.valueTransformerName = source.valueTransformerName
+        if type == .transformable, let className = source.customClassName {
             attribute.attributeValueClassName = className
         }
-        attribute.allowsExternalBinaryDataStorage = element.flag("allowsExternalBinaryDataStorage")
-        attribute.preservesValueInHistoryOnDeletion =
-            element.flag("preserveAfterDeletion") || element.flag("preservesValueInHistoryOnDeletion")
+        attribute.allowsExternalBinaryDataStorage = source.allowsExternalBinaryDataStorage
+        attribute.preservesValueInHistoryOnDeletion = source.preservesValueInHistoryOnDeletion
         let values = AttributeValueReader(type: type, place: place)
-        attribute.defaultValue = try values.defaultValue(from: element)
-        let rules = try values.validationRules(from: element)
+        attribute.defaultValue = try values.defaultValue(from: source)
+        let rules = try values.validationRules(from: source)
         attribute.setValidationPredicates(rules.map(\.predicate), withValidationWarnings: rules.map(\.code))
         return attribute
     }
 
-    /// The type with the name that Xcode writes, or `nil` when there is none.
-    static func attributeType(_ name: String) -> NSAttributeDescription.AttributeType? {
-        AttributeType(described: name).map { NSAttributeDescription.AttributeType(rawValue: NSAttributeType($0)) }
+    /// The framework's type for the name in a file; both have the same names.
+    static func attributeType(_ name: AttributeSource.TypeName) -> NSAttributeDescription.AttributeType {
+        let type = AttributeType(described: name.rawValue) ?? .undefined
+        return NSAttributeDescription.AttributeType(rawValue: NSAttributeType(type))
     }
 
-    private func derived(from element: ModelXMLElement, _ place: Place) throws(ModelError) -> NSAttributeDescription {
+    private func derived(from source: AttributeSource, _ place: Place) throws(ModelError) -> NSAttributeDescription {
         let attribute = NSDerivedAttributeDescription()
-        guard let text = element.text("derivationExpression") else {
-            throw place.failure("the derived attribute has no derivation expression (line \(element.line))")
-        }
+        let text = source.derivationExpression ?? ""
         do {
             try attribute.setDerivation(text)
         } catch {
@@ -108,38 +84,28 @@ struct PropertyReader {
         return attribute
     }
 
-    /// A composite attribute: its elements are its own children, or those of the composite type that it names.
+    /// A composite attribute: its elements are its own, or those of the composite type that it names.
     private func composite(
-        from element: ModelXMLElement,
+        from source: AttributeSource,
         _ place: Place,
         depth: Int
     ) throws(ModelError) -> NSAttributeDescription {
         guard depth < 8 else {
             throw place.failure("composite attributes are nested too deeply, or contain themselves")
         }
-        var source = element
-        if element.children.allSatisfy({ !["attribute", "composite"].contains($0.name) }) {
-            // Xcode writes the first; the others are met in files that other tools have made.
-            let keys = [
-                "composite", "compositeName", "compositeType", "elementName", "customClassName", "destinationComposite",
-            ]
-            let names = keys.compactMap { element.text($0) }
-            guard let named = names.lazy.compactMap({ composites[$0] }).first else {
-                throw place.failure(
-                    "its composite type \"\(names.first ?? "")\" is not in the model (line \(element.line))"
-                )
+        var sources = source.elements
+        if sources.isEmpty {
+            guard let named = source.compositeNames.lazy.compactMap({ composites[$0] }).first else {
+                throw place.failure("its composite type \"\(source.compositeNames.first ?? "")\" is not in the model")
             }
-            source = named
+            sources = named.elements
         }
         let attribute = NSCompositeAttributeDescription()
         var elements: [NSAttributeDescription] = []
-        for child in source.children where ["attribute", "composite"].contains(child.name) {
-            guard let name = child.text("name") else {
-                throw place.failure("an element of the composite attribute has no name (line \(child.line))")
-            }
+        for source in sources {
             try budget.spend(1)
-            let inner = try self.attribute(from: child, place, depth: depth + 1)
-            adoptFacts(of: child, name: name, into: inner)
+            let inner = try self.attribute(from: source, place, depth: depth + 1)
+            adopt(source.facts, into: inner)
             elements.append(inner)
         }
         attribute.elements = elements
@@ -148,31 +114,19 @@ struct PropertyReader {
 
     // MARK: - Relationships
 
-    private func relationship(
-        from element: ModelXMLElement,
-        _ place: Place
-    ) throws(ModelError) -> NSRelationshipDescription {
+    private func relationship(from source: RelationshipSource) -> NSRelationshipDescription {
         let relationship = NSRelationshipDescription()
-        relationship.isOrdered = element.flag("ordered")
-        relationship.minCount = try count("minCount", of: element, place) ?? 0
-        let maxCount = try count("maxCount", of: element, place)
-        relationship.maxCount = element.flag("toMany") ? maxCount ?? 0 : 1
-        switch element.text("deletionRule") ?? "Nullify" {
-        case "No Action": relationship.deleteRule = .noActionDeleteRule
-        case "Nullify": relationship.deleteRule = .nullifyDeleteRule
-        case "Cascade": relationship.deleteRule = .cascadeDeleteRule
-        case "Deny": relationship.deleteRule = .denyDeleteRule
-        case let rule: throw place.failure("the deletion rule \"\(rule)\" is unknown (line \(element.line))")
-        }
+        relationship.isOrdered = source.isOrdered
+        relationship.minCount = source.minCount
+        relationship.maxCount = source.maxCount
+        relationship.deleteRule =
+            switch source.deleteRule {
+            case .noAction: .noActionDeleteRule
+            case .nullify: .nullifyDeleteRule
+            case .cascade: .cascadeDeleteRule
+            case .deny: .denyDeleteRule
+            }
         return relationship
-    }
-
-    private func count(_ attribute: String, of element: ModelXMLElement, _ place: Place) throws(ModelError) -> Int? {
-        guard let text = element.text(attribute) else { return nil }
-        guard let value = Int32(text), value >= -1 else {
-            throw place.failure("\(attribute) is not a count: \"\(text)\"")
-        }
-        return Int(value)
     }
 }
 
@@ -180,8 +134,10 @@ struct PropertyReader {
 struct Place {
     let entity: String
     let property: String
+    /// Where it stands, if the file has lines.
+    var line: Int?
 
     func failure(_ reason: String) -> ModelError {
-        ModelError(.invalid, entity: entity, property: property, reason)
+        ModelError(.invalid, entity: entity, property: property, line: line, reason)
     }
 }

@@ -19,12 +19,12 @@ struct LookupTables: Sendable {
     ) async throws -> LookupTables {
         LookupTables(
             sections: try await retrying {
-                try await complete(Section.self, \.name, survey.sections, in: context) { section, name in
+                try await complete(Section.self, { $0.name }, survey.sections, in: context) { section, name in
                     section.name = name
                 }
             },
             maintainers: try await retrying {
-                try await complete(Maintainer.self, \.email, survey.maintainers.keys, in: context) {
+                try await complete(Maintainer.self, { $0.email }, survey.maintainers.keys, in: context) {
                     maintainer,
                     email in
                     maintainer.email = email
@@ -33,7 +33,7 @@ struct LookupTables: Sendable {
                 }
             },
             names: try await retrying {
-                try await complete(PackageName.self, \.name, survey.names, in: context) { packageName, name in
+                try await complete(PackageName.self, { $0.name }, survey.names, in: context) { packageName, name in
                     packageName.name = name
                 }
             }
@@ -42,7 +42,7 @@ struct LookupTables: Sendable {
 
     private static func complete<Object: NSManagedObject & SendableMetatype>(
         _ type: Object.Type,
-        _ key: KeyPath<Object, String> & Sendable,
+        _ key: @escaping @Sendable (Object) -> String?,
         _ keys: some Collection<String> & Sendable,
         in context: NSManagedObjectContext,
         fill: @escaping @Sendable (Object, String) -> Void
@@ -68,11 +68,13 @@ struct LookupTables: Sendable {
 
     private static func ids<Object: NSManagedObject & SendableMetatype>(
         of type: Object.Type,
-        by key: KeyPath<Object, String>,
+        by key: (Object) -> String?,
         in context: NSManagedObjectContext
     ) throws -> [String: NSManagedObjectID] {
         let request = NSFetchRequest<Object>(entityName: String(describing: type))
         let objects = try context.fetch(request)
-        return Dictionary(objects.map { ($0[keyPath: key], $0.objectID) }) { first, _ in first }
+        return Dictionary(objects.compactMap { object in key(object).map { ($0, object.objectID) } }) { first, _ in
+            first
+        }
     }
 }

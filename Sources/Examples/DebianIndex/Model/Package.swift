@@ -52,21 +52,4 @@ final class PackageName: NSManagedObject {
     @Managed var recommenders: Set<Package>
 }
 
-/// A part of the archive, such as `games` or `non-free/libs`.
-@ManagedObject
-final class Section: NSManagedObject {
-    @Managed var name: String
-    @Managed var packages: Set<Package>
-}
-
-/// Who looks after packages.
-///
-/// The address is unique; names are spelt in several ways.
-@ManagedObject
-final class Maintainer: NSManagedObject {
-    @Managed var name: String
-    @Managed var email: String
-    /// The part of the address behind the `@`.
-    @Managed var domain: String?
-    @Managed var packages: Set<Package>
-}
+// `Section` and `Maintainer` are generated: their entities have the code generation "Class Definition" in the model.

@@ -1,3 +1,4 @@
+import StrataModelFiles
 import StrataPredicates
 
 /// A mapping model as Xcode edits it: the objects of an XML store, before anything is made of them.

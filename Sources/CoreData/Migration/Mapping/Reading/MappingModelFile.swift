@@ -1,3 +1,4 @@
+import StrataModelFiles
 import StrataPredicates
 
 /// The files that a mapping model can come in.

@@ -1,11 +1,11 @@
-import StrataPredicates
+import Foundation
 
 /// Parses a model's XML into a small tree of elements and attributes; text between elements is skipped, but for mapping models.
 ///
 /// Foundation's parser stops the program on some damaged files, so this one is used. It reads what Xcode writes and all XML that
 /// looks like it, and refuses what no model has: document type and entity declarations, deep nesting, and encodings other than
 /// UTF-8. Time and memory are in proportion to the length of the file, whatever is in it.
-struct ModelXMLParser {
+package struct ModelXMLParser {
     private static let maximumDepth = 32
     private static let maximumElements = 200_000
 
@@ -16,7 +16,7 @@ struct ModelXMLParser {
     private let form: Form
 
     /// What a file may have beside elements and attributes.
-    enum Form {
+    package enum Form {
         /// Nothing that counts: models.
         case attributes
         /// Text in elements, and a document type without declarations, as in the XML stores that mapping models are.
@@ -29,7 +29,7 @@ struct ModelXMLParser {
     }
 
     /// The root element.
-    static func parse(_ data: Data, _ form: Form = .attributes) throws(ModelError) -> ModelXMLElement {
+    package static func parse(_ data: Data, _ form: Form = .attributes) throws(ModelError) -> ModelXMLElement {
         var bytes = [UInt8](data)
         if bytes.starts(with: [0xEF, 0xBB, 0xBF]) { bytes.removeFirst(3) }
         guard !bytes.contains(0), String(validating: bytes, as: UTF8.self) != nil else {
@@ -58,7 +58,8 @@ struct ModelXMLParser {
             guard stack.count < Self.maximumDepth, count <= Self.maximumElements else {
                 throw ModelError(
                     .malformed,
-                    "it has too many elements, or nests them too deeply (line \(currentLine()))"
+                    line: currentLine(),
+                    "it has too many elements, or nests them too deeply"
                 )
             }
             let (element, isClosed) = try element()
@@ -80,9 +81,15 @@ struct ModelXMLParser {
         let start = position
         try skipPast("?>")
         let text = String(decoding: bytes[start..<position], as: UTF8.self)
-        guard let encoding = text.firstMatch(of: #/encoding\s*=\s*["']([^"']*)["']/#) else { return }
-        guard encoding.1.lowercased() == "utf-8" else {
-            throw ModelError(.malformed, "its encoding is \(encoding.1); only UTF-8 is read")
+        guard let key = text.range(of: "encoding") else { return }
+        let quoted = text[key.upperBound...].split(
+            maxSplits: 2,
+            omittingEmptySubsequences: false,
+            whereSeparator: { $0 == "\"" || $0 == "'" }
+        )
+        guard quoted.count == 3, quoted[0].allSatisfy({ $0 == "=" || $0.isWhitespace }) else { return }
+        guard quoted[1].lowercased() == "utf-8" else {
+            throw ModelError(.malformed, "its encoding is \(quoted[1]); only UTF-8 is read")
         }
     }
 
@@ -116,7 +123,8 @@ struct ModelXMLParser {
             } else if skip("<!") {
                 throw ModelError(
                     .malformed,
-                    "it has a document type or entity declaration, which no model needs (line \(currentLine()))"
+                    line: currentLine(),
+                    "it has a document type or entity declaration, which no model needs"
                 )
             } else {
                 return true
@@ -130,7 +138,7 @@ struct ModelXMLParser {
         let start = position
         try skipPast(">")
         guard !bytes[start..<position].contains(where: { $0 == UInt8(ascii: "[") || $0 == UInt8(ascii: "<") }) else {
-            throw ModelError(.malformed, "it has entity declarations, which no model needs (line \(currentLine()))")
+            throw ModelError(.malformed, line: currentLine(), "it has entity declarations, which no model needs")
         }
     }
 
@@ -258,6 +266,6 @@ struct ModelXMLParser {
     }
 
     private mutating func malformed() -> ModelError {
-        ModelError(.malformed, "it is not well-formed XML (line \(currentLine()))")
+        ModelError(.malformed, line: currentLine(), "it is not well-formed XML")
     }
 }

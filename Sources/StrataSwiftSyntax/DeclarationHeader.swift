@@ -1,11 +1,11 @@
 /// The beginning of a declaration: its modifiers, its keyword and its name.
-struct DeclarationHeader {
-    let modifiers: [Token]
-    let keyword: Token
+package struct DeclarationHeader {
+    package let modifiers: [Token]
+    package let keyword: Token
     /// The name with its back-ticks; absent where the keyword takes none, as in `init`.
-    let name: Token?
+    package let name: Token?
     /// Whether a list of generic parameters follows the name.
-    let isGeneric: Bool
+    package let isGeneric: Bool
 }
 
 extension Cursor {
@@ -26,7 +26,7 @@ extension Cursor {
     /// Steps over a declaration's attributes and modifiers, its keyword and its name.
     ///
     /// - Returns: `nil`, with the cursor at what was not understood, when this is no declaration.
-    mutating func readHeader(attribute: (AttributeSyntax) -> Void = { _ in }) -> DeclarationHeader? {
+    package mutating func readHeader(attribute: (AttributeSyntax) -> Void = { _ in }) -> DeclarationHeader? {
         var modifiers: [Token] = []
         while let token = current {
             if token.text == "@" {

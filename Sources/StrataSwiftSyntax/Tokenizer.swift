@@ -1,6 +1,6 @@
 /// A word, literal or sign of Swift source.
-struct Token: Equatable {
-    enum Kind: Equatable {
+package struct Token: Equatable {
+    package enum Kind: Equatable {
         /// A word, with its back-ticks if it has them; keywords are words like any other.
         case word
         case number
@@ -12,20 +12,20 @@ struct Token: Equatable {
         case broken
     }
 
-    let kind: Kind
-    let range: Range<Int>
-    let text: String
+    package let kind: Kind
+    package let range: Range<Int>
+    package let text: String
     /// Whether white space or a comment stands before it.
-    let isSpaced: Bool
+    package let isSpaced: Bool
     /// Whether it is the first of its line.
-    let startsLine: Bool
+    package let startsLine: Bool
 }
 
 /// Splits Swift source into tokens and drops white space and comments.
 ///
 /// It knows where literals and comments end, which is what finding a declaration's parts and matching its brackets
 /// needs; it does not know operators, which come out as single signs.
-struct Tokenizer {
+package struct Tokenizer {
     private let bytes: [UInt8]
     private var position = 0
     private var previous: Token?
@@ -34,7 +34,7 @@ struct Tokenizer {
         bytes = Array(source.utf8)
     }
 
-    static func tokens(of source: String) -> [Token] {
+    package static func tokens(of source: String) -> [Token] {
         var tokenizer = Tokenizer(source)
         var tokens: [Token] = []
         while let token = tokenizer.next() { tokens.append(token) }

@@ -1,4 +1,4 @@
-import StrataPredicates
+import Foundation
 
 /// What is wrong with a model, or with the file it is read from: where, and why.
 ///
@@ -20,16 +20,6 @@ package struct ModelError: Error, Equatable {
 
         /// The model contradicts itself. Code 134060, `coreData`.
         case invalid
-
-        var code: CocoaError.Code {
-            switch self {
-            case .missing: .fileReadNoSuchFile
-            case .malformed: .fileReadCorruptFile
-            case .tooLarge: .fileReadTooLarge
-            case .unsupported: .featureUnsupported
-            case .invalid: .coreData
-            }
-        }
     }
 
     package var kind: Kind
@@ -37,30 +27,28 @@ package struct ModelError: Error, Equatable {
     package var property: String?
     package var reason: String
     package var file: URL?
+    /// The line of the file, where its form has lines.
+    package var line: Int?
 
-    package init(_ kind: Kind, entity: String? = nil, property: String? = nil, _ reason: String) {
+    package init(_ kind: Kind, entity: String? = nil, property: String? = nil, line: Int? = nil, _ reason: String) {
         self.kind = kind
         self.entity = entity
         self.property = property
+        self.line = line
         self.reason = reason
+    }
+
+    /// The entity, the property and what is wrong with them.
+    package var sentence: String {
+        var place = ""
+        if let property { place += "property \"\(property)\"" }
+        if let entity { place += (place.isEmpty ? "" : " of ") + "entity \"\(entity)\"" }
+        return place.isEmpty ? reason : "\(place): \(reason)"
     }
 
     /// One sentence for people.
     package var message: String {
-        var place = ""
-        if let property { place += "property \"\(property)\"" }
-        if let entity { place += (place.isEmpty ? "" : " of ") + "entity \"\(entity)\"" }
-        let sentence = place.isEmpty ? reason : "\(place): \(reason)"
         let subject = file.map { "The model at \($0.path)" } ?? "The model"
-        return "\(subject) cannot be used: \(sentence)"
-    }
-
-    /// The error that callers see.
-    package var cocoaError: CocoaError {
-        var userInfo: [String: Any] = [NSLocalizedDescriptionKey: message]
-        userInfo[NSModelEntityNameErrorKey] = entity
-        userInfo[NSModelPropertyNameErrorKey] = property
-        userInfo[NSURLErrorKey] = file
-        return CocoaError(kind.code, userInfo: userInfo)
+        return "\(subject) cannot be used: \(sentence)\(line.map { " (line \($0))" } ?? "")"
     }
 }

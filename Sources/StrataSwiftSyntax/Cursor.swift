@@ -1,41 +1,41 @@
 /// A place in the tokens of a declaration.
-struct Cursor {
-    let source: String
-    let tokens: [Token]
-    private(set) var index = 0
+package struct Cursor {
+    package let source: String
+    package let tokens: [Token]
+    package private(set) var index = 0
 
-    init(_ source: String) {
+    package init(_ source: String) {
         self.source = source
         tokens = Tokenizer.tokens(of: source)
     }
 
     /// The token here; `nil` at the end.
-    var current: Token? { index < tokens.count ? tokens[index] : nil }
+    package var current: Token? { index < tokens.count ? tokens[index] : nil }
 
     /// The token after the one here.
-    var following: Token? { index + 1 < tokens.count ? tokens[index + 1] : nil }
+    package var following: Token? { index + 1 < tokens.count ? tokens[index + 1] : nil }
 
     /// The bytes of the token here, or none at the end of the source.
-    var range: Range<Int> { current?.range ?? source.utf8.count..<source.utf8.count }
+    package var range: Range<Int> { current?.range ?? source.utf8.count..<source.utf8.count }
 
-    func isAt(_ text: String) -> Bool { current?.text == text }
+    package func isAt(_ text: String) -> Bool { current?.text == text }
 
     /// Whether the token here has this text and follows the one before without a space.
-    func isGlued(_ text: String) -> Bool { isAt(text) && current?.isSpaced == false }
+    package func isGlued(_ text: String) -> Bool { isAt(text) && current?.isSpaced == false }
 
-    mutating func advance() { index = min(index + 1, tokens.count) }
+    package mutating func advance() { index = min(index + 1, tokens.count) }
 
-    mutating func move(to index: Int) { self.index = index }
+    package mutating func move(to index: Int) { self.index = index }
 
     /// Steps over the token here if it has this text.
-    mutating func take(_ text: String) -> Bool {
+    package mutating func take(_ text: String) -> Bool {
         guard isAt(text) else { return false }
         advance()
         return true
     }
 
     /// Steps over a bracket and all up to the one that closes it, or over any other token.
-    mutating func skipBalanced() {
+    package mutating func skipBalanced() {
         var depth = 0
         repeat {
             guard let token = current else { return }
@@ -51,14 +51,14 @@ struct Cursor {
     }
 
     /// The source of some bytes.
-    func text(_ range: Range<Int>) -> String {
+    package func text(_ range: Range<Int>) -> String {
         let utf8 = source.utf8
         let start = utf8.index(utf8.startIndex, offsetBy: range.lowerBound)
         return String(source[start..<utf8.index(start, offsetBy: range.count)])
     }
 
     /// The source of the tokens from one index up to another.
-    func text(from start: Int, to end: Int) -> String {
+    package func text(from start: Int, to end: Int) -> String {
         guard start < end else { return "" }
         return text(tokens[start].range.lowerBound..<tokens[end - 1].range.upperBound)
     }
@@ -67,14 +67,14 @@ struct Cursor {
 // MARK: - Attributes and modifiers
 
 /// An attribute of a declaration: its name without the module, and the index of the token after its `(` if it has one.
-struct AttributeSyntax {
-    let name: String
-    let argumentsStart: Int?
+package struct AttributeSyntax {
+    package let name: String
+    package let argumentsStart: Int?
 }
 
 extension Cursor {
     /// Steps over an attribute such as `@Managed`, `@CoreData.Managed("x")` or `@available(*, deprecated)`.
-    mutating func readAttribute() -> AttributeSyntax? {
+    package mutating func readAttribute() -> AttributeSyntax? {
         guard isAt("@"), let first = following, first.kind == .word else { return nil }
         advance()
         var name = first.text
@@ -95,7 +95,7 @@ extension Cursor {
     }
 
     /// Steps over `<…>`.
-    mutating func readGenericArguments() {
+    package mutating func readGenericArguments() {
         var depth = 0
         repeat {
             guard let token = current else { return }

@@ -1,13 +1,11 @@
-import StrataPredicates
-
 /// One element of a model's XML.
-final class ModelXMLElement {
-    let name: String
-    let line: Int
-    private(set) var children: [ModelXMLElement] = []
+package final class ModelXMLElement {
+    package let name: String
+    package let line: Int
+    package private(set) var children: [ModelXMLElement] = []
     /// The text in the element, where the form of the file has some.
-    private(set) var content = ""
-    private let attributes: [String: String]
+    package private(set) var content = ""
+    package let attributes: [String: String]
 
     init(name: String, attributes: [String: String], line: Int) {
         self.name = name
@@ -16,21 +14,21 @@ final class ModelXMLElement {
     }
 
     /// The attribute's text; `nil` when it is missing.
-    subscript(_ attribute: String) -> String? { attributes[attribute] }
+    package subscript(_ attribute: String) -> String? { attributes[attribute] }
 
     /// The attribute's text; `nil` when it is missing or empty.
-    func text(_ attribute: String) -> String? {
+    package func text(_ attribute: String) -> String? {
         attributes[attribute].flatMap { $0.isEmpty ? nil : $0 }
     }
 
     /// Whether the attribute says `YES` (or `true`, or 1).
-    func flag(_ attribute: String, default value: Bool = false) -> Bool {
+    package func flag(_ attribute: String, default value: Bool = false) -> Bool {
         guard let text = attributes[attribute]?.uppercased() else { return value }
         return ["YES", "TRUE", "1"].contains(text)
     }
 
     /// The children with a name.
-    func children(_ name: String) -> [ModelXMLElement] {
+    package func children(_ name: String) -> [ModelXMLElement] {
         children.filter { $0.name == name }
     }
 

@@ -1,19 +1,19 @@
 /// A type as a declaration spells it.
-struct TypeText: Equatable {
+package struct TypeText: Equatable {
     /// The type, ready to stand as a generic argument.
     ///
     /// `T!` is given as `T?`, which it is everywhere else.
-    let source: String
+    package let source: String
     /// Whether it consists of more than one operand, so that `.self` needs parentheses around it.
-    let isCompound: Bool
+    package let isCompound: Bool
 
     /// The expression for the type itself.
-    var metatype: String { isCompound ? "(\(source)).self" : "\(source).self" }
+    package var metatype: String { isCompound ? "(\(source)).self" : "\(source).self" }
 }
 
 extension Cursor {
     /// Steps over a type; `nil`, with the cursor at what was not understood, when there is none.
-    mutating func readType() -> TypeText? {
+    package mutating func readType() -> TypeText? {
         let start = index
         var isCompound = false
         guard skipOperand(&isCompound) else { return nil }

@@ -1,15 +1,15 @@
-import StrataPredicates
+import Foundation
 
 /// The files and folders that a model can come in.
-enum ModelPackage {
+package enum ModelPackage {
     /// The most bytes that a model file may have: far more than the largest model that people edit.
-    static let maximumSize = 16 << 20
+    package static let maximumSize = 16 << 20
 
     /// The XML or the archive of the model at a URL, and the file that it is in.
     ///
     /// The URL may be that of an `.xcdatamodeld` or `.momd` folder, of which the current version is read, of an `.xcdatamodel`
     /// folder, or of the file itself; of an `.omo` file, the `.mom` beside it is read.
-    static func contents(at url: URL) throws(ModelError) -> (data: Data, file: URL) {
+    package static func contents(at url: URL) throws(ModelError) -> (data: Data, file: URL) {
         var isFolder: ObjCBool = false
         guard FileManager.default.fileExists(atPath: url.path, isDirectory: &isFolder) else {
             throw failure(.missing, url, "there is no such file")
@@ -43,7 +43,7 @@ enum ModelPackage {
     }
 
     /// The versions in an `.xcdatamodeld` or `.momd` folder, by name; `url` itself when it is something else.
-    static func versions(at url: URL) -> [URL] {
+    package static func versions(at url: URL) -> [URL] {
         guard let kind = ["xcdatamodeld": "xcdatamodel", "momd": "mom"][url.pathExtension] else { return [url] }
         let entries = try? FileManager.default.contentsOfDirectory(at: url, includingPropertiesForKeys: nil)
         return (entries ?? []).filter { $0.pathExtension == kind }.sorted { $0.path < $1.path }
@@ -100,7 +100,7 @@ enum ModelPackage {
     }
 
     /// The bytes of a file, if it has no more than any model.
-    static func read(_ file: URL) throws(ModelError) -> Data {
+    package static func read(_ file: URL) throws(ModelError) -> Data {
         let handle: FileHandle
         do {
             handle = try FileHandle(forReadingFrom: file)

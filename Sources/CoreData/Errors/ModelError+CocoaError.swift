@@ -1,0 +1,29 @@
+import StrataModelFiles
+import StrataPredicates
+
+/// What is wrong with a model, as the readers of its files say it.
+package typealias ModelError = StrataModelFiles.ModelError
+
+extension ModelError.Kind {
+    /// The code that callers see.
+    var code: CocoaError.Code {
+        switch self {
+        case .missing: .fileReadNoSuchFile
+        case .malformed: .fileReadCorruptFile
+        case .tooLarge: .fileReadTooLarge
+        case .unsupported: .featureUnsupported
+        case .invalid: .coreData
+        }
+    }
+}
+
+extension ModelError {
+    /// The error that callers see.
+    package var cocoaError: CocoaError {
+        var userInfo: [String: Any] = [NSLocalizedDescriptionKey: message]
+        userInfo[NSModelEntityNameErrorKey] = entity
+        userInfo[NSModelPropertyNameErrorKey] = property
+        userInfo[NSURLErrorKey] = file
+        return CocoaError(kind.code, userInfo: userInfo)
+    }
+}

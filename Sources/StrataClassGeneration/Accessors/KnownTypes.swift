@@ -1,0 +1,53 @@
+/// The types of the standard library, of Foundation on Linux and of the framework that managed properties have.
+enum KnownTypes {
+    static func find(_ name: String, in module: String? = nil) -> MangledType? {
+        if let module, module != "Swift", module != "Foundation", module != "FoundationEssentials", module != "CoreData"
+        {
+            return nil
+        }
+        return all[name]
+    }
+
+    /// Generic types of the standard library, with the number of their arguments.
+    static let generics = ["Array": 1, "Set": 1, "Dictionary": 2, "Optional": 1, "Range": 1, "ClosedRange": 1]
+
+    private static let all: [String: MangledType] = {
+        var types: [String: MangledType] = ["Any": .any, "AnyObject": .anyObject]
+        func add(_ module: String, _ kind: MangledName.Kind, _ names: String) {
+            for name in names.split(separator: " ").map(String.init) {
+                types[name] = .nominal(MangledName(module: module, name: name, kind: kind), [])
+            }
+        }
+        add("Swift", .struct, "String Int Int8 Int16 Int32 Int64 UInt UInt8 UInt16 UInt32 UInt64 Double Float Bool")
+        add("Swift", .struct, "Character Substring StaticString Duration AnyHashable ObjectIdentifier")
+        add("FoundationEssentials", .struct, "Date UUID URL Data Decimal IndexPath Locale TimeZone Calendar")
+        add("FoundationEssentials", .struct, "DateComponents DateInterval URLComponents AttributedString")
+        add(
+            "Foundation",
+            .struct,
+            "IndexSet CharacterSet PersonNameComponents CGFloat CGPoint CGSize CGRect Notification"
+        )
+        add("Foundation", .class, "NSObject NSString NSMutableString NSNumber NSDecimalNumber NSValue NSNull NSError")
+        add(
+            "Foundation",
+            .class,
+            "NSDate NSData NSMutableData NSURL NSUUID NSAttributedString NSMutableAttributedString"
+        )
+        add(
+            "Foundation",
+            .class,
+            "NSSet NSMutableSet NSCountedSet NSOrderedSet NSMutableOrderedSet NSArray NSMutableArray"
+        )
+        add("Foundation", .class, "NSDictionary NSMutableDictionary NSIndexSet NSMutableIndexSet NSIndexPath NSLocale")
+        add("Foundation", .class, "NSTimeZone NSCalendar NSDateComponents NSRegularExpression NSPredicate")
+        add(
+            "Foundation",
+            .class,
+            "NSSortDescriptor Unit Dimension UnitLength UnitMass UnitDuration UnitTemperature Progress"
+        )
+        add("Foundation", .protocol, "NSCoding NSSecureCoding NSCopying")
+        add("CoreData", .class, "NSManagedObject NSManagedObjectID NSManagedObjectContext NSEntityDescription")
+        types["TimeInterval"] = types["Double"]
+        return types
+    }()
+}

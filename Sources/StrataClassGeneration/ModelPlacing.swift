@@ -1,0 +1,63 @@
+import Foundation
+import StrataModelFiles
+
+/// Lays a model down where a bundle finds it: as it is, and as the compiled folder that code for Apple's platforms asks for.
+package enum ModelPlacing {
+    /// Copies a model, with all of its versions.
+    package static func copy(_ model: URL, to destination: URL) throws {
+        try write(try tree(of: model), to: destination)
+    }
+
+    /// Writes the `.momd` folder of a model: a `.mom` for each version, and the list that names the current one.
+    ///
+    /// The versions stay XML, which the framework reads wherever a model may be.
+    package static func compile(_ model: URL, to destination: URL) throws {
+        var files: [String: Data] = [:]
+        let current = try ModelPackage.contents(at: model).file.deletingLastPathComponent()
+        for version in ModelPackage.versions(at: model) {
+            let name = version.deletingPathExtension().lastPathComponent
+            files[name + ".mom"] = try ModelPackage.read(version.appendingPathComponent("contents"))
+        }
+        let name = current.deletingPathExtension().lastPathComponent
+        files["VersionInfo.plist"] = try PropertyListSerialization.data(
+            fromPropertyList: ["NSManagedObjectModel_CurrentVersionName": name],
+            format: .xml,
+            options: 0
+        )
+        try write(files, to: destination)
+    }
+
+    private static func tree(of folder: URL) throws -> [String: Data] {
+        var files: [String: Data] = [:]
+        for path in try FileManager.default.subpathsOfDirectory(atPath: folder.path) {
+            var isFolder: ObjCBool = false
+            let file = folder.appendingPathComponent(path)
+            guard FileManager.default.fileExists(atPath: file.path, isDirectory: &isFolder), !isFolder.boolValue else {
+                continue
+            }
+            files[path] = try Data(contentsOf: file)
+        }
+        return files
+    }
+
+    /// Makes a folder have these files and no others; what is the same is not touched, so that nothing is built anew.
+    private static func write(_ files: [String: Data], to folder: URL) throws {
+        let manager = FileManager.default
+        try manager.createDirectory(at: folder, withIntermediateDirectories: true)
+        for path in try manager.subpathsOfDirectory(atPath: folder.path) where files[path] == nil {
+            let isParent = files.keys.contains { $0.hasPrefix(path + "/") }
+            if !isParent { try? manager.removeItem(at: folder.appendingPathComponent(path)) }
+        }
+        for (path, data) in files {
+            let file = folder.appendingPathComponent(path)
+            try manager.createDirectory(at: file.deletingLastPathComponent(), withIntermediateDirectories: true)
+            try write(data, to: file)
+        }
+    }
+
+    /// Writes a file unless it has these bytes.
+    package static func write(_ data: Data, to file: URL) throws {
+        guard (try? Data(contentsOf: file)) != data else { return }
+        try data.write(to: file)
+    }
+}

@@ -1,0 +1,2 @@
+// The words and brackets of Swift, which all macros read.
+@_exported import StrataSwiftSyntax

@@ -1,0 +1,301 @@
+import Foundation
+
+extension ModelSource {
+    /// Reads the XML of a model.
+    ///
+    /// - Throws: What keeps the file from being read at all. What is wrong with a model that can be read is in ``faults``.
+    package init(xml: Data) throws(ModelError) {
+        let root = try ModelXMLParser.parse(xml)
+        guard root.name == "model" else {
+            throw ModelError(.malformed, line: root.line, "its root element is <\(root.name)> and not <model>")
+        }
+        var reader = ModelSourceReader()
+        reader.read(root)
+        self = reader.source
+    }
+}
+
+/// Turns the elements of a model's XML into values.
+///
+/// What cannot be read is left out and noted as a fault, so that one pass finds all faults of a file.
+struct ModelSourceReader {
+    private(set) var source = ModelSource()
+
+    mutating func read(_ root: ModelXMLElement) {
+        source.attributes = root.attributes
+        for element in root.children {
+            switch element.name {
+            case "entity": addEntity(element)
+            case "composite": addComposite(element)
+            case "configuration": addConfiguration(element)
+            case "fetchRequest": addTemplate(element)
+            default: break
+            }
+        }
+        source.faults += ModelReferences(source).faults()
+    }
+
+    private mutating func fault(_ entity: String?, _ property: String?, _ element: ModelXMLElement, _ reason: String) {
+        source.faults.append(
+            ModelError(.invalid, entity: entity, property: property, line: element.line, reason)
+        )
+    }
+
+    // MARK: - Entities
+
+    private mutating func addEntity(_ element: ModelXMLElement) {
+        guard let name = element.text("name") else {
+            return fault(nil, nil, element, "an entity has no name")
+        }
+        var entity = EntitySource(name: name, line: element.line)
+        entity.className = element.text("representedClassName")
+        entity.codeGeneration = Self.codeGeneration(of: element)
+        entity.isAbstract = element.flag("isAbstract")
+        entity.parent = element.text("parentEntity")
+        entity.renamingIdentifier = element.text("renamingIdentifier") ?? element.text("elementID")
+        entity.versionHashModifier = element.text("versionHashModifier")
+        entity.userInfo = Self.userInfo(of: element)
+        entity.uniquenessConstraints = element.children("uniquenessConstraints")
+            .flatMap { $0.children("uniquenessConstraint") }
+            .map { $0.children("constraint").compactMap { $0.text("value") } }
+        entity.compoundIndexes = element.children("compoundIndexes")
+            .flatMap { $0.children("compoundIndex") }
+            .map { $0.children("index").compactMap { $0.text("value") } }
+        entity.indexes = element.children("fetchIndex").map(Self.index)
+        var names: Set<String> = []
+        for child in element.children where Self.properties.contains(child.name) {
+            guard let own = child.text("name") else {
+                fault(name, nil, child, "a property has no name")
+                continue
+            }
+            guard names.insert(own).inserted else {
+                fault(name, own, child, "there are two properties with this name")
+                continue
+            }
+            if let property = property(from: child, own, entity: name) { entity.properties.append(property) }
+        }
+        source.entities.append(entity)
+    }
+
+    private static let properties: Set = ["attribute", "relationship", "fetchedProperty", "composite"]
+
+    /// Without one, and with `none` or `manual`, somebody writes the class.
+    private static func codeGeneration(of element: ModelXMLElement) -> EntitySource.CodeGeneration {
+        switch element.text("codeGenerationType") {
+        case "class": .class
+        case "category": .category
+        default: .manual
+        }
+    }
+
+    static func userInfo(of element: ModelXMLElement) -> [String: String] {
+        var userInfo: [String: String] = [:]
+        for entry in element.children("userInfo").flatMap({ $0.children("entry") }) {
+            if let key = entry["key"] { userInfo[key] = entry["value"] ?? "" }
+        }
+        return userInfo
+    }
+
+    private static func index(_ element: ModelXMLElement) -> FetchIndexSource {
+        var index = FetchIndexSource(name: element["name"] ?? "", line: element.line)
+        index.partialPredicate = element.text("partialIndexPredicate") ?? element.text("partialIndexPredicateString")
+        index.elements = element.children("fetchIndexElement").map { item in
+            FetchIndexSource.Element(
+                line: item.line,
+                property: item.text("property"),
+                expression: item.text("expression"),
+                expressionType: item.text("expressionType").flatMap(AttributeSource.TypeName.init(written:)),
+                isTree: (item["type"] ?? "").lowercased().filter { $0 != "-" } == "rtree",
+                isAscending: item["order"]?.lowercased() != "descending"
+            )
+        }
+        return index
+    }
+
+    // MARK: - Properties
+
+    private mutating func property(
+        from element: ModelXMLElement,
+        _ name: String,
+        entity: String
+    ) -> PropertySource? {
+        switch element.name {
+        case "relationship": return relationship(element, name, entity).map(PropertySource.relationship)
+        case "fetchedProperty":
+            let request = element.children("fetchRequest").first.flatMap {
+                fetchRequest($0, entity: entity, property: name)
+            }
+            return .fetched(FetchedPropertySource(facts: Self.facts(of: element, name), request: request))
+        default:
+            return attribute(element, name, (entity, name)).map(PropertySource.attribute)
+        }
+    }
+
+    private static func facts(of element: ModelXMLElement, _ name: String) -> PropertyFacts {
+        PropertyFacts(
+            name: name,
+            line: element.line,
+            isOptional: element.flag("optional"),
+            isTransient: element.flag("transient"),
+            isIndexed: element.flag("indexed"),
+            // `elementID` is what Xcode wrote for the renaming identifier before `renamingIdentifier`.
+            renamingIdentifier: element.text("renamingIdentifier") ?? element.text("elementID"),
+            versionHashModifier: element.text("versionHashModifier"),
+            userInfo: userInfo(of: element)
+        )
+    }
+
+    private mutating func attribute(
+        _ element: ModelXMLElement,
+        _ name: String,
+        _ place: (entity: String?, property: String?)
+    ) -> AttributeSource? {
+        let typeName = element.name == "composite" ? "Composite" : element.text("attributeType") ?? "Undefined"
+        guard let type = AttributeSource.TypeName(written: typeName) else {
+            fault(place.entity, place.property, element, "the attribute type \"\(typeName)\" is unknown")
+            return nil
+        }
+        var attribute = AttributeSource(
+            facts: Self.facts(of: element, name),
+            type: type,
+            texts: element.attributes,
+            usesScalarValueType: element.flag("usesScalarValueType"),
+            customClassName: element.text("customClassName"),
+            valueTransformerName: element.text("valueTransformerName"),
+            isDerived: element.flag("derived") && type != .composite,
+            derivationExpression: element.text("derivationExpression"),
+            allowsExternalBinaryDataStorage: element.flag("allowsExternalBinaryDataStorage"),
+            preservesValueInHistoryOnDeletion: element.flag("preserveAfterDeletion")
+                || element.flag("preservesValueInHistoryOnDeletion")
+        )
+        if attribute.isDerived, attribute.derivationExpression == nil {
+            fault(place.entity, place.property, element, "the derived attribute has no derivation expression")
+        }
+        if type == .composite {
+            attribute.elements = elements(of: element, place)
+            if attribute.elements.isEmpty {
+                attribute.compositeNames = Self.compositeNameKeys.compactMap { element.text($0) }
+            }
+        }
+        return attribute
+    }
+
+    /// The elements of a composite attribute, or of a composite type.
+    private mutating func elements(
+        of element: ModelXMLElement,
+        _ place: (entity: String?, property: String?)
+    ) -> [AttributeSource] {
+        var elements: [AttributeSource] = []
+        for child in element.children where ["attribute", "composite"].contains(child.name) {
+            guard let name = child.text("name") else {
+                fault(place.entity, place.property, child, "an element of the composite attribute has no name")
+                continue
+            }
+            if let inner = attribute(child, name, place) { elements.append(inner) }
+        }
+        return elements
+    }
+
+    /// Xcode writes the first; the others are met in files that other tools have made.
+    private static let compositeNameKeys = [
+        "composite", "compositeName", "compositeType", "elementName", "customClassName", "destinationComposite",
+    ]
+
+    private mutating func relationship(
+        _ element: ModelXMLElement,
+        _ name: String,
+        _ entity: String
+    ) -> RelationshipSource? {
+        guard let destination = element.text("destinationEntity") else {
+            fault(entity, name, element, "the relationship has no destination entity")
+            return nil
+        }
+        var relationship = RelationshipSource(facts: Self.facts(of: element, name), destination: destination)
+        relationship.inverse = element.text("inverseName").map {
+            RelationshipSource.Inverse(name: $0, entity: element.text("inverseEntity") ?? destination)
+        }
+        relationship.isToMany = element.flag("toMany")
+        relationship.isOrdered = element.flag("ordered")
+        relationship.minCount = count("minCount", of: element, entity, name) ?? 0
+        let maxCount = count("maxCount", of: element, entity, name)
+        relationship.maxCount = relationship.isToMany ? maxCount ?? 0 : 1
+        if let rule = element.text("deletionRule") {
+            if let known = RelationshipSource.DeleteRule(rawValue: rule) {
+                relationship.deleteRule = known
+            } else {
+                fault(entity, name, element, "the deletion rule \"\(rule)\" is unknown")
+            }
+        }
+        return relationship
+    }
+
+    private mutating func count(
+        _ attribute: String,
+        of element: ModelXMLElement,
+        _ entity: String,
+        _ name: String
+    ) -> Int? {
+        guard let text = element.text(attribute) else { return nil }
+        guard let value = Int32(text), value >= -1 else {
+            fault(entity, name, element, "\(attribute) is not a count: \"\(text)\"")
+            return nil
+        }
+        return Int(value)
+    }
+
+    // MARK: - What stands beside entities
+
+    private mutating func addComposite(_ element: ModelXMLElement) {
+        guard let name = element.text("name") else { return }
+        let elements = elements(of: element, (nil, name))
+        source.composites.append(CompositeSource(name: name, line: element.line, elements: elements))
+    }
+
+    private mutating func addConfiguration(_ element: ModelXMLElement) {
+        guard let name = element.text("name") else { return }
+        let members = element.children("memberEntity").map { $0["name"] ?? "" }
+        source.configurations.append(ConfigurationSource(name: name, line: element.line, members: members))
+    }
+
+    private mutating func addTemplate(_ element: ModelXMLElement) {
+        guard element.text("name") != nil else { return fault(nil, nil, element, "a fetch request has no name") }
+        if let request = fetchRequest(element, entity: nil, property: nil) { source.fetchRequests.append(request) }
+    }
+
+    private mutating func fetchRequest(
+        _ element: ModelXMLElement,
+        entity: String?,
+        property: String?
+    ) -> FetchRequestSource? {
+        var request = FetchRequestSource(
+            name: element["name"] ?? "",
+            line: element.line,
+            entity: element["entity"] ?? "",
+            predicate: element.text("predicateString")
+        )
+        func number(_ attribute: String) -> Int? {
+            guard let text = element.text(attribute) else { return 0 }
+            return Int(text).flatMap { $0 >= 0 ? $0 : nil }
+        }
+        var numbers: [Int] = []
+        for attribute in ["fetchLimit", "fetchOffset", "fetchBatchSize", "resultType"] {
+            guard let value = number(attribute) else {
+                fault(entity, property, element, "\(attribute) is not a count: \"\(element[attribute] ?? "")\"")
+                return nil
+            }
+            numbers.append(value)
+        }
+        (request.limit, request.offset, request.batchSize, request.resultType) = (
+            numbers[0], numbers[1], numbers[2], numbers[3]
+        )
+        request.includesSubentities = element.flag(
+            "includeSubentities",
+            default: element.flag("includesSubentities", default: true)
+        )
+        request.includesPropertyValues = element.flag("includePropertyValues", default: true)
+        request.includesPendingChanges = element.flag("includesPendingChanges", default: true)
+        request.returnsObjectsAsFaults = element.flag("returnObjectsAsFaults", default: true)
+        request.returnsDistinctResults = element.flag("returnDistinctResults")
+        return request
+    }
+}

@@ -1,0 +1,4 @@
+import Foundation
+import StrataClassGeneration
+
+exit(ModelTool.run(Array(CommandLine.arguments.dropFirst())))

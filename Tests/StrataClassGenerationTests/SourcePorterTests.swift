@@ -1,0 +1,67 @@
+import Testing
+
+@testable import StrataClassGeneration
+
+@Suite("Porting of sources")
+struct SourcePorterTests {
+    @Test func `@objc is put under a condition, or dropped`() {
+        let source =
+            "@objc(Venue)\npublic class Venue: NSManagedObject {\n    @objc(addTagsObject:)\n    @NSManaged func addToTags(_ value: Tag)\n}\n"
+
+        #expect(
+            SourcePorter.port(source).text == """
+                #if canImport(ObjectiveC)
+                @objc(Venue)
+                #endif
+                public class Venue: NSManagedObject {
+                    #if canImport(ObjectiveC)
+                    @objc(addTagsObject:)
+                    #endif
+                    @NSManaged func addToTags(_ value: Tag)
+                }
+
+                """
+        )
+        #expect(
+            SourcePorter.port(source, .drop).text
+                == "public class Venue: NSManagedObject {\n    @NSManaged func addToTags(_ value: Tag)\n}\n"
+        )
+    }
+
+    @Test func `on the line of its declaration it gets lines of its own`() {
+        #expect(
+            SourcePorter.port("    @objc func f() {}\n").text
+                == "    #if canImport(ObjectiveC)\n    @objc\n    #endif\n    func f() {}\n"
+        )
+        #expect(SourcePorter.port("@objc dynamic var x = 1", .drop).text == "dynamic var x = 1")
+    }
+
+    @Test func `what was ported stays as it is`() {
+        let once = SourcePorter.port("@objc(A)\nclass A { let k = #keyPath(A.b.c) }\n").text
+
+        #expect(SourcePorter.port(once).text == once)
+    }
+
+    @Test(arguments: [
+        ("#keyPath(Venue.city.name)", "\"city.name\""), ("#keyPath(name)", "\"name\""),
+        ("#keyPath(App.Venue.city)", "\"city\""), ("#keyPath( Venue . city )", "\"city\""),
+    ])
+    func `a key path becomes its text`(_ keyPath: String, _ text: String) {
+        #expect(SourcePorter.port("let x = \(keyPath) + \"\"").text == "let x = \(text) + \"\"")
+    }
+
+    @Test func `strings and comments are left alone`() {
+        let source = "// @objc\nlet x = \"@objc #keyPath(A.b)\" /* #keyPath(A.b) */\n"
+
+        #expect(SourcePorter.port(source).text == source)
+    }
+
+    @Test func `what cannot be rewritten is listed with its line`() {
+        let source =
+            "import UIKit\nimport CoreData\nlet s = #selector(A.f)\nlet c = NSPersistentCloudKitContainer(name: \"\")\n"
+        let remarks = SourcePorter.port(source).remarks
+
+        #expect(remarks.map(\.line) == [1, 3, 4])
+        #expect(remarks[2].message.contains("NSPersistentContainer"))
+    }
+}
