@@ -84,8 +84,7 @@ let package = Package(
             name: "JobQueue",
             dependencies: ["CoreData", "StrataLocks"],
             path: "Sources/Examples/JobQueue",
-            exclude: ["Program"],
-            resources: [.copy("JobQueue.xcdatamodeld")]
+            exclude: ["Program"]
         ),
         .executableTarget(
             name: "JobQueueProgram",
@@ -136,6 +135,7 @@ let package = Package(
         ),
         .testTarget(name: "StrataStoreChecksTests", dependencies: ["StrataStoreChecks", "CoreData", "TestSupport"]),
         .testTarget(name: "StrataInspectorTests", dependencies: ["StrataInspector", "CoreData", "TestSupport"]),
+        .testTarget(name: "ModelClassesTests", dependencies: ["CoreData", "StrataInspector", "TestSupport"]),
         .testTarget(
             name: "CoreDataTests",
             dependencies: ["CoreData", "StrataRows", "StrataSQLiteStore", "StrataStoreChecks", "TestSupport"]

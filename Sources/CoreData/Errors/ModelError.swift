@@ -37,8 +37,17 @@ package struct ModelError: Error, Equatable {
     package var property: String?
     package var reason: String
     package var file: URL?
+    /// The class and property that say so, where a model is made of classes.
+    package var source: String?
 
-    package init(_ kind: Kind, entity: String? = nil, property: String? = nil, _ reason: String) {
+    package init(
+        _ kind: Kind,
+        class source: String? = nil,
+        entity: String? = nil,
+        property: String? = nil,
+        _ reason: String
+    ) {
+        self.source = source
         self.kind = kind
         self.entity = entity
         self.property = property
@@ -50,6 +59,7 @@ package struct ModelError: Error, Equatable {
         var place = ""
         if let property { place += "property \"\(property)\"" }
         if let entity { place += (place.isEmpty ? "" : " of ") + "entity \"\(entity)\"" }
+        if let source { place = source }
         let sentence = place.isEmpty ? reason : "\(place): \(reason)"
         let subject = file.map { "The model at \($0.path)" } ?? "The model"
         return "\(subject) cannot be used: \(sentence)"

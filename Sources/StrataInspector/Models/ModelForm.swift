@@ -10,6 +10,8 @@ enum ModelForm: String, CaseIterable {
     case json
     /// As Xcode saves it.
     case xml
+    /// Classes that describe their entities.
+    case swift
     /// The statements that make a store for it.
     case sql
     /// A picture in the language of Mermaid.
@@ -23,6 +25,7 @@ enum ModelForm: String, CaseIterable {
         case .text: ModelCommand.lines(of: model.model)
         case .json: [ModelJSON.json(of: model.model).text]
         case .xml: [String(ModelXMLWriter.text(of: model.model).dropLast())]
+        case .swift: ModelSwiftWriter.lines(of: model.model, name: model.name)
         case .sql: try SQLiteSchema(for: Self.copy(model.model)).statements.map { $0 + ";" }
         case .mermaid: ModelMermaid.lines(of: model.model)
         case .svg: SVGWriter.lines(of: model.model)

@@ -1,10 +1,9 @@
 import CoreData
-import TestSupport
 
 /// The models that other programs have made: those of Apple's stores, and what lies beside the migrations.
-enum ModelFixtures {
+package enum ModelFixtures {
     /// The files and folders of models, below the folder of fixtures.
-    static let paths: [String] = {
+    package static let paths: [String] = {
         let root = AppleStores.folder.deletingLastPathComponent()
         guard let files = FileManager.default.enumerator(atPath: root.path) else { return [] }
         return files.compactMap { $0 as? String }
@@ -12,12 +11,12 @@ enum ModelFixtures {
             .sorted()
     }()
 
-    static func url(_ path: String) -> URL {
+    package static func url(_ path: String) -> URL {
         AppleStores.folder.deletingLastPathComponent().appendingPathComponent(path)
     }
 
     /// A model with something of everything that a file can say.
-    static let everything = """
+    package static let everything = """
         <entity name="Place" representedClassName="Guide.Place" isAbstract="YES" versionHashModifier="2" syncable="YES">
             <attribute name="name" attributeType="String" defaultValueString="a &lt;b&gt; &amp; &quot;c&quot;&#10;" \
         minValueString="2" maxValueString="40" regularExpressionString="[a-z &quot;]*">
@@ -80,12 +79,12 @@ enum ModelFixtures {
         <configuration name="Cloud"><memberEntity name="City"/></configuration>
         """
 
-    static func everythingModel() throws -> NSManagedObjectModel {
+    package static func everythingModel() throws -> NSManagedObjectModel {
         try .parsing(everything, attributes: "userDefinedModelVersionIdentifier=\"3.1\"")
     }
 
     /// A model with many entities: a hub, chains, hierarchies and some that stand alone.
-    static func large(_ count: Int) -> NSManagedObjectModel {
+    package static func large(_ count: Int) -> NSManagedObjectModel {
         var random = SplitMix(seed: 7)
         let entities = (0..<count).map { number in
             let attributes = (0..<(2 + Int(random.next() % 7))).map { attribute("attribute\($0)", .string) }
