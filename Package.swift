@@ -134,8 +134,14 @@ let package = Package(
             dependencies: ["StrataSQLiteStore", "StrataMemoryStore", "CoreData", "StrataStoreChecks", "TestSupport"]
         ),
         .testTarget(name: "StrataStoreChecksTests", dependencies: ["StrataStoreChecks", "CoreData", "TestSupport"]),
-        .testTarget(name: "StrataInspectorTests", dependencies: ["StrataInspector", "CoreData", "TestSupport"]),
-        .testTarget(name: "ModelClassesTests", dependencies: ["CoreData", "StrataInspector", "TestSupport"]),
+        .testTarget(
+            name: "StrataInspectorTests",
+            dependencies: ["StrataInspector", "CoreData", "StrataStoreChecks", "StrataSQLiteStore", "TestSupport"]
+        ),
+        .testTarget(
+            name: "ModelClassesTests",
+            dependencies: ["CoreData", "StrataInspector", "StrataStoreChecks", "StrataSQLiteStore", "TestSupport"]
+        ),
         .testTarget(
             name: "CoreDataTests",
             dependencies: ["CoreData", "StrataRows", "StrataSQLiteStore", "StrataStoreChecks", "TestSupport"]
