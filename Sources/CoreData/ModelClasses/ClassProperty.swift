@@ -95,6 +95,7 @@ struct ClassProperty {
             switch trait {
             case .deleteRule(let rule): relationship.deleteRule = rule
             case .ordered(let isOrdered) where isToMany: relationship.isOrdered = isOrdered
+            case .count(let least, 1?) where !isToMany && least >= 0: relationship.minCount = least
             case .count(let least, let most) where isToMany:
                 guard least >= 0, most == -1 || (most ?? .max) >= max(least, 1) else {
                     throw ModelError.class(owner, info.name, "it cannot have \(least) to \(most ?? 0) objects")

@@ -1,5 +1,4 @@
 import Foundation
-import Synchronization
 
 /// Keeps `Codable` values as JSON: what the trait ``ManagedTrait/codable`` uses.
 ///

@@ -111,7 +111,8 @@ struct ModelSwiftWriter {
         if let name = entity.name, name != names[entity] { traits.append(".name(\(SwiftText.literal(name)))") }
         if entity.isAbstract { traits.append(".abstract") }
         if let former = entity.formerName { traits.append(".renamed(from: \(SwiftText.literal(former)))") }
-        for constraint in entity.uniquenessConstraintNames where !Self.isOwn(constraint, of: entity) {
+        let own = Self.ownConstraints(of: entity)
+        for constraint in entity.uniquenessConstraintNames where !own.contains(constraint) {
             traits.append(".unique(\(SwiftText.list(constraint)))")
         }
         for index in entity.indexes { traits.append(text(of: index)) }
@@ -123,9 +124,13 @@ struct ModelSwiftWriter {
         return traits
     }
 
-    /// Whether a constraint is on one property that the entity declares itself, which says so then.
-    private static func isOwn(_ constraint: [String], of entity: NSEntityDescription) -> Bool {
-        constraint.count == 1 && entity.ownProperties.contains { $0.name == constraint[0] }
+    /// The constraints that properties say themselves: all of one property, unless that changes the order of the constraints, which
+    /// is that of the statements.
+    private static func ownConstraints(of entity: NSEntityDescription) -> [[String]] {
+        let names = (entity.ownAttributes + entity.ownRelationships).map(\.name)
+        let constraints = entity.uniquenessConstraintNames
+        let own = names.map { [$0] }.filter { constraints.contains($0) }
+        return own + constraints.filter { !own.contains($0) } == constraints ? own : []
     }
 
     private func text(of index: NSFetchIndexDescription) -> String {
@@ -172,7 +177,7 @@ struct ModelSwiftWriter {
 
     private mutating func write(_ attribute: NSAttributeDescription, of entity: NSEntityDescription) {
         var traits = Self.common(attribute)
-        if entity.uniquenessConstraintNames.contains([attribute.name]) { traits.insert(".unique", at: 0) }
+        if Self.ownConstraints(of: entity).contains([attribute.name]) { traits.insert(".unique", at: 0) }
         var comments: [String] = []
         let mark = attribute.isOptional ? "?" : ""
         var type = SwiftText.type(of: attribute) + mark
@@ -188,6 +193,9 @@ struct ModelSwiftWriter {
             type = "Any?"
             if attribute.type == .objectID { traits.append(".type(.objectID)") }
             if !attribute.isOptional { traits.append(".required") }
+        }
+        if attribute.type != .transformable, let name = attribute.valueTransformerName {
+            comments.append("Left out: the value transformer \(name), which only a transformable attribute uses.")
         }
         if let derived = attribute as? NSDerivedAttributeDescription, let text = derived.derivationText {
             traits.append(".derived(from: \(SwiftText.literal(text)))")
@@ -247,12 +255,16 @@ struct ModelSwiftWriter {
         case .denyDeleteRule: traits.append(".deleteRule(.deny)")
         }
         switch (relationship.minCount, relationship.maxCount) {
-        case (0, 0) where relationship.isToMany, (_, 1): break
+        case (0, 0), (0, 1): break
+        case (let least, 1): traits.append(".count(least: \(least), most: 1)")
         case (let least, 0): traits.append(".count(\(least)...)")
         case (let least, let most) where most < least: traits.append(".count(least: \(least), most: \(most))")
         case (let least, let most): traits.append(".count(\(least)...\(most))")
         }
         if !relationship.isOptional { traits.append(".required") }
+        if let owner = relationship.owner, Self.ownConstraints(of: owner).contains([relationship.name]) {
+            traits.append(".unique")
+        }
         traits += Self.common(relationship)
         let type =
             relationship.isToMany

@@ -17,6 +17,8 @@ enum TraitChecks {
         let type = TypeName(property.type.source)
         let names = Set(property.traits.map(\.name))
         for trait in property.traits {
+            // The counts of a file say of a relationship to one object how many there must be at least.
+            if trait.name == "count", trait.source.hasPrefix(".count(least:"), !type.isScalar { continue }
             if let fault = fault(trait.name, type, names) {
                 throw Diagnostic(
                     "'.\(trait.name)' \(fault) ('\(property.bareName)' is \(type.article)).",
