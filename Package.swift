@@ -141,8 +141,7 @@ let package = Package(
             name: "JobQueue",
             dependencies: ["CoreData", "StrataLocks"],
             path: "Sources/Examples/JobQueue",
-            exclude: ["Program"],
-            resources: [.copy("JobQueue.xcdatamodeld")]
+            exclude: ["Program"]
         ),
         .executableTarget(
             name: "JobQueueProgram",
@@ -211,7 +210,14 @@ let package = Package(
             dependencies: ["StrataSQLiteStore", "StrataMemoryStore", "CoreData", "StrataStoreChecks", "TestSupport"]
         ),
         .testTarget(name: "StrataStoreChecksTests", dependencies: ["StrataStoreChecks", "CoreData", "TestSupport"]),
-        .testTarget(name: "StrataInspectorTests", dependencies: ["StrataInspector", "CoreData", "TestSupport"]),
+        .testTarget(
+            name: "StrataInspectorTests",
+            dependencies: ["StrataInspector", "CoreData", "StrataStoreChecks", "StrataSQLiteStore", "TestSupport"]
+        ),
+        .testTarget(
+            name: "ModelClassesTests",
+            dependencies: ["CoreData", "StrataInspector", "StrataStoreChecks", "StrataSQLiteStore", "TestSupport"]
+        ),
         .testTarget(
             name: "CoreDataTests",
             dependencies: [

@@ -29,8 +29,18 @@ package struct ModelError: Error, Equatable {
     package var file: URL?
     /// The line of the file, where its form has lines.
     package var line: Int?
+    /// The class and property that say so, where a model is made of classes.
+    package var source: String?
 
-    package init(_ kind: Kind, entity: String? = nil, property: String? = nil, line: Int? = nil, _ reason: String) {
+    package init(
+        _ kind: Kind,
+        class source: String? = nil,
+        entity: String? = nil,
+        property: String? = nil,
+        line: Int? = nil,
+        _ reason: String
+    ) {
+        self.source = source
         self.kind = kind
         self.entity = entity
         self.property = property
@@ -43,6 +53,7 @@ package struct ModelError: Error, Equatable {
         var place = ""
         if let property { place += "property \"\(property)\"" }
         if let entity { place += (place.isEmpty ? "" : " of ") + "entity \"\(entity)\"" }
+        if let source { place = source }
         return place.isEmpty ? reason : "\(place): \(reason)"
     }
 

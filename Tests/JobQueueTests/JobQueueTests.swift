@@ -59,6 +59,15 @@ private struct Drawing {
 
 @Suite("The job queue")
 struct JobQueueTests {
+    @Test func `the classes make the model that the queue has always had`() throws {
+        let model = try QueueStore.model.get()
+
+        // Of the file that the model was in before: stores of that time need no migration.
+        #expect(model.versionChecksum == "g/90wc8qrl4xA92oQ1BueEGGvDMMD/0r7WEOzkFTGwo=")
+        #expect(model.entitiesByName["Job"]?.indexes.map(\.name) == ["byAvailability"])
+        #expect(model.entitiesByName["Job"]?.managedObjectClassName == "JobQueue.Job")
+    }
+
     @Test func `workers in several processes do every job once, also those of one that is killed`() async throws {
         let folder = try QueueFolder()
         try await folder.enqueue(200)

@@ -9,7 +9,7 @@ macro Managed() = #externalMacro(module: "StrataMacros", type: "ManagedMacro")
 @attached(peer, names: prefixed(_managed_))
 macro Managed(_ name: String) = #externalMacro(module: "StrataMacros", type: "ManagedMacro")
 
-@attached(member, names: named(managedProperties))
+@attached(member, names: named(managedProperties), named(managedEntity))
 macro ManagedObject() = #externalMacro(module: "StrataMacros", type: "ManagedObjectMacro")
 
 /// Stands in for the framework's module.
@@ -19,6 +19,13 @@ public enum CoreData {
         let name: String
 
         init(_ name: String) { self.name = name }
+    }
+
+    /// Tells what a class says of its entity.
+    public struct ManagedEntityInfo {
+        let type: NSManagedObject.Type
+
+        init(_ type: NSManagedObject.Type, traits: [Never]) { self.type = type }
     }
 
     /// Describes a property.
@@ -70,6 +77,7 @@ open class NSManagedObject: Hashable {
 
     /// What the class and its superclasses manage.
     open class var managedProperties: [CoreData.ManagedPropertyInfo] { [] }
+    open class var managedEntity: CoreData.ManagedEntityInfo? { nil }
 
     /// Objects are equal when they are the same.
     public static func == (left: NSManagedObject, right: NSManagedObject) -> Bool { left === right }

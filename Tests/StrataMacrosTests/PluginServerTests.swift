@@ -95,7 +95,7 @@ struct PluginServerTests {
 
         let reply = try JSONDecoder().decode(Reply.self, from: Data(result.replies()[0].utf8)).expandMacroResult
         #expect(reply.diagnostics.isEmpty)
-        #expect(reply.expandedSource?.split(separator: "\n").count == 5_000 + 5)
+        #expect(reply.expandedSource?.split(separator: "\n").count == 5_000 + 8)
     }
 
     @Test(arguments: ["", "plain", "é😀\u{0}\u{1F}\u{7F}", "\"\\/\n\r\t\\u0041", "\\\\\""])

@@ -38,13 +38,65 @@ public macro Managed() = #externalMacro(module: "StrataMacros", type: "ManagedMa
 @attached(peer, names: prefixed(_managed_))
 public macro Managed(_ name: String) = #externalMacro(module: "StrataMacros", type: "ManagedMacro")
 
+/// Declares a property whose value is kept by its managed object, and says what it is in the model that is made of its class.
+///
+/// ```swift
+/// @Managed(.unique, .length(1...40)) var code: String
+/// @Managed(.inverse(\City.venues), .deleteRule(.deny)) var city: City?
+/// ```
+///
+/// - Parameters:
+///   - trait: What the property is in the model.
+///   - more: What else it is.
+///
+/// See ``Managed()`` for what the property may be, and ``NSManagedObjectModel/init(for:versionIdentifier:)-(NSManagedObject.Type...,_)`` for
+/// the model. A property with ``ManagedTrait/derived(from:)`` or ``ManagedTrait/fetched(where:)`` can only be read.
+@attached(accessor)
+@attached(peer, names: prefixed(_managed_))
+public macro Managed(_ trait: ManagedTrait<Any>, _ more: ManagedTrait<Any>...) =
+    #externalMacro(module: "StrataMacros", type: "ManagedMacro")
+
+/// Declares a property with another name in the model, and says what it is in the model that is made of its class.
+///
+/// - Parameters:
+///   - name: The name of the attribute or relationship in the model: a plain string literal.
+///   - trait: What the property is in the model.
+///   - more: What else it is.
+@attached(accessor)
+@attached(peer, names: prefixed(_managed_))
+public macro Managed(_ name: String, _ trait: ManagedTrait<Any>, _ more: ManagedTrait<Any>...) =
+    #externalMacro(module: "StrataMacros", type: "ManagedMacro")
+
 /// Lists the ``Managed()`` properties of a class, so that Swift key paths can be turned into names of the model.
 ///
 /// The macro overrides `managedProperties` with the names, key paths and types of the `@Managed` properties of the
 /// class's own body, after those that the superclass lists. With it, `\Venue.city` works in sort descriptors and in
 /// `#Predicate` without creating an object to ask. Properties that an extension declares are not listed.
-@attached(member, names: named(managedProperties))
+///
+/// The class can be an entity of a model in Swift: see ``NSManagedObjectModel/init(for:versionIdentifier:)-(NSManagedObject.Type...,_)``.
+@attached(member, names: named(managedProperties), named(managedEntity))
 public macro ManagedObject() = #externalMacro(module: "StrataMacros", type: "ManagedObjectMacro")
+
+/// Lists the ``Managed()`` properties of a class, and says what its entity is in the model that is made of it.
+///
+/// ```swift
+/// @ManagedObject(.abstract, .unique("name", "city"))
+/// class Place: NSManagedObject { … }
+/// ```
+///
+/// - Parameters:
+///   - trait: What the entity is in the model.
+///   - more: What else it is.
+@attached(member, names: named(managedProperties), named(managedEntity))
+public macro ManagedObject(_ trait: ManagedEntityTrait, _ more: ManagedEntityTrait...) =
+    #externalMacro(module: "StrataMacros", type: "ManagedObjectMacro")
+
+/// Makes a structure the value of composite attributes.
+///
+/// See ``CoreData/ManagedComposite-protocol``.
+@attached(member, names: named(managedElements))
+@attached(extension, conformances: ManagedComposite, names: named(init), named(managedElementValues))
+public macro ManagedComposite() = #externalMacro(module: "StrataMacros", type: "ManagedCompositeMacro")
 
 /// Writes a method that changes a to-many relationship, as Xcode generates them.
 ///

@@ -118,12 +118,22 @@ public struct ManagedPropertyInfo {
     public let keyPath: AnyKeyPath
     /// The declared type.
     public let type: Any.Type
+    let traits: [PropertyTrait]
 
     /// Describes one property.
     public init(name: String, keyPath: AnyKeyPath, type: Any.Type) {
         self.name = name
         self.keyPath = keyPath
         self.type = type
+        traits = []
+    }
+
+    /// Describes one property with its traits, which have to fit its type.
+    public init<Value>(name: String, keyPath: AnyKeyPath, type: Value.Type, traits: [ManagedTrait<Value>]) {
+        self.name = name
+        self.keyPath = keyPath
+        self.type = type
+        self.traits = traits.map(\.part)
     }
 }
 

@@ -76,7 +76,7 @@ extension NSManagedObject: ManagedScalar {
 // MARK: - To-many
 
 /// A collection type that a to-many relationship may be declared as.
-private protocol ManagedCollection: ManagedPropertyValue {
+protocol ManagedCollection: ManagedPropertyValue {
     associatedtype Member: NSManagedObject
     static func collection(of members: [Member]) -> Self
     var members: [NSManagedObject] { get }
@@ -134,8 +134,8 @@ extension Set: ManagedPropertyValue where Element: NSManagedObject {
 }
 
 extension Set: ManagedCollection where Element: NSManagedObject {
-    fileprivate static func collection(of members: [Element]) -> Self { Set(members) }
-    fileprivate var members: [NSManagedObject] { Swift.Array(self) }
+    static func collection(of members: [Element]) -> Self { Set(members) }
+    var members: [NSManagedObject] { Swift.Array(self) }
 }
 
 extension Array: ManagedPropertyValue where Element: NSManagedObject {
@@ -155,8 +155,8 @@ extension Array: ManagedPropertyValue where Element: NSManagedObject {
 }
 
 extension Array: ManagedCollection where Element: NSManagedObject {
-    fileprivate static func collection(of members: [Element]) -> Self { members }
-    fileprivate var members: [NSManagedObject] { self }
+    static func collection(of members: [Element]) -> Self { members }
+    var members: [NSManagedObject] { self }
 }
 
 extension Relationship {
@@ -172,7 +172,7 @@ extension Relationship {
 }
 
 extension ManagedCollection {
-    fileprivate static var memberClass: NSManagedObject.Type { Member.self }
+    static var memberClass: NSManagedObject.Type { Member.self }
 }
 
 // MARK: - To-many, in other types

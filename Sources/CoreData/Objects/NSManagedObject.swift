@@ -136,6 +136,11 @@ open class NSManagedObject: NSObject {
     /// The macro `@ManagedObject` overrides this.
     open class var managedProperties: [ManagedPropertyInfo] { [] }
 
+    /// What the class says of its entity.
+    ///
+    /// The macro `@ManagedObject` overrides this; a subclass without it inherits what its superclass says of itself.
+    open class var managedEntity: ManagedEntityInfo? { nil }
+
     /// Whether a change of a property that the model does not know leaves the object unchanged.
     ///
     /// True unless overridden.

@@ -3,13 +3,59 @@ import CoreData
 /// Prints a model.
 enum ModelCommand: Command {
     static let name = "model"
-    static let summary = "Prints a model: an .xcdatamodeld (its current version), an .xcdatamodel or its contents file."
-    static let options: [Option] = []
+    static let summary =
+        "Prints a model in one of several forms, or with --diff what differs in two versions and whether a mapping can be inferred."
+    static let options: [Option] = [
+        Option(
+            "--as",
+            "FORM",
+            help: "\(ModelForm.allCases.map(\.rawValue).joined(separator: ", ")) (default: text)"
+        ),
+        Option(
+            "--output",
+            "PATH",
+            help: "where to write it: a file, or for xml also an .xcdatamodel or an .xcdatamodeld (all versions)"
+        ),
+        Option("--diff", help: "compares two models, OLD and NEW; exits 1 if no mapping can be inferred"),
+    ]
     static let operand: String? = "PATH"
+    static let operandCount = 1...2
 
     static func run(_ arguments: Arguments, print: (String) -> Void) throws -> ExitCode {
-        lines(of: try Store.model(at: arguments.operands[0])).forEach(print)
+        guard !arguments.has("--diff") else { return try compare(arguments, print) }
+        guard arguments.operands.count == 1 else { throw UsageError("two models are for --diff only") }
+        let name = arguments["--as"] ?? ModelForm.text.rawValue
+        guard let form = ModelForm(rawValue: name) else {
+            let known = ModelForm.allCases.map(\.rawValue).joined(separator: ", ")
+            throw UsageError("“\(name)” is no form of a model; there are \(known)")
+        }
+        let source = try ModelSource(arguments.operands[0])
+        guard let path = arguments["--output"] else {
+            try form.lines(of: source.current).forEach(print)
+            return .success
+        }
+        if form == .xml {
+            try ModelPackageWriter.write(source, to: path)
+        } else {
+            guard !FileManager.default.fileExists(atPath: path) else {
+                throw UsageError("there is something at \(path) already, which is not replaced")
+            }
+            let text = try form.lines(of: source.current).joined(separator: "\n") + "\n"
+            try Data(text.utf8).write(to: URL(fileURLWithPath: path))
+        }
+        print("\(path) is written.")
         return .success
+    }
+
+    private static func compare(_ arguments: Arguments, _ print: (String) -> Void) throws -> ExitCode {
+        guard arguments.operands.count == 2 else { throw UsageError("--diff takes two models, OLD and NEW") }
+        guard arguments["--as"] == nil, arguments["--output"] == nil else {
+            throw UsageError("--diff prints text, and goes with neither --as nor --output")
+        }
+        let models = try arguments.operands.map { try ModelSource($0).current.model }
+        let difference = ModelDifference(from: models[0], to: models[1])
+        difference.lines.forEach(print)
+        return difference.canBeInferred ? .success : .problemsFound
     }
 
     /// The model as lines of text, entities and properties by name.

@@ -21,14 +21,23 @@ enum ManagedMacro {
     }
 
     private static func accessors(of property: PropertyDeclaration) -> String {
-        """
-        get {
-            managedValue(Self.\(property.peerName))
-        }
-        set {
-            setManagedValue(newValue, Self.\(property.peerName))
-        }
-        """
+        let (get, set) =
+            property.has("codable")
+            ? ("managedCodableValue", "setManagedCodableValue")
+            : property.has("fetched") ? ("managedFetchedValue", "") : ("managedValue", "setManagedValue")
+        let getter = """
+            get {
+                \(get)(Self.\(property.peerName))
+            }
+            """
+        // What the store computes, or a query gives, cannot be set.
+        guard !property.has("derived"), !property.has("fetched") else { return getter }
+        return """
+            \(getter)
+            set {
+                \(set)(newValue, Self.\(property.peerName))
+            }
+            """
     }
 
     private static func peer(of property: PropertyDeclaration) -> String {

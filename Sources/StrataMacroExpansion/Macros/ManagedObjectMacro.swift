@@ -9,20 +9,32 @@ enum ManagedObjectMacro {
             guard request.role == "member" else {
                 throw Diagnostic("@ManagedObject cannot be expanded as '\(request.role)'.", at: 0..<0)
             }
-            return Expansion(source: table(of: declaration))
+            let faults = ClassChecks.faults(of: declaration)
+            guard faults.isEmpty else { return Expansion(diagnostics: faults) }
+            return Expansion(source: entity(of: declaration) + table(of: declaration))
         } catch {
             return Expansion(diagnostics: [error])
         }
+    }
+
+    // `public` is cut down to the class's own access, whatever that is; only `open` must be asked for.
+    private static func access(_ declaration: ClassDeclaration) -> String { declaration.isOpen ? "open" : "public" }
+
+    private static func entity(of declaration: ClassDeclaration) -> String {
+        let traits = declaration.traits.traits.map(\.source).joined(separator: ", ")
+        return """
+            \(access(declaration)) override class var managedEntity: CoreData.ManagedEntityInfo? {
+                CoreData.ManagedEntityInfo(\(declaration.name).self, traits: [\(traits)])
+            }
+            """
     }
 
     /// One statement a property: the type checker's work grows with each statement's size, not with the class's.
     private static func table(of declaration: ClassDeclaration) -> String {
         let properties = declaration.properties
         guard !properties.isEmpty else { return "" }
-        // `public` is cut down to the class's own access, whatever that is; only `open` must be asked for.
-        let access = declaration.isOpen ? "open" : "public"
         var lines = [
-            "\(access) override class var managedProperties: [CoreData.ManagedPropertyInfo] {",
+            "", "\(access(declaration)) override class var managedProperties: [CoreData.ManagedPropertyInfo] {",
             "    var properties = super.managedProperties",
             "    properties.reserveCapacity(properties.count + \(properties.count))",
         ]
@@ -33,11 +45,17 @@ enum ManagedObjectMacro {
                 let keyPath = "\\\(declaration.name).\(property.name)"
                 lines.append(
                     "    properties.append(CoreData.ManagedPropertyInfo("
-                        + "name: \(property.modelName), keyPath: \(keyPath), type: \(property.type.metatype)))"
+                        + "name: \(property.modelName), keyPath: \(keyPath), type: \(property.type.metatype)\(traits(of: property))))"
                 )
             }
         }
         lines += ["    return properties", "}"]
         return lines.joined(separator: "\n")
+    }
+
+    /// The traits anew: here the compiler knows the property's type, and judges values and key paths by it.
+    private static func traits(of property: PropertyDeclaration) -> String {
+        guard !property.traits.isEmpty else { return "" }
+        return ", traits: [\(property.traits.map(\.source).joined(separator: ", "))]"
     }
 }

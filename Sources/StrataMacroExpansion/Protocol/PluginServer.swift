@@ -42,6 +42,7 @@ package struct PluginServer {
         switch request.macro {
         case "ManagedMacro": ManagedMacro.expand(request)
         case "ManagedObjectMacro": ManagedObjectMacro.expand(request)
+        case "ManagedCompositeMacro": ManagedCompositeMacro.expand(request)
         case "ManagedScalarAccessMacro": ManagedScalarAccessMacro.expand(request)
         case "ManagedAccessorMacro": ManagedAccessorMacro.expand(request)
         default: Expansion(diagnostics: [Diagnostic("Strata has no macro '\(request.macro)'.", at: 0..<0)])

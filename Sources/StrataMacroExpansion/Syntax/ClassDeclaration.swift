@@ -3,6 +3,10 @@ struct ClassDeclaration: Equatable {
     /// The name as it is spelled, with back-ticks if it has them.
     let name: String
     let isOpen: Bool
+    /// The first type that the class inherits from.
+    let superclass: String
+    /// What `@ManagedObject` says that the class is in the model.
+    let traits: TraitArguments
     let members: [Member]
 
     /// A property, or a line of conditional compilation (`#if`, `#elseif`, `#else`, `#endif`) around properties.
@@ -21,7 +25,8 @@ struct ClassDeclaration: Equatable {
     ///   their own `@Managed` reports them.
     init(reading source: String) throws(Diagnostic) {
         var cursor = Cursor(source)
-        guard let header = cursor.readHeader() else {
+        var attribute: AttributeSyntax?
+        guard let header = cursor.readHeader(attribute: { if $0.name == "ManagedObject" { attribute = $0 } }) else {
             throw Diagnostic("@ManagedObject does not understand this declaration.", at: cursor.range)
         }
         guard header.keyword.text == "class" else {
@@ -41,6 +46,21 @@ struct ClassDeclaration: Equatable {
         }
         guard cursor.isAt(":") else {
             throw Diagnostic("@ManagedObject needs a subclass of NSManagedObject.", at: name.range)
+        }
+        var parent = cursor
+        parent.advance()
+        superclass = parent.readType()?.source ?? ""
+        if let start = attribute?.argumentsStart {
+            let arguments = try TraitArguments(in: cursor, from: start, of: "@ManagedObject")
+            guard arguments.name == nil else {
+                throw Diagnostic(
+                    "@ManagedObject takes the name of the entity as '.name(\(arguments.name ?? ""))'.",
+                    at: cursor.tokens[start].range
+                )
+            }
+            traits = arguments
+        } else {
+            traits = TraitArguments()
         }
         while let token = cursor.current, token.text != "{" { cursor.skipBalanced() }
         cursor.advance()
@@ -65,6 +85,9 @@ struct ClassDeclaration: Equatable {
                     } else {
                         cursor.move(to: start + 1)
                     }
+                } else if cursor.index == start {
+                    // An `@` with no name behind it, as while somebody writes.
+                    cursor.advance()
                 }
             } else if token.text == "#", let directive = readCondition(&cursor) {
                 switch directive.keyword {

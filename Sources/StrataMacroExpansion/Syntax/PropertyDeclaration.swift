@@ -5,6 +5,12 @@ struct PropertyDeclaration: Equatable {
     let type: TypeText
     /// The string literal given to `@Managed`, with its quotes.
     let explicitModelName: String?
+    /// What `@Managed` says that the property is in the model.
+    let traits: [TraitSyntax]
+    /// The bytes of the name.
+    let nameRange: Range<Int>?
+
+    func has(_ trait: String) -> Bool { traits.contains { $0.name == trait } }
 
     /// The name without back-ticks.
     var bareName: String {
@@ -47,9 +53,14 @@ extension PropertyDeclaration {
         type = try Self.readType(&cursor, of: name)
         try Self.checkEnd(&cursor)
         self.name = name.text
-        explicitModelName = try attribute?.argumentsStart.flatMap { start throws(Diagnostic) in
-            try Self.modelName(in: cursor, from: start, of: "@Managed")
+        nameRange = name.range
+        var arguments = TraitArguments()
+        if let start = attribute?.argumentsStart {
+            arguments = try TraitArguments(in: cursor, from: start, of: "@Managed")
         }
+        explicitModelName = arguments.name
+        traits = arguments.traits
+        try TraitChecks.check(self)
     }
 
     private static func check(_ header: DeclarationHeader, _ cursor: Cursor) throws(Diagnostic) {

@@ -39,7 +39,7 @@ enum IndexStages {
     private static func fill(_ context: NSManagedObjectContext, _ progress: (Double) -> Void) throws {
         try context.performAndWait {
             for maintainer in try context.fetch(NSFetchRequest<Maintainer>(entityName: "Maintainer")) {
-                maintainer.domain = Maintainer.domain(ofAddress: maintainer.email)
+                maintainer.domain = maintainer.email.flatMap(Maintainer.domain)
             }
             try context.save()
             let request = NSFetchRequest<Package>(entityName: "Package")

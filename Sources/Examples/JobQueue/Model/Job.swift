@@ -4,20 +4,20 @@ import CoreData
 ///
 /// A job is waiting, claimed or done. Who claims one has a lease: until ``availableAt`` nobody else touches the job. A worker that
 /// dies simply lets its leases run out.
-@ManagedObject
+@ManagedObject(.index("byAvailability", on: "state", "availableAt"))
 package final class Job: NSManagedObject {
-    /// Unique; given by the producer, from 1 on.
-    @Managed package var number: Int64
+    /// Given by the producer, from 1 on.
+    @Managed(.unique, .default(0)) package var number: Int64
     @Managed package var payload: String
-    @Managed package var state: State
+    @Managed(.default(State.waiting)) package var state: State
     /// When somebody may claim the job: of a claimed one when the lease runs out.
     @Managed package var availableAt: Date
     @Managed package var claimant: String?
     /// How often the job was claimed.
-    @Managed package var attempts: Int32
+    @Managed(.default(0)) package var attempts: Int32
     @Managed package var enqueuedAt: Date
     /// What the workers that have done the job have left: one receipt, if the queue is sound.
-    @Managed package var receipts: Set<Receipt>
+    @Managed(.inverse(\Receipt.job), .deleteRule(.cascade)) package var receipts: Set<Receipt>
 
     /// How far a job has come.
     package enum State: Int16, Sendable {
@@ -32,8 +32,8 @@ package final class Job: NSManagedObject {
 package final class Receipt: NSManagedObject {
     @Managed package var worker: String
     @Managed package var finishedAt: Date
-    @Managed package var result: Int64
-    @Managed package var job: Job?
+    @Managed(.default(0)) package var result: Int64
+    @Managed(.required) package var job: Job?
 }
 
 extension Job {

@@ -2,17 +2,11 @@ import CoreData
 
 /// Opens the store that holds the queue.
 package enum QueueStore {
-    /// The model that the program ships as a resource.
+    /// The model that the classes make.
     ///
     /// One for the process: a model stays in memory once a coordinator has used it.
-    private static let model = Result {
-        guard let url = Bundle.module.url(forResource: "JobQueue", withExtension: "xcdatamodeld") else {
-            throw CocoaError(
-                .fileReadNoSuchFile,
-                userInfo: [NSLocalizedDescriptionKey: "The program's data model is missing."]
-            )
-        }
-        return try NSManagedObjectModel(reading: url)
+    package static let model = Result {
+        try NSManagedObjectModel(for: Job.self, Receipt.self, versionIdentifier: "1")
     }
 
     /// A container with the store at `url`, which is created when it is not there.

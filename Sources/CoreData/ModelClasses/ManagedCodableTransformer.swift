@@ -1,0 +1,90 @@
+import Foundation
+
+/// Keeps `Codable` values as JSON: what the trait ``ManagedTrait/codable`` uses.
+///
+/// Making a model of classes registers it. For a model from a file, set the attribute's transformer to ``name`` and call
+/// ``register()`` before the first store is added.
+public final class ManagedCodableTransformer<Value: Codable>: ValueTransformer {
+    /// The name under which the transformer is registered.
+    public static var name: NSValueTransformerName {
+        NSValueTransformerName("Codable.\(String(reflecting: Value.self))")
+    }
+
+    /// Registers the transformer; does no harm if it is registered already.
+    public static func register() {
+        ValueTransformer.setValueTransformer(ManagedCodableTransformer(), forName: name)
+    }
+
+    /// The JSON of a value; `nil` for what cannot be encoded.
+    public override func transformedValue(_ value: Any?) -> Any? {
+        guard let value = value as? Value else { return nil }
+        let encoder = JSONEncoder()
+        // Equal values are equal data.
+        encoder.outputFormatting = .sortedKeys
+        return try? encoder.encode(value)
+    }
+
+    /// The value of JSON; `nil` for what cannot be decoded.
+    public override func reverseTransformedValue(_ value: Any?) -> Any? {
+        guard let data = value as? Data else { return nil }
+        return try? JSONDecoder().decode(Value.self, from: data)
+    }
+}
+
+/// Registers the transformers of types that are known when the program runs.
+enum CodableTransformers {
+    /// Registers the transformer for a type, or for what it is an optional of.
+    ///
+    /// - Returns: The transformer's name.
+    static func register(_ type: any Codable.Type) -> String {
+        guard let plain = unwrapped(type) as? any Codable.Type else { return "" }
+        return registered(plain)
+    }
+
+    private static func registered<Value: Codable>(_ type: Value.Type) -> String {
+        ManagedCodableTransformer<Value>.register()
+        return ManagedCodableTransformer<Value>.name.rawValue
+    }
+}
+
+extension NSManagedObject {
+    /// Reads a property with the trait ``ManagedTrait/codable``.
+    ///
+    /// The macro calls this. Stops the program if there is no value: give the property a default value, or declare it optional.
+    public final func managedCodableValue<Value: Codable>(_ property: borrowing ManagedProperty<Value>) -> Value {
+        if let value = objectValue(property.untyped, as: Value.self) { return value }
+        fatalError(
+            "CoreData: property \"\(property.untyped.name)\" of \(entity.name ?? "") has no value of type \(Value.self), but is not optional. Declare it as \(Value.self)?, or give it a default value."
+        )
+    }
+
+    /// Reads an optional property with the trait ``ManagedTrait/codable``.
+    public final func managedCodableValue<Value: Codable>(_ property: borrowing ManagedProperty<Value?>) -> Value? {
+        objectValue(property.untyped, as: Value.self)
+    }
+
+    /// Writes a property with the trait ``ManagedTrait/codable``.
+    public final func setManagedCodableValue<Value: Codable>(
+        _ value: Value,
+        _ property: borrowing ManagedProperty<Value>
+    ) {
+        setObjectValue(value, property.untyped)
+    }
+
+    /// Writes an optional property with the trait ``ManagedTrait/codable``.
+    public final func setManagedCodableValue<Value: Codable>(
+        _ value: Value?,
+        _ property: borrowing ManagedProperty<Value?>
+    ) {
+        setObjectValue(value, property.untyped)
+    }
+
+    /// Reads a fetched property; fetched when it is first read.
+    ///
+    /// The macro calls this.
+    public final func managedFetchedValue<Element: NSManagedObject>(
+        _ property: borrowing ManagedProperty<[Element]>
+    ) -> [Element] {
+        value(forKey: property.untyped.name) as? [Element] ?? []
+    }
+}

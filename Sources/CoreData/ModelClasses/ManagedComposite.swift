@@ -1,0 +1,149 @@
+import Foundation
+
+/// A structure that is kept as a composite attribute.
+///
+/// ```swift
+/// @ManagedComposite
+/// struct Address {
+///     var street: String = ""
+///     var number: Int16?
+///     var point: Point?
+/// }
+/// ```
+///
+/// The macro makes a structure conform. Its stored properties are the elements: attributes of the types that ``Managed()`` takes, and
+/// other composites. An initial value is the element's default value, and what a missing element reads as. Predicates reach the
+/// elements by key path: `address.street == "Main"`.
+public protocol ManagedComposite {
+    /// The elements, in their order.
+    static var managedElements: [ManagedElement] { get }
+
+    /// Reads the elements from an attribute's value, by name.
+    init(managedElementValues values: [String: Any])
+
+    /// The elements that have a value, by name.
+    var managedElementValues: [String: Any] { get }
+}
+
+/// An element of a composite attribute.
+public struct ManagedElement {
+    let name: String
+    let type: Any.Type
+    let defaultValue: Any?
+
+    /// Describes an element without a default value.
+    public init<Value>(_ name: String, _ type: Value.Type) {
+        self.name = name
+        self.type = type
+        defaultValue = nil
+    }
+
+    /// Describes an element with a default value.
+    public init<Value>(_ name: String, _ type: Value.Type, default value: Value) {
+        self.name = name
+        self.type = type
+        defaultValue = flattenOptional(value)
+    }
+
+    /// What a composite attribute holds for an element.
+    public static func stored(_ value: Any) -> Any? { ElementValue.stored(value) }
+}
+
+extension ManagedComposite {
+    /// An element's value from a composite attribute's.
+    ///
+    /// The macro's initialisers call this. Without a value, an optional element is nil, and another one its initial value, or zero or
+    /// what is empty. Stops the program for a type without such a value, such as an enumeration: give the element an initial value.
+    public static func managedElement<Value>(_ name: String, in values: [String: Any]) -> Value {
+        if let value = flattenOptional(values[name]), !(value is NSNull),
+            let typed = ElementValue.typed(value, as: Value.self) as? Value
+        {
+            return typed
+        }
+        if let optional = Value.self as? any ExpressibleByNilLiteral.Type,
+            let none = optional.init(nilLiteral: ()) as? Value
+        {
+            return none
+        }
+        if let value = managedElements.first(where: { $0.name == name })?.defaultValue as? Value { return value }
+        if let composite = Value.self as? any ManagedComposite.Type,
+            let value = composite.init(managedElementValues: [:]) as? Value
+        {
+            return value
+        }
+        if let type = Value.self as? any WordValue.Type, let value = ElementValue.absent(type) as? Value {
+            return value
+        }
+        fatalError(
+            "CoreData: element \"\(name)\" of a composite attribute has no value of type \(Value.self). Give it an initial value, or declare it as \(Value.self)?."
+        )
+    }
+}
+
+/// The elements of composites between Swift's types and those that the attribute's dictionary has.
+enum ElementValue {
+    static func absent<Value: WordValue>(_ type: Value.Type) -> Any { Value.absent }
+
+    /// A value of the dictionary as a type: numbers come as `NSNumber`, enumerations by raw value, composites as dictionaries.
+    static func typed(_ value: Any, as type: Any.Type) -> Any? {
+        let plain = unwrapped(type)
+        if let composite = plain as? any ManagedComposite.Type {
+            return (value as? [String: Any]).map { composite.init(managedElementValues: $0) }
+        }
+        if let representable = plain as? any RawRepresentable.Type {
+            return made(representable, of: value)
+        }
+        guard let number = value as? NSNumber else { return value }
+        switch plain {
+        case is Int.Type: return number.intValue
+        case is Int16.Type: return number.int16Value
+        case is Int32.Type: return number.int32Value
+        case is Int64.Type: return number.int64Value
+        case is Double.Type: return number.doubleValue
+        case is Float.Type: return number.floatValue
+        case is Bool.Type: return number.boolValue
+        case is Decimal.Type: return number.decimalValue
+        default: return value
+        }
+    }
+
+    private static func made<Value: RawRepresentable>(_ type: Value.Type, of value: Any) -> Any? {
+        (typed(value, as: Value.RawValue.self) as? Value.RawValue).flatMap { Value(rawValue: $0) }
+    }
+
+    /// A value as the dictionary has it; `nil` for no value.
+    static func stored(_ value: Any) -> Any? {
+        guard let value = flattenOptional(value) else { return nil }
+        if let composite = value as? any ManagedComposite { return composite.managedElementValues }
+        if let representable = value as? any RawRepresentable { return stored(representable.rawValue) }
+        return value
+    }
+}
+
+extension NSManagedObject {
+    /// Reads a composite attribute as a structure; one without elements if there is no value.
+    public final func managedValue<Value: ManagedComposite>(_ property: borrowing ManagedProperty<Value>) -> Value {
+        Value(managedElementValues: objectValue(property.untyped, as: [String: Any].self) ?? [:])
+    }
+
+    /// Writes a composite attribute.
+    public final func setManagedValue<Value: ManagedComposite>(
+        _ value: Value,
+        _ property: borrowing ManagedProperty<Value>
+    ) {
+        setObjectValue(value.managedElementValues, property.untyped)
+    }
+
+    /// Reads a composite attribute as a structure, or nil.
+    public final func managedValue<Value: ManagedComposite>(_ property: borrowing ManagedProperty<Value?>) -> Value? {
+        objectValue(property.untyped, as: [String: Any].self).map { Value(managedElementValues: $0) }
+    }
+
+    /// Writes or removes a composite attribute.
+    public final func setManagedValue<Value: ManagedComposite>(
+        _ value: Value?,
+        _ property: borrowing ManagedProperty<Value?>
+    ) {
+        setObjectValue(value?.managedElementValues, property.untyped)
+    }
+}

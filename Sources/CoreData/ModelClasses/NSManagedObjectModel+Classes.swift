@@ -1,0 +1,49 @@
+import StrataPredicates
+
+extension NSManagedObjectModel {
+    /// Makes a model of classes that describe their entities.
+    ///
+    /// ```swift
+    /// let model = try NSManagedObjectModel(for: Venue.self, City.self)
+    /// let container = NSPersistentContainer(name: "Guide", managedObjectModel: model)
+    /// ```
+    ///
+    /// Each class is an entity with its `@Managed` properties: the type says what kind of attribute or relationship it is and whether
+    /// it is optional, and ``ManagedTrait`` what else there is to say. A superclass that is marked `@ManagedObject` becomes the
+    /// super-entity and need not be listed. The hashes and tables are those of the same model in a file. An addition to Apple's API.
+    ///
+    /// - Parameters:
+    ///   - types: The classes, in any order.
+    ///   - versionIdentifier: A label for the version, which takes no part in the hashes.
+    /// - Throws: 134060 (`coreData`) for what contradicts itself: a relationship without an inverse, one that leads to a class that
+    ///   is not listed, a trait that does not fit the type, two entities of one name. The error names class and property, also
+    ///   under `NSModelEntityNameErrorKey` and `NSModelPropertyNameErrorKey`.
+    public convenience init(for types: NSManagedObject.Type..., versionIdentifier: String = "") throws {
+        try self.init(for: types, versionIdentifier: versionIdentifier)
+    }
+
+    /// Makes a model of a list of classes that describe their entities.
+    ///
+    /// - Parameters:
+    ///   - types: The classes, in any order.
+    ///   - versionIdentifier: A label for the version, which takes no part in the hashes.
+    /// - Throws: As the form that takes the classes one by one.
+    public convenience init(for types: [NSManagedObject.Type], versionIdentifier: String = "") throws {
+        self.init()
+        do {
+            var builder = ClassModelBuilder()
+            try builder.fill(self, with: types)
+        } catch {
+            throw error.cocoaError
+        }
+        versionIdentifiers = [versionIdentifier]
+    }
+
+    /// Makes the model of a version.
+    ///
+    /// - Parameter version: The version.
+    /// - Throws: As the form that takes classes.
+    public convenience init(version: any ManagedModelVersion.Type) throws {
+        try self.init(for: version.entities, versionIdentifier: version.versionIdentifier)
+    }
+}

@@ -1,0 +1,41 @@
+import CoreData
+import StrataSQLiteStore
+import StrataStoreChecks
+
+/// The forms that a model can be printed in.
+enum ModelForm: String, CaseIterable {
+    /// Columns, for people.
+    case text
+    /// One object, for programs.
+    case json
+    /// As Xcode saves it.
+    case xml
+    /// Classes that describe their entities.
+    case swift
+    /// The statements that make a store for it.
+    case sql
+    /// A picture in the language of Mermaid.
+    case mermaid
+    /// A picture that a browser shows.
+    case svg
+
+    /// The model in this form.
+    func lines(of model: NamedModel) throws -> [String] {
+        switch self {
+        case .text: ModelCommand.lines(of: model.model)
+        case .json: [ModelJSON.json(of: model.model).text]
+        case .xml: [String(ModelXMLWriter.text(of: model.model).dropLast())]
+        case .swift: ModelSwiftWriter.lines(of: model.model, name: model.name)
+        case .sql: try SQLiteSchema(for: Self.copy(model.model)).statements.map { $0 + ";" }
+        case .mermaid: ModelMermaid.lines(of: model.model)
+        case .svg: SVGWriter.lines(of: model.model)
+        }
+    }
+
+    /// A copy that a schema can be made of; the classes that the model names are not here.
+    private static func copy(_ model: NSManagedObjectModel) -> NSManagedObjectModel {
+        let copy = NSManagedObjectModel(byMerging: [model]) ?? model
+        for entity in copy.entities { entity.managedObjectClassName = "NSManagedObject" }
+        return copy
+    }
+}

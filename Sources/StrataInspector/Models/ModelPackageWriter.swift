@@ -1,0 +1,32 @@
+import CoreData
+
+/// Writes models as a package that Xcode opens.
+enum ModelPackageWriter {
+    /// Writes the XML of a model to where a path says: an `.xcdatamodeld` with all versions, an `.xcdatamodel` with the current
+    /// one, or a file.
+    ///
+    /// - Throws: An error if something is there already, or nothing can be written there.
+    static func write(_ source: ModelSource, to path: String) throws {
+        let url = URL(fileURLWithPath: path)
+        guard !FileManager.default.fileExists(atPath: url.path) else {
+            throw UsageError("there is something at \(url.path) already, which is not replaced")
+        }
+        switch url.pathExtension {
+        case "xcdatamodeld":
+            for version in source.versions {
+                try write(version.model, toFolder: url.appendingPathComponent("\(version.name).xcdatamodel"))
+            }
+            let current = ["_XCCurrentVersionName": "\(source.current.name).xcdatamodel"]
+            let data = try PropertyListSerialization.data(fromPropertyList: current, format: .xml, options: 0)
+            try data.write(to: url.appendingPathComponent(".xccurrentversion"))
+        case "xcdatamodel": try write(source.current.model, toFolder: url)
+        default: try Data(ModelXMLWriter.text(of: source.current.model).utf8).write(to: url)
+        }
+    }
+
+    private static func write(_ model: NSManagedObjectModel, toFolder folder: URL) throws {
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        let text = ModelXMLWriter.text(of: model)
+        try Data(text.utf8).write(to: folder.appendingPathComponent("contents"))
+    }
+}

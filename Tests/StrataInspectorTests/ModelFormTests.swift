@@ -1,0 +1,272 @@
+import StrataSQLiteStore
+import StrataStoreChecks
+import TestSupport
+import Testing
+
+@testable import CoreData
+@testable import StrataInspector
+
+@Suite("Models in other forms")
+struct ModelFormTests {
+    // MARK: - XML
+
+    @Test(
+        "each model that others made reads the same from the XML that is written of it",
+        .enabled(if: AppleStores.areAvailable, "the Apple-made stores are not here"),
+        arguments: ModelFixtures.paths
+    )
+    func roundTrip(_ path: String) throws {
+        let model = try NSManagedObjectModel(reading: ModelFixtures.url(path))
+
+        let again = try Self.reread(model)
+
+        #expect(again.entityVersionHashesByName == model.entityVersionHashesByName)
+        #expect(try Self.schema(again) == Self.schema(model))
+        // What the editor has no field for is left out, and only compiled models have such things.
+        if !path.hasSuffix(".mom") { #expect(again == model) }
+    }
+
+    @Test("all that a file can say is written, and reads the same again")
+    func everything() throws {
+        let model = try ModelFixtures.everythingModel()
+
+        let again = try Self.reread(model)
+
+        #expect(again == model)
+        #expect(again.entityVersionHashesByName == model.entityVersionHashesByName)
+        #expect(again.fetchRequestTemplate(forName: "barsIn")?.fetchLimit == 7)
+        #expect(again.entities(forConfigurationName: "Cloud")?.map(\.name) == ["City"])
+        #expect(try again.entity("Place").userInfo as? [String: String] == ["color": "red"])
+        #expect(
+            try again.entity("Place").attributesByName["name"]?.userInfo as? [String: String]
+                == ["label": "Name & title"]
+        )
+        // Composite types are kept once, beside the entities.
+        #expect(ModelXMLWriter.text(of: model).components(separatedBy: "<composite name=\"Address\"").count == 2)
+    }
+
+    @Test("a model in code is written as Xcode would")
+    func inCode() throws {
+        let text = ModelXMLWriter.text(of: libraryModel())
+
+        #expect(
+            text.hasPrefix(
+                "<?xml version=\"1.0\" encoding=\"UTF-8\" standalone=\"yes\"?>\n<model type=\"com.apple.IDECoreData"
+            )
+        )
+        #expect(text.contains("    <entity name=\"Author\" syncable=\"YES\">\n"))
+        #expect(
+            text.contains(
+                "<relationship name=\"author\" optional=\"YES\" maxCount=\"1\" deletionRule=\"Nullify\" "
+                    + "destinationEntity=\"Author\" inverseName=\"books\" inverseEntity=\"Author\"/>"
+            )
+        )
+        #expect(text.contains("<constraint value=\"title\"/>"))
+    }
+
+    @Test("what Xcode has no field for is named in a comment")
+    func comment() throws {
+        let price = attribute("price", .double) {
+            $0.setValidationPredicates([NSPredicate(format: "SELF != 13")], withValidationWarnings: [1])
+        }
+        let model = NSManagedObjectModel(NSEntityDescription("Book", price))
+
+        #expect(ModelXMLWriter.text(of: model).contains("<!-- left out: validation by SELF != 13 -->"))
+        #expect(try Self.reread(model).entity("Book").attributesByName["price"]?.validationPredicates.isEmpty == true)
+    }
+
+    // MARK: - Other forms
+
+    @Test("the statements are those that make a store")
+    func statements() throws {
+        let model = try ModelFixtures.everythingModel()
+
+        let lines = try ModelForm.sql.lines(of: NamedModel(name: "m", model: model))
+
+        #expect(lines == (try Self.schema(model).map { $0 + ";" }))
+        #expect(lines.contains { $0.hasPrefix("CREATE TABLE ZPLACE") })
+    }
+
+    @Test("the object for programs has all entities and properties")
+    func json() throws {
+        let model = try ModelFixtures.everythingModel()
+
+        let text = try ModelForm.json.lines(of: NamedModel(name: "m", model: model)).joined()
+
+        let read = try #require(JSONSerialization.jsonObject(with: Data(text.utf8)) as? [String: Any])
+        let entities = try #require(read["entities"] as? [[String: Any]])
+        #expect(entities.compactMap { $0["name"] as? String } == ["Bar", "City", "Place"])
+        let place = try #require(entities.last)
+        let attributes = try #require(place["attributes"] as? [[String: Any]])
+        let name = try #require(attributes.first { $0["name"] as? String == "name" })
+        #expect(name["default"] as? String == "a <b> & \"c\"\n" && name["isOptional"] as? Bool == false)
+        #expect((name["validation"] as? [String])?.count == 3)
+        let relationships = try #require(place["relationships"] as? [[String: Any]])
+        #expect(relationships.first?["deleteRule"] as? String == "deny")
+        #expect(place["uniquenessConstraints"] as? [[String]] == [["token"], ["name", "city"]])
+        let hash = try #require(model.entityVersionHashesByName["Place"])
+        #expect(place["versionHash"] as? String == hash.base64EncodedString())
+    }
+
+    @Test("the Mermaid picture has entities, attributes, inheritance and cardinalities")
+    func mermaid() throws {
+        let lines = ModelMermaid.lines(of: try ModelFixtures.everythingModel())
+
+        #expect(lines.first == "erDiagram")
+        #expect(lines.contains("    Place {"))
+        #expect(lines.contains("        String name \"required\""))
+        #expect(lines.contains("        Integer_32 i32"))
+        #expect(lines.contains("        UUID token UK"))
+        #expect(lines.contains("    Place ||..|| Bar : \"is a\""))
+        #expect(
+            lines.contains("    City |o--|{ Place : \"places / city\"")
+                || lines.contains("    City |o--o{ Place : \"places / city\"")
+        )
+        #expect(lines.contains { $0.contains(": \"twin\"") })
+    }
+
+    // MARK: - The command
+
+    @Test("a package of all versions is written, as Xcode opens it", .enabled(if: AppleStores.areAvailable))
+    func package() throws {
+        let scratch = try ScratchFolder()
+        let path = "migration/notes-images/CoreDataMigration.xcdatamodeld"
+        let output = scratch.file("Notes.xcdatamodeld")
+
+        let result = Self.run("model", ModelFixtures.url(path).path, "--as", "xml", "--output", output.path)
+
+        #expect(result.code == .success, "\(result.complaints)")
+        let names = try FileManager.default.contentsOfDirectory(atPath: output.path).sorted()
+        #expect(names.first == ".xccurrentversion" && names.count == 5)
+        for name in names.dropFirst() {
+            let original = ModelFixtures.url("\(path)/\(name)")
+            #expect(
+                try NSManagedObjectModel(reading: output.appendingPathComponent(name))
+                    == NSManagedObjectModel(reading: original)
+            )
+        }
+        #expect(try NSManagedObjectModel(reading: output) == NSManagedObjectModel(reading: ModelFixtures.url(path)))
+        // Nothing is replaced.
+        #expect(Self.run("model", output.path, "--as", "xml", "--output", output.path).code == .usage)
+    }
+
+    @Test("a compiled model and the one in a store come out in each form", .enabled(if: AppleStores.areAvailable))
+    func everySource() throws {
+        let sources = [
+            "migration/airship-compiled/UAAutomation.momd", "migration/airship-compiled/UAInbox.momd/UAInbox.mom",
+            "apple-stores/cars-inheritance/SampleModel_V1.sqlite",
+            "apple-stores/cars-inheritance/SampleModel_V1.contents.xml",
+        ]
+        for source in sources {
+            for form in ModelForm.allCases {
+                let result = Self.run("model", ModelFixtures.url(source).path, "--as", form.rawValue)
+                #expect(result.code == .success && !result.lines.isEmpty, "\(source) \(form) \(result.complaints)")
+            }
+        }
+    }
+
+    @Test("an unknown form, and options that do not go together, are refused")
+    func usage() throws {
+        for words in [
+            ["a", "--as", "dance"], ["a", "b"], ["a", "--diff"], ["a", "b", "--diff", "--as", "json"],
+        ] {
+            let result = Self.run(["model"] + words)
+            #expect(result.code == .usage && !result.complaints.isEmpty)
+        }
+    }
+
+    // MARK: - Differences
+
+    @Test("what differs is told property by property, and whether a mapping can be inferred")
+    func difference() throws {
+        let old = try NSManagedObjectModel.parsing(
+            """
+            <entity name="Car"><attribute name="maker" optional="YES" attributeType="String"/>\
+            <attribute name="year" optional="YES" attributeType="Integer 16"/><attribute name="old" attributeType="Date"/></entity>
+            <entity name="Gone"/>
+            """
+        )
+        let new = try NSManagedObjectModel.parsing(
+            """
+            <entity name="Car"><attribute name="brand" optional="YES" attributeType="String" elementID="maker"/>\
+            <attribute name="year" optional="YES" attributeType="Integer 32" defaultValueString="1970"/>\
+            <attribute name="doors" optional="YES" attributeType="Integer 16"/></entity>
+            <entity name="Owner"/>
+            """
+        )
+
+        let difference = ModelDifference(from: old, to: new)
+
+        #expect(difference.canBeInferred)
+        let expected = [
+            "~ entity Car", "    ~ brand: was maker", "    + doors: Integer 16", "    - old: Date",
+            "    ~ year: type Integer 16 → Integer 32, default none → 1970", "+ entity Owner", "- entity Gone",
+            "note: property old of entity Car is removed, with its values",
+            "note: entity Gone is removed, with its rows", "A mapping can be inferred.",
+        ]
+        #expect(difference.lines == expected, "\(difference.lines)")
+    }
+
+    @Test("what no store keeps differs as well, and what cannot be inferred exits with 1")
+    func obstacles() throws {
+        let old = try NSManagedObjectModel.parsing(
+            "<entity name=\"Car\"><attribute name=\"year\" optional=\"YES\" attributeType=\"Integer 16\"/></entity>"
+        )
+        let changed = try NSManagedObjectModel.parsing(
+            "<entity name=\"Car\"><attribute name=\"year\" optional=\"YES\" attributeType=\"Integer 16\" maxValueString=\"9\"/></entity>"
+        )
+        let difference = ModelDifference(from: old, to: changed)
+        #expect(
+            difference.lines == [
+                "  entity Car", "      year: validation none → SELF <= 9",
+                "Stores need no migration: the version hashes are equal.",
+            ],
+            "\(difference.lines)"
+        )
+        #expect(ModelDifference(from: old, to: old).lines.first == "Nothing differs.")
+
+        let impossible = try NSManagedObjectModel.parsing(
+            "<entity name=\"Car\"><attribute name=\"year\" attributeType=\"Binary\"/></entity>"
+        )
+        let scratch = try ScratchFolder()
+        let paths = ["old", "new"].map { scratch.file("\($0).xml") }
+        for (path, model) in zip(paths, [old, impossible]) {
+            try Data(ModelXMLWriter.text(of: model).utf8).write(to: path)
+        }
+        let result = Self.run("model", "--diff", paths[0].path, paths[1].path)
+        #expect(result.code == .problemsFound)
+        #expect(
+            result.lines.contains("No mapping can be inferred:")
+                && result.lines.contains { $0.contains("required now") }
+        )
+    }
+
+    // MARK: - Pieces
+
+    static func run(_ words: String...) -> (code: ExitCode, lines: [String], complaints: [String]) { run(words) }
+
+    static func run(_ words: [String]) -> (code: ExitCode, lines: [String], complaints: [String]) {
+        var lines: [String] = []
+        var complaints: [String] = []
+        let code = StrataCommand.run(words) {
+            lines.append($0)
+        } complain: {
+            complaints.append($0)
+        }
+        return (code, lines, complaints)
+    }
+
+    /// A model that is written as XML and read again.
+    static func reread(_ model: NSManagedObjectModel) throws -> NSManagedObjectModel {
+        let scratch = try ScratchFolder()
+        let file = scratch.file("contents")
+        try Data(ModelXMLWriter.text(of: model).utf8).write(to: file)
+        return try NSManagedObjectModel(reading: file)
+    }
+
+    static func schema(_ model: NSManagedObjectModel) throws -> [String] {
+        let copy = try #require(NSManagedObjectModel(byMerging: [model]))
+        for entity in copy.entities { entity.managedObjectClassName = "NSManagedObject" }
+        return try SQLiteSchema(for: copy).statements
+    }
+}
