@@ -87,7 +87,7 @@ test-of: system-packages
 	STRATA_TESTS='$(TARGET)' $(SWIFT) test --skip-build $(TEST_ARGS) $(TESTED)
 
 # The suites of what any store must show run on PostgreSQL as well, on a server that this starts for the purpose: on a Unix socket in a
-# temporary folder, as an ordinary user. Suites that are about SQLite's files, or about several kinds of stores at once, are left out.
+# temporary folder, as an ordinary user. Random tests run two seeds: each look at a relationship is a trip. Suites that are about SQLite's files, or about several kinds of stores at once, are left out.
 POSTGRESQL_TESTS ?= ^(StrataPostgreSQLStoreTests|CoreDataTests|StrataSQLTests)\.
 POSTGRESQL_STEPPED_TESTS ?= ^CoreDataSteppedTests\.
 POSTGRESQL_SKIPPED = $(shell grep -v '^\#' Tests/postgresql-skipped.txt | paste -sd '|')
@@ -97,7 +97,7 @@ test-postgresql: system-packages postgresql-packages
 	STRATA_POSTGRESQL=1 $(SWIFT) build --product StrataPackageTests
 	STRATA_POSTGRESQL=1 Tests/postgresql-server.sh run $(SWIFT) test --skip-build --no-parallel \
 		--filter '$(POSTGRESQL_STEPPED_TESTS)' --skip '$(POSTGRESQL_SKIPPED)' $(TESTED)
-	STRATA_POSTGRESQL=1 Tests/postgresql-server.sh run $(SWIFT) test --skip-build \
+	STRATA_POSTGRESQL=1 STRATA_SEEDS=1-2 Tests/postgresql-server.sh run $(SWIFT) test --skip-build \
 		--filter '$(POSTGRESQL_TESTS)' --skip '$(POSTGRESQL_SKIPPED)' $(TEST_ARGS) $(TESTED)
 
 # Stops at the first run that fails, with its output and its seed: that repeats the random numbers, not the threads' timing.
