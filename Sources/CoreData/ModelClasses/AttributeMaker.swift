@@ -1,4 +1,5 @@
 import Foundation
+import StrataModelFiles
 import StrataPredicates
 
 /// Makes the description of an attribute from the traits of a property.

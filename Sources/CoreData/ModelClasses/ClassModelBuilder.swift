@@ -1,3 +1,4 @@
+import StrataModelFiles
 import StrataPredicates
 
 /// Makes a model of classes that `@ManagedObject` stands on.

@@ -1,4 +1,5 @@
 import Foundation
+import StrataModelFiles
 import StrataPredicates
 
 /// A property of a managed object's class with the description that its type and traits make.

@@ -1,4 +1,5 @@
 import Foundation
+import StrataModelFiles
 import StrataPredicates
 
 /// What the declared type of a property is in a model.

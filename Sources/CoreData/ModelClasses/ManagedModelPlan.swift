@@ -1,3 +1,4 @@
+import StrataModelFiles
 import StrataPredicates
 
 /// One version of a model in Swift: a namespace with the classes of that version.

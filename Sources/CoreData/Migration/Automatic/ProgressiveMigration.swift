@@ -1,3 +1,4 @@
+import StrataModelFiles
 import StrataPredicates
 
 /// Option: a Boolean, or the `URL` of an `.xcdatamodeld` or `.momd` folder; where no one step leads from the version that a store has to the
