@@ -1,7 +1,7 @@
 import Foundation
+import StrataModelFiles
 import StrataSQLiteStore
 import StrataStoreChecks
-import StrataModelFiles
 import TestSupport
 import Testing
 
