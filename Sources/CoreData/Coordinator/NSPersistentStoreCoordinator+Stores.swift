@@ -160,7 +160,7 @@ extension NSPersistentStoreCoordinator {
                     // What was read of the store does not belong together if somebody else has migrated it meanwhile.
                     let now = try? storeClass.metadataForPersistentStore(with: url)
                     let hashes = [metadata, now ?? metadata].map { $0[NSStoreModelVersionHashesKey] as? [String: Data] }
-                    guard hashes[0] != hashes[1] else { throw error }
+                    guard hashes[0] != hashes[1], !AutomaticMigration.ignoresOthers else { throw error }
                 }
             } catch {
                 (try? store.rows)?.close()

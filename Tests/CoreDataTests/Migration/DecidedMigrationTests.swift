@@ -188,4 +188,38 @@ struct DecidedMigrationTests {
         #expect(between.current == 0.5)
         #expect(progress.fractionCompleted == 1)
     }
+
+    @Test func `m075 elements of composite attributes are paired one by one`() throws {
+        func model(_ name: String, _ elements: [String]) -> NSManagedObjectModel {
+            let composite = NSCompositeAttributeDescription()
+            composite.name = name
+            composite.renamingIdentifier = "place"
+            composite.isOptional = true
+            composite.elements = elements.map { element in
+                let attribute = NSAttributeDescription()
+                (attribute.name, attribute.type, attribute.isOptional) = (element, .string, true)
+                return attribute
+            }
+            let n = NSAttributeDescription()
+            (n.name, n.type, n.isOptional) = ("n", .string, true)
+            let entity = NSEntityDescription()
+            entity.name = "A"
+            entity.properties = [n, composite]
+            let model = NSManagedObjectModel()
+            model.entities = [entity]
+            return model
+        }
+        let store = try AgingStore()
+        try store.use(model("place", ["city", "street"])) { context in
+            context.make("A", "a1", ["place": ["city": "Bonn", "street": "Main"]])
+            try context.save()
+        }
+        let next = model("address", ["city", "zip"])
+
+        let place = try store.use(next) { try $0.all("A").first?.value(forKey: "address") as? [String: Any] }
+
+        #expect(place?["city"] as? String == "Bonn")
+        #expect(place?["street"] == nil)
+        #expect(try store.problems(model("address", ["city", "zip"])) == [])
+    }
 }

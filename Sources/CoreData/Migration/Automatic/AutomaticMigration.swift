@@ -24,6 +24,9 @@ struct AutomaticMigration {
             && !StoreOption.flag(options?[NSIgnorePersistentStoreVersioningOption])
     }
 
+    /// Whether tests have switched off that migrations look for others.
+    static var ignoresOthers: Bool { SQLiteEngine.ignoresOthers }
+
     /// How often the store is tried again when others migrate it too.
     static let mostAttempts = 3
 
@@ -39,10 +42,10 @@ struct AutomaticMigration {
     ///   ``NSPersistentStoreCoordinator/addPersistentStore(type:configuration:at:options:)`` says.
     func run(_ metadata: [String: Any]) throws {
         try requireWritable(metadata)
-        let turn = try SQLiteEngine.ignoresOthers ? nil : MigrationTurn(of: url, timeout: StoreOption.timeout(options))
+        let turn = try Self.ignoresOthers ? nil : MigrationTurn(of: url, timeout: StoreOption.timeout(options))
         try withExtendedLifetime(turn) {
             let now =
-                try SQLiteEngine.ignoresOthers
+                try Self.ignoresOthers
                 ? metadata : StoreTypes.required(type).metadataForPersistentStore(with: url)
             guard !model.isConfiguration(withName: configuration, compatibleWithStoreMetadata: now) else {
                 return MigrationLog.note(url, "another process or thread has migrated the store")

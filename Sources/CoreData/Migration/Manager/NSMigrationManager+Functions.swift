@@ -29,13 +29,19 @@ extension NSMigrationManager {
                 let request = NSFetchRequest<NSFetchRequestResult>(entityName: try Self.text(arguments, 0, name))
                 request.includesSubentities = false
                 let text = try Self.text(arguments, 1, name)
-                if !text.isEmpty { request.predicate = try NSPredicate(validating: text) }
+                if !text.isEmpty { request.predicate = try Self.predicate(text, name) }
                 return request
             }
         case "sourceContext", "destinationContext", "sourceModel", "destinationModel", "mappingModel",
             "currentEntityMapping", "userInfo":
             return { [unowned self] _ in value(forKey: name) }
         default: return nil
+        }
+    }
+
+    private static func predicate(_ text: String, _ name: String) throws -> NSPredicate {
+        do { return try NSPredicate(validating: text) } catch {
+            throw PredicateEvaluationError("argument 2 of \(name) is no predicate")
         }
     }
 

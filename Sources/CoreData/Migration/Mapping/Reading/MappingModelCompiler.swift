@@ -136,6 +136,11 @@ struct MappingModelCompiler {
                 )
             }
         }
+        if let predicate = edited.predicate {
+            do { _ = try NSPredicate(validating: predicate) } catch {
+                throw ModelError(.malformed, "the filter of mapping \"\(mapping)\" is no predicate")
+            }
+        }
         return MappingExpressions.objects(of: source, predicate: edited.predicate ?? "TRUEPREDICATE")
     }
 
