@@ -70,9 +70,10 @@ demo-server: system-packages
 # The targets whose suites script several processes, or have to end by a clock. They run one by one, and first: among
 # thousands of tests at once a step would wait for minutes.
 STEPPED_TARGETS = ^(StrataSQLiteTests|CoreDataSteppedTests|DebianIndexTests|JobQueueTests|StorefrontTests)\.
-# Runs tests, and says again at the end what failed.
+# Runs tests, and says again at the end what failed, with the thread that crashed.
 TESTED = 2>&1 | tee .build/test.log || { echo; echo "Failed:"; \
-	grep -E '^✘ Test .* recorded an issue|^✘ Test .* failed|[Ff]atal error|[Cc]rash|💣|^[0-9]+ .* in .* at /' .build/test.log | head -n 40; exit 1; }
+	grep -E -A 24 '^✘ Test .* recorded an issue|^✘ Test .* failed|[Ff]atal error|crashed' .build/test.log | \
+	grep -E '^(✘ Test .* (recorded an issue|failed)|.*[Ff]atal error| *[0-9]+ .* in |.*crashed)' | cut -c -300 | head -n 60; exit 1; }
 
 test: system-packages
 	@mkdir -p .build

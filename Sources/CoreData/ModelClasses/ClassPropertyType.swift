@@ -96,11 +96,11 @@ struct ClassPropertyType {
 
     // MARK: - Attributes
 
-    /// The attribute's type that a type stands for; the widest, if it stands for several.
+    /// The attribute's type that a type stands for unless a trait says otherwise.
     static func attributeType(of type: Any.Type) -> NSAttributeDescription.AttributeType? {
         let plain = unwrapped(type)
         if let value = plain as? any ManagedPropertyValue.Type, case .attribute(let types) = value.managedKind {
-            return types.last.map { NSAttributeDescription.AttributeType(rawValue: $0) }
+            return types.first.map { NSAttributeDescription.AttributeType(rawValue: $0) }
         }
         if let representable = plain as? any RawRepresentable.Type { return rawType(of: representable) }
         switch plain {
@@ -120,15 +120,15 @@ struct ClassPropertyType {
         attributeType(of: Value.RawValue.self)
     }
 
-    /// Whether an attribute may be declared as a type: an `Int` is an integer of any width.
+    /// Whether an attribute may be declared as a type: an `Int` is an integer of any width, a `Double` may be a date.
     private static func fits(
         _ explicit: NSAttributeDescription.AttributeType,
         _ found: NSAttributeDescription.AttributeType,
         _ type: Any.Type
     ) -> Bool {
         if explicit == found || explicit == .transformable { return true }
-        let isInt = integerWidthIsFree(type)
-        return isInt && [.integer16, .integer32, .integer64].contains(explicit)
+        if explicit == .date { return type is Double.Type }
+        return integerWidthIsFree(type) && [.integer16, .integer32, .integer64].contains(explicit)
     }
 
     private static func integerWidthIsFree(_ type: Any.Type) -> Bool {

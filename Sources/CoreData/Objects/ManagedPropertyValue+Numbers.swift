@@ -69,7 +69,7 @@ extension Int64: WordValue {
 extension Int: ManagedPropertyValue, ManagedScalar {
     /// An integer attribute of any width, read as 0 if there is no value.
     public static var managedKind: ManagedValueKind {
-        .attribute([.integer16AttributeType, .integer32AttributeType, .integer64AttributeType])
+        .attribute([.integer64AttributeType, .integer32AttributeType, .integer16AttributeType])
     }
 }
 
