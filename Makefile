@@ -70,16 +70,19 @@ demo-server: system-packages
 # The targets whose suites script several processes, or have to end by a clock. They run one by one, and first: among
 # thousands of tests at once a step would wait for minutes.
 STEPPED_TARGETS = ^(StrataSQLiteTests|CoreDataSteppedTests|DebianIndexTests|JobQueueTests|StorefrontTests)\.
+# The largest target runs by itself: all tests of a run begin at once, and each then waits for its turns.
+CONTEXT_TARGET = ^CoreDataTests\.
 # Runs tests, and says again at the end what failed, with the thread that crashed.
 TESTED = 2>&1 | tee .build/test.log || { echo; echo "Failed:"; \
-	grep -E -A 24 '^✘ Test .* recorded an issue|^✘ Test .* failed|[Ff]atal error|crashed' .build/test.log | \
-	grep -E '^(✘ Test .* (recorded an issue|failed)|.*[Ff]atal error| *[0-9]+ .* in |.*crashed)' | cut -c -300 | head -n 60; exit 1; }
+	grep -E -A 60 '^✘ Test .* recorded an issue|^✘ Test .* failed|[Ff]atal error|crashed' .build/test.log | \
+	grep -E '^(✘ Test .* (recorded an issue|failed)|.*[Ff]atal error| *[0-9]+ .* in |.*crashed)' | cut -c -250 | head -n 120; exit 1; }
 
 test: system-packages
 	@mkdir -p .build
 	$(SWIFT) build --product StrataPackageTests
 	$(SWIFT) test --skip-build --no-parallel --filter '$(STEPPED_TARGETS)' $(TESTED)
-	$(SWIFT) test --skip-build --skip '$(STEPPED_TARGETS)' $(TEST_ARGS) $(TESTED)
+	$(SWIFT) test --skip-build --skip '$(STEPPED_TARGETS)' --skip '$(CONTEXT_TARGET)' $(TEST_ARGS) $(TESTED)
+	$(SWIFT) test --skip-build --skip '^(?!CoreDataTests\.)' $(TEST_ARGS) $(TESTED)
 
 # One target's tests without the others: make test-of TARGET=StrataSQLTests, or several with commas between.
 test-of: system-packages

@@ -232,7 +232,10 @@ let package = Package(
         // These run one by one, and before the others: they script several processes, or have to end by a clock, and among
         // thousands of tests at once a step would wait for minutes.
         .testTarget(name: "StrataSQLiteTests", dependencies: ["StrataSQLite", "StrataLocks"]),
-        .testTarget(name: "CoreDataSteppedTests", dependencies: ["CoreData", "StrataStoreChecks", "TestSupport"]),
+        .testTarget(
+            name: "CoreDataSteppedTests",
+            dependencies: ["CoreData", "StrataSQLite", "StrataStoreChecks", "TestSupport"]
+        ),
         .testTarget(name: "DebianIndexTests", dependencies: ["DebianIndex", "StrataInspector", "TestSupport"]),
         .testTarget(name: "StorefrontTests", dependencies: ["Storefront", "CoreData"]),
         .testTarget(name: "JobQueueTests", dependencies: ["JobQueue", "TestSupport"]),

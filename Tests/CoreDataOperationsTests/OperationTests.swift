@@ -1,5 +1,6 @@
 import CoreData
 import StrataRows
+import Synchronization
 import TestSupport
 import Testing
 
@@ -19,6 +20,28 @@ struct StatisticsTests {
         #expect(store.cachedRows == 2 && store.cachedBytes > 2 * 50 && store.cacheHits >= 2)
         #expect((store.pool != nil) == (kind == .sqlite))
         if let pool = store.pool { #expect(pool.fileSize > 0 && pool.readers <= pool.readerLimit) }
+    }
+
+    @Test func `whoever asks for them keeps no context of others alive, not even for a moment`() async throws {
+        let stack = try Stack(.memory)
+        let ids = try stack.addCities(["Faro"])
+        let isOver = Atomic(false)
+        async let asking: Void = Task.detached {
+            // Counting goes through all contexts, also those of other coordinators.
+            while !isOver.load(ordering: .relaxed) { _ = stack.coordinator.statistics() }
+        }.value
+        for _ in 0..<2_000 {
+            let city = try released(stack, ids[0])
+            #expect(city.managedObjectContext == nil)
+        }
+        isOver.store(true, ordering: .relaxed)
+        await asking
+    }
+
+    /// An object whose context has gone.
+    private func released(_ stack: Stack, _ id: NSManagedObjectID) throws -> NSManagedObject {
+        let context = stack.context()
+        return try context.performAndWait { UncheckedSendable(try context.existingObject(with: id)) }.value
     }
 
     @Test func `a pinned version and a consumer that lags behind are told`() throws {

@@ -1,6 +1,5 @@
 import CoreData
 import Foundation
-import StrataSQLite
 import StrataSQLiteStore
 import TestSupport
 import Testing
@@ -49,35 +48,4 @@ struct InspectorFiguresTests {
         #expect(facts["History"] == "3 transactions (1 to 3)")
         #expect(facts["Consumer"]?.hasPrefix("index has read up to 2, 1 behind, last seen 20") == true)
     }
-
-    #if os(Linux)
-    @Test func `inspect names the process that reads the oldest version`() async throws {
-        let folder = try SharedFolder(signals: "pinned", "release")
-        let store = folder.store
-        async let reader = #expect(processExitsWith: .success) { [store = store as SharedStore] in
-            let context = try await store.contextWithCity()
-            try await context.perform {
-                try context.setQueryGenerationFrom(.current)
-                _ = try context.city()
-            }
-            let writer = NSManagedObjectContext(.privateQueue)
-            writer.persistentStoreCoordinator = context.persistentStoreCoordinator
-            try await writer.perform {
-                writer.makeCity("Ulm")
-                try writer.save()
-            }
-            store.signal("pinned")
-            store.wait(for: "release")
-            try await context.perform { _ = try context.city() }
-        }
-        await store.arrival(of: "pinned")
-        let found = OldestReader.find(at: store.url.path)
-        store.signal("release")
-        _ = await reader
-        let oldest = try #require(found)
-        #expect(oldest.frames < oldest.newestFrames)
-        #expect(oldest.holders.count == 1 && oldest.holders.first?.processID != getpid())
-        #expect(OldestReader.find(at: store.url.path) == nil)
-    }
-    #endif
 }

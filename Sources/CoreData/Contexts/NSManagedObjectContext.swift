@@ -220,6 +220,7 @@ open class NSManagedObjectContext: NSObject, @unchecked Sendable {
         countsOnCoordinator = parent == nil && newCoordinator != nil
         isOneTooMany = countsOnCoordinator && newCoordinator?.gate.addContext() == true
         coordinator = newCoordinator
+        LiveContexts.note(self, on: newCoordinator)
         followParent(inbox.isFollowing)
         contextModel = ContextModel(newCoordinator?.frozenModel)
         identityMap.use(contextModel.frozen)

@@ -44,7 +44,7 @@ private actor Importer {
     var count: Int { names.count }
 }
 
-@Suite("Actors on a context", .timeLimit(.minutes(2)))
+@Suite("Actors on a context", .timeLimit(.minutes(20)))
 struct ExecutorTests {
     let stack: Stack
 

@@ -162,29 +162,4 @@ struct OthersCommitsTests {
         }
         #expect(try stack.read(id, City.self) { $0.name } == "Mine")
     }
-
-    @Test(.timeLimit(.minutes(2))) func `commits of another process are found`() async throws {
-        let folder = try SharedFolder()
-        let store = folder.store
-        let context = try store.context()
-        let id = try context.performAndWait {
-            context.makeCity("Ulm")
-            try context.save()
-            return try context.city().objectID
-        }
-        func name() throws -> String {
-            let new = NSManagedObjectContext(.privateQueue)
-            new.persistentStoreCoordinator = context.persistentStoreCoordinator
-            return try new.performAndWait { try new.get(id, City.self).name }
-        }
-        #expect(try name() == "Ulm")
-        await #expect(processExitsWith: .success) { [store = store as SharedStore] in
-            let context = try store.context()
-            try await context.perform {
-                try context.city().name = "Bonn"
-                try context.save()
-            }
-        }
-        #expect(try name() == "Bonn")
-    }
 }

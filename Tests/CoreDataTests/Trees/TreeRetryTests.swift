@@ -159,7 +159,7 @@ struct TreeRetryTests {
         #expect(try tree.names(id, in: tree.parent) == "theirs 5")
     }
 
-    @Test(.timeLimit(.minutes(2)))
+    @Test(.timeLimit(.minutes(20)))
     func `children that change different properties, all at once, with retries lose nothing`() async throws {
         let stack = try Stack(.memory)
         let id = try stack.storeCity("0", population: 0)
