@@ -96,7 +96,7 @@ struct AppleMigrationTests {
         }
     }
 
-    @Test func `m058 m061 the favourites of bookmarks are those of Apple's newer file, in their order`() throws {
+    @Test func `m058 m061 m121 the favourites of bookmarks are those of Apple's newer file, in their order`() throws {
         func pair(_ name: String) throws -> AppleStores.Pair {
             try #require(AppleStores.pairs.first { $0.store.contains(name) })
         }
@@ -133,6 +133,36 @@ struct AppleMigrationTests {
         #expect(try graph(byObjects) == wanted)
         #expect(try graph(old) == wanted)
         #expect(try StoreVerifier(storeURL: old.url, model: model).problems() == [])
+    }
+
+    @Test(arguments: [("Bookmarks_V2", "Bookmarks_V5"), ("Migration_Example_2", "Migration_Example_3")])
+    func `m081 m082 m084 a migrated store is laid out as Apple's file of the newer version`(
+        _ old: String,
+        _ new: String
+    )
+        throws
+    {
+        let pairs = try [old, new].map { name in
+            try #require(AppleStores.pairs.first { $0.store.contains(name) })
+        }
+        let store = try copy(AppleStores.folder.appendingPathComponent(pairs[0].store))
+        let apple = try copy(AppleStores.folder.appendingPathComponent(pairs[1].store))
+        let uuid = try store.strings("SELECT Z_UUID FROM Z_METADATA")
+
+        try store.use(AppleStores.model(pairs[1])) { _ in }
+
+        let (ours, theirs) = (try store.shape(), try apple.shape())
+        #expect(ours.subtracting(theirs) == [], "of ours alone")
+        #expect(theirs.subtracting(ours) == [], "of Apple's alone")
+        let metadata = try [store, apple].map {
+            try NSPersistentStoreCoordinator.metadataForPersistentStore(type: .sqlite, at: $0.url)
+        }
+        for key in [NSStoreModelVersionHashesKey, "NSStoreModelVersionHashesDigest", NSStoreModelVersionIdentifiersKey]
+        {
+            guard let wanted = metadata[1][key] as? NSObject else { continue }
+            #expect(metadata[0][key] as? NSObject == wanted, "\(key)")
+        }
+        #expect(try store.strings("SELECT Z_UUID FROM Z_METADATA") == uuid)
     }
 
     @Test func `m033 what is required without a default is no obstacle where there are no objects`() throws {

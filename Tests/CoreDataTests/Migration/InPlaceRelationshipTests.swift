@@ -27,6 +27,15 @@ struct InPlaceRelationshipTests {
             expected: ["A a1 b=-", "B b1 as={}"]
         ),
         Change(
+            title: "m053 m054 added as required, to many and to one: rows have none",
+            old: "A: n String\nB: n String",
+            new: "A: n String, bs ->>! B/a\nB: n String, a ->! A/bs",
+            fill: {
+                $0.make("A", "a1"); $0.make("B", "b1")
+            },
+            expected: ["A a1 bs={}", "B b1 a=-"]
+        ),
+        Change(
             title: "m055 renamed on both sides",
             old: "A: n String, b -> B/as\nB: n String, as ->> A/b",
             new: "A: n String, owner{b} -> B/things\nB: n String, things{as} ->> A/owner",

@@ -136,7 +136,7 @@ struct MappingModelTests {
     }
 
     @Test(arguments: [true, false])
-    func `m110 an inferred mapping migrates to another place, by SQL or by objects, with the same result`(
+    func `m109 m110 an inferred mapping migrates to another place, by SQL or by objects, with the same result`(
         _ usesSQL: Bool
     ) throws {
         let old =
@@ -277,7 +277,7 @@ struct MappingModelFileTests {
         #expect(Self.text(mappings) == Self.text(compiled.entityMappings))
     }
 
-    @Test func `the models of an edited mapping model are found beside it`() throws {
+    @Test func `m182 the models of an edited mapping model are found beside it`() throws {
         let folder = Self.folder.appendingPathComponent("notes-images")
         for (name, count) in [("v1.0-to-v1.1", 1), ("v1.1-to-v1.2", 2), ("v1.2-to-v1.3", 2)] {
             let model = try NSMappingModel(reading: folder.appendingPathComponent(name + ".xcmappingmodel"))

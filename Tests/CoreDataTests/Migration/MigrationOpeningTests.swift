@@ -125,7 +125,7 @@ struct MigrationOpeningTests {
         #expect(coordinator.persistentStores == [other])
     }
 
-    @Test func `m171 of several that come at once exactly one migrates, and all open the store`() async throws {
+    @Test func `m171 m178 of several that come at once exactly one migrates, and all open the store`() async throws {
         let store = try filled()
         let before = try store.number("SELECT COUNT(*) FROM ZA")
         let url = store.url
@@ -199,7 +199,7 @@ struct MigrationOpeningTests {
         #expect(try store.contents() == contents)
     }
 
-    @Test func `m172 who waits for a writer longer than its timeout is told so`() throws {
+    @Test func `m087 m172 who waits for a writer longer than its timeout is told so`() throws {
         let store = try filled()
         let writer = try Connection(path: store.url.path, access: .readWrite)
         try writer.execute("BEGIN IMMEDIATE")

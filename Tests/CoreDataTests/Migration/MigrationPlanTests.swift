@@ -6,7 +6,7 @@ import Testing
 
 @Suite("Migration plans")
 struct MigrationPlanTests {
-    @Test func `a plan tells what is kept, renamed, converted, added and removed`() {
+    @Test func `m170 a plan tells what is kept, renamed, converted, added and removed`() {
         let source = ModelSketch.model(
             "A: n String, old String, size Int32, gone String\nSame: n String\nGone: n String"
         )
@@ -30,7 +30,7 @@ struct MigrationPlanTests {
         #expect(NSMigrationPlan(from: source, to: source).description == "nothing changes")
     }
 
-    @Test func `a plan lists every obstacle`() {
+    @Test func `m080 m170 a plan lists every obstacle`() {
         let plan = NSMigrationPlan(
             from: ModelSketch.model("A: n String, x String"),
             to: ModelSketch.model("A: n Int32, x Date")

@@ -13,7 +13,7 @@ struct MigrationPolicyTests {
         return mapping
     }
 
-    @Test func `m091 m092 steps come pass by pass, in the order of the mappings, to one policy for each`() throws {
+    @Test func `m090 m091 m092 steps come pass by pass, in the order of the mappings, to one policy for each`() throws {
         let move = try LibraryMove(books: 3)
 
         try move.migrate(Self.mapping(StepNotingPolicy.self))

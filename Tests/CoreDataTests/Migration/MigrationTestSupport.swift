@@ -109,7 +109,7 @@ final class AgingStore: Sendable {
     }
 
     /// Columns with their types, indexes with their columns, triggers, and the entities with their numbers.
-    private func shape() throws -> Set<String> {
+    func shape() throws -> Set<String> {
         try read { connection in
             Set(
                 try connection.strings(

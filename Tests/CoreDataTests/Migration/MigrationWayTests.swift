@@ -84,7 +84,7 @@ struct MigrationWayTests {
         return (models, package)
     }
 
-    @Test func `a store goes over the versions in between where no one step leads, if that is allowed`() throws {
+    @Test func `m018 a store goes over the versions in between where no one step leads, if that is allowed`() throws {
         let store = try AgingStore()
         // A text becomes a number over a version without it. The last is called " 14", which comes after " 9".
         let (models, folder) = try Self.versions(

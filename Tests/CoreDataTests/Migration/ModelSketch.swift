@@ -7,7 +7,8 @@ import TestSupport
 ///     Dog(Animal){Hound} abstract #2: name{title} String!, tags String=none, owner -> Person/pets, walks =>> Walk/dogs | unique name
 ///
 /// In braces stands the renaming identifier, behind `#` the modifier of the hash. `!` makes an attribute required and `=` gives a default. A
-/// relationship is to one (`->`), to many (`->>`), or ordered (`=>>`); behind the slash stands the inverse, if there is one.
+/// relationship is to one (`->`), to many (`->>`), or ordered (`=>>`), with `!` behind the arrow required; behind the slash stands the inverse, if there is
+/// one.
 enum ModelSketch {
     static func model(_ text: String) -> NSManagedObjectModel {
         var entities: [String: NSEntityDescription] = [:]
@@ -60,8 +61,10 @@ enum ModelSketch {
         let property: NSPropertyDescription
         if words.count == 3 {
             let relationship = NSRelationshipDescription()
-            relationship.maxCount = words[1] == "->" ? 1 : 0
-            relationship.isOrdered = words[1] == "=>>"
+            let arrow = words[1].filter { $0 != "!" }
+            relationship.isOptional = arrow == words[1]
+            relationship.maxCount = arrow == "->" ? 1 : 0
+            relationship.isOrdered = arrow == "=>>"
             let ends = words[2].split(separator: "/").map(String.init)
             link(relationship, ends[0], ends.count > 1 ? ends[1] : nil)
             property = relationship

@@ -73,7 +73,9 @@ struct StagedMigrationTests {
 
     // MARK: - Steps
 
-    @Test func `m139 m140 a chain of lightweight stages takes each step, also where the ends do not meet`() throws {
+    @Test func `m131 m139 m140 m141 a chain of lightweight stages takes each step, also where the ends do not meet`()
+        throws
+    {
         let store = try store(1)
         #expect(throws: CocoaError.self) { try store.use(Self.model(3)) { _ in } }
 
@@ -100,7 +102,7 @@ struct StagedMigrationTests {
         #expect(try dump(store, 3, [Self.light(1, 2)]) == ["Item a code=- size=1", "Item b code=- size=1"])
     }
 
-    @Test func `m138 m142 stages of both kinds follow one another, with shared borders and without`() throws {
+    @Test func `m132 m138 m142 stages of both kinds follow one another, with shared borders and without`() throws {
         let orders: [[NSMigrationStage]] = [
             [Self.light(1, 2), Self.custom(2, 3), Self.light(3, 4)],
             [Self.custom(1, 2), Self.light(3, 4)],
@@ -215,7 +217,8 @@ struct StagedMigrationTests {
 
     // MARK: - Ways that cannot be gone
 
-    @Test func `m142 two versions that do not meet are an error that names both, before any step is taken`() throws {
+    @Test func `m142 m150 two versions that do not meet are an error that names both, before any step is taken`() throws
+    {
         let store = try store(1)
         let before = try store.contents()
         let first = Self.light(1)
@@ -265,7 +268,7 @@ struct StagedMigrationTests {
         #expect(error.code.rawValue == NSStagedMigrationBackwardMigrationError)
     }
 
-    @Test func `a version whose model is nowhere to be found is an error`() throws {
+    @Test func `m134 m143 a version whose model is nowhere to be found is an error`() throws {
         let store = try store(1)
         let stages = NSLightweightMigrationStage([Self.checksum(1), "unknown", Self.checksum(3)])
 

@@ -69,7 +69,7 @@ struct CompiledModelTests {
     }
 
     @Test(.enabled(if: AppleStores.areAvailable, "the Apple-made stores are not here"))
-    func `compiled models are read, of a folder the current version`() throws {
+    func `m168 m187 compiled models are read, of a folder the current version`() throws {
         let folder = FileManager.default.temporaryDirectory.appendingPathComponent("\(UUID().uuidString).momd")
         defer { try? FileManager.default.removeItem(at: folder) }
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)

@@ -54,7 +54,7 @@ struct ModelPackageTests {
         #expect(NSManagedObjectModel(contentsOf: scratch.package)?.entities.first?.name == "Shop2")
     }
 
-    @Test func `without a mark the only version, or the one named as the package, is read`() throws {
+    @Test func `m168 without a mark the only version, or the one named as the package, is read`() throws {
         try scratch.writeVersion("Other")
         #expect(try scratch.entityName() == "Other")
 
@@ -131,7 +131,7 @@ struct ModelPackageTests {
         #expect(try #require(throws: CocoaError.self) { try scratch.entityName() }.code == .featureUnsupported)
     }
 
-    @Test func `models of a bundle are merged, and picked by what a store has`() throws {
+    @Test func `m008 m167 models of a bundle are merged, and picked by what a store has`() throws {
         try scratch.writeVersion("Shop")
         try scratch.writeVersion("Shop2")
         try scratch.writeCurrent("Shop2.xcdatamodel")

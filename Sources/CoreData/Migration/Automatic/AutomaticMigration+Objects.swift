@@ -43,7 +43,14 @@ extension AutomaticMigration {
         }.joined(separator: " ")
     }
 
-    private func search(from source: SourceModel) -> MappingModelSearch { Self.search(from: source.model, to: model) }
+    private func search(from source: SourceModel) -> MappingModelSearch { search(from: source.model, to: model) }
+
+    /// The mapping models beside the versions that the options name, and those of the program's bundles.
+    func search(from source: NSManagedObjectModel, to destination: NSManagedObjectModel) -> MappingModelSearch {
+        guard let mappingFolder else { return Self.search(from: source, to: destination) }
+        let beside = MappingModelSearch(in: mappingFolder, from: source, to: destination)
+        return beside.fitting.isEmpty ? beside.merging(Self.search(from: source, to: destination)) : beside
+    }
 
     /// The mapping models of the program's bundles.
     static func search(from source: NSManagedObjectModel, to destination: NSManagedObjectModel) -> MappingModelSearch {

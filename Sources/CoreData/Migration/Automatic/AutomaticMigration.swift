@@ -15,6 +15,8 @@ struct AutomaticMigration {
     let options: [AnyHashable: Any]
     /// Versions of the model that are known beside those in the program's bundles.
     var knownModels: [NSManagedObjectModel] = []
+    /// The folder with mapping models that the whole migration knows, where this is a step of it.
+    var mappingFolderOfWhole: URL?
 
     private var infers: Bool { StoreOption.flag(options[NSInferMappingModelAutomaticallyOption]) }
 
@@ -84,6 +86,9 @@ struct AutomaticMigration {
         return option as? URL ?? (option as? NSURL).map { $0 as URL }
     }
 
+    /// The folder that may have mapping models beside those of the program's bundles.
+    var mappingFolder: URL? { mappingFolderOfWhole ?? versionsFolder?.deletingLastPathComponent() }
+
     /// The versions in the folder that the options name, the first one first.
     var progressiveVersions: [NSManagedObjectModel] {
         versionsFolder.map { ProgressiveMigration.versions(in: $0) } ?? []
@@ -148,7 +153,7 @@ struct AutomaticMigration {
         var options = MigrationOptions.withoutMigration(options)
         options[NSMigratePersistentStoresAutomaticallyOption] = true
         options[NSInferMappingModelAutomaticallyOption] = true
-        let step = AutomaticMigration(
+        var step = AutomaticMigration(
             model: destination,
             configuration: configuration,
             type: type,
@@ -157,6 +162,7 @@ struct AutomaticMigration {
             knownModels: [source],
             progress: progress
         )
+        step.mappingFolderOfWhole = mappingFolder
         try step.goOneStep(try StoreTypes.required(type).metadataForPersistentStore(with: url))
     }
 

@@ -5,8 +5,8 @@ import StrataPredicates
 /// coordinator's, the migration goes over the versions in between.
 ///
 /// Default false. The versions are those in the folder, or with true in the one of the program's bundles that has the coordinator's version, in the order
-/// of their names, numbers as numbers. As few as possible are left out, and each step is taken by a mapping model of the bundles, or inferred. The whole
-/// way is checked before the first step. Each step is safe by itself: after a kill the next one to open the store goes on where it was left.
+/// of their names, numbers as numbers. As few as possible are left out, and each step is taken by a mapping model of the bundles, or inferred; mapping
+/// models beside the folder count too. The whole way is checked before the first step. Each step is safe by itself: after a kill the next one to open the store goes on where it was left.
 /// An addition to Apple's API.
 public let NSPersistentStoreAllowsProgressiveMigrationOption = "NSPersistentStoreAllowsProgressiveMigrationOption"
 
@@ -94,7 +94,7 @@ struct ProgressiveMigration {
             from: from.entities(forConfigurationName: whole.configuration) ?? from.entities,
             to: to.entities(forConfigurationName: whole.configuration) ?? []
         ).obstacles.isEmpty
-        return isInferable || !AutomaticMigration.search(from: from, to: to).fitting.isEmpty
+        return isInferable || !whole.search(from: from, to: to).fitting.isEmpty
     }
 
     /// The versions beside a model, the first one first; none if it is not in the program's bundles.

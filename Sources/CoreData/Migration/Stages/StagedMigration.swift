@@ -175,7 +175,7 @@ struct StagedMigration {
             to: to.entities(forConfigurationName: whole.configuration) ?? []
         )
         guard !mapping.obstacles.isEmpty else { return }
-        guard AutomaticMigration.search(from: from, to: to).fitting.isEmpty else { return }
+        guard whole.search(from: from, to: to).fitting.isEmpty else { return }
         let error = InferenceObstacle.error(mapping.obstacles)
         let text = """
             The store \(whole.url.path) was not migrated: \(describe(first)) and \(describe(second)) do not meet. \

@@ -59,8 +59,25 @@ struct MappingModelSearch {
     /// Those that do not, with the reasons: those first that lack least.
     private(set) var others: [(url: URL, problems: [String])] = []
 
+    private static let extensions: Set<String> = ["cdm", "xcmappingmodel"]
+
     init(_ bundles: [Bundle]?, from source: NSManagedObjectModel, to destination: NSManagedObjectModel) {
-        for url in NSManagedObjectModel.resources(in: bundles, withExtensions: ["cdm", "xcmappingmodel"]) {
+        self.init(
+            NSManagedObjectModel.resources(in: bundles, withExtensions: Self.extensions),
+            from: source,
+            to: destination
+        )
+    }
+
+    /// Looks into a folder alone.
+    init(in folder: URL, from source: NSManagedObjectModel, to destination: NSManagedObjectModel) {
+        let files = try? FileManager.default.contentsOfDirectory(at: folder, includingPropertiesForKeys: nil)
+        let found = (files ?? []).filter { Self.extensions.contains($0.pathExtension) }.sorted { $0.path < $1.path }
+        self.init(found, from: source, to: destination)
+    }
+
+    private init(_ files: [URL], from source: NSManagedObjectModel, to destination: NSManagedObjectModel) {
+        for url in files {
             do {
                 let mappings = try MappingModelFile.mappings(at: url)
                 let model = NSMappingModel()
