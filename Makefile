@@ -191,6 +191,7 @@ docs: system-packages
 			-output-dir $(DOCS)/symbols -skip-synthesized-members -skip-inherited-docs -minimum-access-level public || exit 1; \
 	done
 	Docs/site.sh $(DOCS)/CoreData.docc
+	Docs/symbol-links.py $(DOCS)/symbols $(DOCS)/CoreData.docc
 	docc convert $(DOCS)/CoreData.docc --additional-symbol-graph-dir $(DOCS)/symbols --warnings-as-errors \
 		--fallback-display-name CoreData --fallback-bundle-identifier CoreData --transform-for-static-hosting \
 		$(if $(DOCS_BASE),--hosting-base-path $(DOCS_BASE)) --output-path $(DOCS)/CoreData.doccarchive

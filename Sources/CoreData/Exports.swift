@@ -7,4 +7,9 @@
 ///
 /// Foundation on Linux has a type of that name too. In a module that imports both, `typealias NSExpression = CoreData.NSExpression`
 /// makes the name mean this one.
+///
+/// ```swift
+/// let half = NSExpression(format: "price / 2")
+/// print(half.expressionValue(with: venue, context: nil) ?? 0)
+/// ```
 public typealias NSExpression = StrataPredicates.NSExpression

@@ -21,6 +21,11 @@ extension NSPersistentContainer {
     /// ``NSPersistentStoreCoordinator/unreportableErrorHandler`` is told why.
     ///
     /// An addition to Apple's API.
+    ///
+    /// ```swift
+    /// let container = NSPersistentContainer(name: "Guide", managedObjectModel: model)
+    /// container.followsRemoteChanges = true  // before the stores are loaded
+    /// ```
     public var followsRemoteChanges: Bool {
         get { following.withLock { $0.isOn } }
         set { following.withLock { $0.isOn = newValue } }

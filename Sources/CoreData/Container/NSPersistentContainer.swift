@@ -4,10 +4,18 @@ import Synchronization
 
 /// A model, its coordinator, and contexts on it: what most programs need.
 ///
-///     let container = NSPersistentContainer(name: "Guide", managedObjectModel: model)
-///     container.persistentStoreDescriptions = [NSPersistentStoreDescription(url: storeURL)]
-///     container.loadPersistentStores { _, error in if let error { … } }
-///     try await container.performBackgroundTask { context in … }
+/// See <doc:GettingStarted>.
+///
+/// ```swift
+/// let container = NSPersistentContainer(name: "Guide", managedObjectModel: model)
+/// container.persistentStoreDescriptions = [NSPersistentStoreDescription(url: url)]
+/// container.loadPersistentStores { _, error in
+///     if let error { fatalError(error.localizedDescription) }
+/// }
+/// let count = try await container.performBackgroundTask { context in
+///     try context.count(for: NSFetchRequest<Venue>(entityName: "Venue"))
+/// }
+/// ```
 ///
 /// Any thread may use it once its stores are loaded.
 open class NSPersistentContainer: NSObject, @unchecked Sendable {
@@ -20,6 +28,10 @@ open class NSPersistentContainer: NSObject, @unchecked Sendable {
     /// The coordinator.
     public let persistentStoreCoordinator: NSPersistentStoreCoordinator
     /// A context of the main queue.
+    ///
+    /// ```swift
+    /// container.viewContext.automaticallyMergesChangesFromParent = true
+    /// ```
     public let viewContext: NSManagedObjectContext
 
     private let descriptions: Mutex<UncheckedBox<[NSPersistentStoreDescription]>>
@@ -28,6 +40,10 @@ open class NSPersistentContainer: NSObject, @unchecked Sendable {
     /// Which stores ``loadPersistentStores(completionHandler:)`` opens.
     ///
     /// Default: one SQLite file, named like the container, in ``defaultDirectoryURL()``.
+    ///
+    /// ```swift
+    /// container.persistentStoreDescriptions = [NSPersistentStoreDescription(url: url)]
+    /// ```
     open var persistentStoreDescriptions: [NSPersistentStoreDescription] {
         get { descriptions.withLock { $0 }.value }
         set {
@@ -39,6 +55,8 @@ open class NSPersistentContainer: NSObject, @unchecked Sendable {
     /// Makes a container with the model of that name, found among the main bundle's resources.
     ///
     /// Stops the program if there is none; read the model yourself to be told why.
+    ///
+    /// - Parameter name: The name of the model's file, and of the store's.
     public convenience init(name: String) {
         let bundle = Bundle.main
         let found = ["momd", "mom", "xcdatamodeld", "xcdatamodel"].lazy
@@ -53,6 +71,10 @@ open class NSPersistentContainer: NSObject, @unchecked Sendable {
     }
 
     /// Makes a container with a model, which is put to use and so becomes immutable.
+    ///
+    /// - Parameters:
+    ///   - name: The name of the store's file, unless a description says another.
+    ///   - model: The model; not to be changed any more.
     public init(name: String, managedObjectModel model: NSManagedObjectModel) {
         self.name = name
         managedObjectModel = model
@@ -67,6 +89,8 @@ open class NSPersistentContainer: NSObject, @unchecked Sendable {
     }
 
     /// Where default stores lie: the user's folder for application data (on Linux `~/.local/share`), made if needed.
+    ///
+    /// - Returns: The folder, which is made if it is not there.
     open class func defaultDirectoryURL() -> URL {
         let manager = FileManager.default
         let base =
@@ -77,6 +101,14 @@ open class NSPersistentContainer: NSObject, @unchecked Sendable {
     }
 
     /// Opens the stores of ``persistentStoreDescriptions`` that are not open yet.
+    ///
+    /// ```swift
+    /// let container = NSPersistentContainer(name: "Guide", managedObjectModel: model)
+    /// container.persistentStoreDescriptions = [NSPersistentStoreDescription(url: url)]
+    /// container.loadPersistentStores { _, error in
+    ///     if let error { fatalError(error.localizedDescription) }
+    /// }
+    /// ```
     ///
     /// - Parameter block: Called once for each description that is not open, with the error if there was one; before this
     ///   returns, but for descriptions that ask for asynchronous adding.
@@ -121,6 +153,14 @@ open class NSPersistentContainer: NSObject, @unchecked Sendable {
     }
 
     /// Makes a context with a queue of its own.
+    ///
+    /// ```swift
+    /// let context = container.newBackgroundContext()
+    /// let count = try await context.perform { try context.count(for: NSFetchRequest<Venue>(entityName: "Venue")) }
+    /// ```
+    ///
+    /// - Returns: A context on the container's coordinator, without a name and with the error merge policy. It takes
+    ///   microseconds and no thread.
     open func newBackgroundContext() -> NSManagedObjectContext {
         let context = NSManagedObjectContext(.privateQueue)
         context.persistentStoreCoordinator = persistentStoreCoordinator
@@ -128,6 +168,12 @@ open class NSPersistentContainer: NSObject, @unchecked Sendable {
     }
 
     /// Runs `block` on a fresh background context, and returns at once.
+    ///
+    /// ```swift
+    /// let count = try await container.performBackgroundTask { context in
+    ///     try context.count(for: NSFetchRequest<Venue>(entityName: "Venue"))
+    /// }
+    /// ```
     ///
     /// - Parameter block: What to run. It is sent to the context: what it captures must be `Sendable`, or must not be
     ///   used by anybody else afterwards.

@@ -3,6 +3,15 @@ import Foundation
 /// Which store a container opens, and how.
 ///
 /// Not thread-safe: set it up before it is used.
+///
+/// See <doc:Operating>.
+///
+/// ```swift
+/// let description = NSPersistentStoreDescription(url: url)
+/// description.timeout = 10
+/// description.setOption(NSNumber(value: true), forKey: NSPersistentHistoryTrackingKey)
+/// container.persistentStoreDescriptions = [description]
+/// ```
 open class NSPersistentStoreDescription: NSObject, NSCopying {
     /// The type of the store.
     ///
@@ -30,6 +39,10 @@ open class NSPersistentStoreDescription: NSObject, NSCopying {
     /// For how many seconds to wait on a busy store.
     ///
     /// Default 240, Apple's.
+    ///
+    /// ```swift
+    /// description.timeout = 10  // who waits longer for another process gets 134090
+    /// ```
     open var timeout: TimeInterval {
         get { (options[NSPersistentStoreTimeoutOption] as? NSNumber)?.doubleValue ?? 240 }
         set { setOption(NSNumber(value: newValue), forKey: NSPersistentStoreTimeoutOption) }
@@ -56,6 +69,8 @@ open class NSPersistentStoreDescription: NSObject, NSCopying {
     }
 
     /// A description of a SQLite store at a URL.
+    ///
+    /// - Parameter url: The file; it need not be there.
     public init(url: URL) {
         self.url = url
         super.init()
@@ -68,6 +83,14 @@ open class NSPersistentStoreDescription: NSObject, NSCopying {
     ///
     /// The pragmas under ``NSSQLitePragmasOption`` are added to those that were set before; of one name the last counts.
     /// nil removes all.
+    ///
+    /// ```swift
+    /// description.setOption(NSNumber(value: true), forKey: NSPersistentHistoryTrackingKey)
+    /// ```
+    ///
+    /// - Parameters:
+    ///   - option: The value, as the key asks for it; `nil` removes it.
+    ///   - key: A key such as `NSPersistentHistoryTrackingKey`.
     open func setOption(_ option: NSObject?, forKey key: String) {
         guard key == NSSQLitePragmasOption, let added = option as? [String: NSObject] else {
             options[key] = option

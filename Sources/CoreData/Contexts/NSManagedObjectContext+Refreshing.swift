@@ -7,6 +7,10 @@ extension NSManagedObjectContext {
     /// If the store cannot be read just now an object with changes keeps its values, and the error goes to the
     /// coordinator's ``NSPersistentStoreCoordinator/unreportableErrorHandler``; a later save still finds a conflict.
     ///
+    /// ```swift
+    /// context.refresh(venue, mergeChanges: true)  // the newest values, with unsaved changes on top
+    /// ```
+    ///
     /// - Parameters:
     ///   - object: An object of this context.
     ///   - flag: With `true` the stored values are read anew and the object's changes are put back on top; a later save
@@ -86,6 +90,10 @@ extension NSManagedObjectContext {
     /// Brings every registered object up to date and keeps unsaved changes.
     ///
     /// O(number of registered objects).
+    ///
+    /// ```swift
+    /// context.refreshAllObjects()  // everything is read anew when it is used
+    /// ```
     public func refreshAllObjects() {
         assertCurrent(#function)
         var stored: [NSManagedObject] = []
@@ -116,6 +124,12 @@ extension NSManagedObjectContext {
     }
 
     /// Drops all unsaved changes, and the undo stack: values are as last fetched or saved, without a fetch.
+    ///
+    /// ```swift
+    /// venue.price = 0
+    /// context.rollback()
+    /// print(context.hasChanges)
+    /// ```
     public func rollback() {
         assertCurrent(#function)
         // Delete rules that were not applied yet have nothing to do any more.
@@ -144,6 +158,11 @@ extension NSManagedObjectContext {
     ///
     /// Objects-did-change names the IDs of all ``registeredObjects`` under `NSInvalidatedAllObjectsKey`.
     /// Objects held from before may not be used any more: they are faults that read nil, zero or empty.
+    ///
+    /// ```swift
+    /// context.reset()  // objects from before are not to be used any more
+    /// print(context.registeredObjects.count)
+    /// ```
     public func reset() {
         assertCurrent(#function)
         // Before the changes let go of their objects.

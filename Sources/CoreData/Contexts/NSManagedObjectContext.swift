@@ -5,13 +5,17 @@ import Synchronization
 
 /// A unit of work: a set of objects, and the changes made to them since they were fetched or saved.
 ///
-///     let context = container.newBackgroundContext()
-///     try await context.perform {
-///         let request = NSFetchRequest<Venue>(entityName: "Venue")
-///         request.predicate = NSPredicate(format: "price < %@", 20)
-///         for venue in try context.fetch(request) { venue.favorite = true }
-///         try context.save()
-///     }
+/// See <doc:Concurrency>.
+///
+/// ```swift
+/// let context = container.newBackgroundContext()
+/// try await context.perform {
+///     let request = NSFetchRequest<Venue>(entityName: "Venue")
+///     request.predicate = NSPredicate(format: "price < %d", 20)
+///     for venue in try context.fetch(request) { venue.price += 1 }
+///     try context.save()
+/// }
+/// ```
 ///
 /// Confined to its queue: every member may be used only inside ``perform(_:)``, `performAndWait(_:)` or
 /// ``perform(schedule:_:)`` of this context, but for those three, ``fetch(_:progress:)`` and ``rows(for:batchSize:)``,
@@ -87,6 +91,10 @@ open class NSManagedObjectContext: NSObject, @unchecked Sendable {
     ///
     /// Takes an ``NSMergePolicy``; anything else stops the program. Like all settings it may be made on any thread as
     /// long as the context has no objects.
+    ///
+    /// ```swift
+    /// context.mergePolicy = NSMergePolicy.mergeByPropertyObjectTrump
+    /// ```
     open var mergePolicy: Any {
         get { settings.mergePolicy }
         set {
@@ -104,6 +112,14 @@ open class NSManagedObjectContext: NSObject, @unchecked Sendable {
     /// Default nil, as in Apple's framework: the last to save wins, property by property, and nobody is told. With a
     /// policy, the objects of such conflicts are treated as ``mergePolicy`` treats conflicts with a store: an error
     /// policy makes the save throw 133020 with the conflicts. Without a parent it has no effect.
+    ///
+    /// See <doc:Trees>.
+    ///
+    /// ```swift
+    /// let draft = NSManagedObjectContext(.privateQueue)
+    /// draft.parent = container.viewContext
+    /// draft.parentConflictPolicy = NSMergePolicy.error
+    /// ```
     public final var parentConflictPolicy: NSMergePolicy? {
         get { settings.parentConflictPolicy }
         set { settings.parentConflictPolicy = newValue }
@@ -143,6 +159,10 @@ open class NSManagedObjectContext: NSObject, @unchecked Sendable {
     /// For how many seconds a cached row is good enough for a fault.
     ///
     /// Default -1: for ever; 0: every fault reads the store.
+    ///
+    /// ```swift
+    /// context.stalenessInterval = 0  // each fault is read from the store
+    /// ```
     open var stalenessInterval: TimeInterval {
         get { settings.stalenessInterval }
         set { settings.stalenessInterval = newValue }
@@ -151,6 +171,11 @@ open class NSManagedObjectContext: NSObject, @unchecked Sendable {
     /// What registers changes for undo: all changes of one event are one step.
     ///
     /// Default nil: none. A context with an undo manager loads a to-many relationship before it changes it.
+    ///
+    /// ```swift
+    /// context.undoManager = UndoManager()
+    /// context.undoManager?.levelsOfUndo = 20
+    /// ```
     open var undoManager: UndoManager? {
         get { undoLog.manager }
         set {
@@ -162,6 +187,11 @@ open class NSManagedObjectContext: NSObject, @unchecked Sendable {
     /// Who saves, for the persistent history.
     ///
     /// Default nil.
+    ///
+    /// ```swift
+    /// let context = container.newBackgroundContext()
+    /// context.transactionAuthor = "importer"  // the history says so of each save
+    /// ```
     open var transactionAuthor: String? {
         get { settings.transactionAuthor }
         set { settings.transactionAuthor = newValue }
@@ -170,11 +200,20 @@ open class NSManagedObjectContext: NSObject, @unchecked Sendable {
     /// Anything of yours.
     ///
     /// May be reached from any thread, but is not locked.
+    ///
+    /// ```swift
+    /// context.userInfo["request"] = "GET /venues"
+    /// ```
     public let userInfo = NSMutableDictionary()
 
     /// A label for messages and history.
     ///
     /// Default nil. May be read and set on any thread.
+    ///
+    /// ```swift
+    /// let context = container.newBackgroundContext()
+    /// context.name = "GET /venues"  // instruments, logs and messages name it
+    /// ```
     open var name: String? {
         get { shared.withLock { $0.name } }
         set { shared.withLock { $0.name = newValue } }
@@ -183,6 +222,11 @@ open class NSManagedObjectContext: NSObject, @unchecked Sendable {
     /// The coordinator that the context fetches from and saves to: for a child, that of its root.
     ///
     /// May be read on any thread. Set it once, before the context is used, and not for a child.
+    ///
+    /// ```swift
+    /// let context = NSManagedObjectContext(.privateQueue)
+    /// context.persistentStoreCoordinator = coordinator
+    /// ```
     open var persistentStoreCoordinator: NSPersistentStoreCoordinator? {
         get { shared.withLock { $0.coordinator } }
         set {
@@ -198,6 +242,13 @@ open class NSManagedObjectContext: NSObject, @unchecked Sendable {
     /// Fetches see what the parent has not saved yet, and a save moves changes one level up, into the parent; only a
     /// save of the root writes to the stores. May be read on any thread. Set it once, before the context is used, to a
     /// context that has a coordinator or a parent; anything else stops the program. The child keeps its parent alive.
+    ///
+    /// See <doc:Trees>.
+    ///
+    /// ```swift
+    /// let draft = NSManagedObjectContext(.privateQueue)
+    /// draft.parent = container.viewContext
+    /// ```
     open var parent: NSManagedObjectContext? {
         get { shared.withLock { $0.parent } }
         set {
@@ -316,6 +367,11 @@ open class NSManagedObjectContext: NSObject, @unchecked Sendable {
     /// Changes of the current event count.
     ///
     /// May be true where a save would write nothing, as after a value was set back.
+    ///
+    /// ```swift
+    /// venue.price += 1
+    /// if context.hasChanges { try context.save() }
+    /// ```
     open var hasChanges: Bool {
         assertCurrent(#function)
         return changeTracker.objects.contains { $0.hasChanges }
@@ -324,6 +380,11 @@ open class NSManagedObjectContext: NSObject, @unchecked Sendable {
     /// The objects that the next save inserts.
     ///
     /// O(number of changes).
+    ///
+    /// ```swift
+    /// _ = Venue(context: context)
+    /// print(context.insertedObjects.count)
+    /// ```
     open var insertedObjects: Set<NSManagedObject> {
         assertCurrent(#function)
         return changedObjects { $0.intersection([.inserted, .deleted]) == .inserted }
@@ -332,6 +393,11 @@ open class NSManagedObjectContext: NSObject, @unchecked Sendable {
     /// The stored objects that have changes, without those to be deleted.
     ///
     /// May contain objects whose values were set back. O(number of changes).
+    ///
+    /// ```swift
+    /// venue.price += 1
+    /// print(context.updatedObjects.contains(venue))
+    /// ```
     open var updatedObjects: Set<NSManagedObject> {
         assertCurrent(#function)
         return changedObjects { $0.intersection(.changed) == .updated }
@@ -340,6 +406,11 @@ open class NSManagedObjectContext: NSObject, @unchecked Sendable {
     /// The stored objects that the next save deletes.
     ///
     /// O(number of changes).
+    ///
+    /// ```swift
+    /// context.delete(venue)
+    /// print(context.deletedObjects.contains(venue))
+    /// ```
     open var deletedObjects: Set<NSManagedObject> {
         assertCurrent(#function)
         return changedObjects { $0.intersection([.inserted, .deleted]) == .deleted }
@@ -354,6 +425,11 @@ open class NSManagedObjectContext: NSObject, @unchecked Sendable {
     /// The objects of the context that somebody holds, and those with changes.
     ///
     /// With ``retainsRegisteredObjects`` all of them. O(number of objects).
+    ///
+    /// ```swift
+    /// let held = try context.fetch(request)
+    /// print(context.registeredObjects.count >= held.count)
+    /// ```
     open var registeredObjects: Set<NSManagedObject> {
         assertCurrent(#function)
         var result: Set<NSManagedObject> = []
@@ -363,6 +439,11 @@ open class NSManagedObjectContext: NSObject, @unchecked Sendable {
 }
 
 /// Where a context's blocks run.
+///
+/// ```swift
+/// let context = NSManagedObjectContext(concurrencyType: .privateQueueConcurrencyType)
+/// context.persistentStoreCoordinator = coordinator
+/// ```
 public enum NSManagedObjectContextConcurrencyType: UInt, Sendable {
     /// On a serial queue of the context's own.
     case privateQueueConcurrencyType = 1
@@ -372,6 +453,11 @@ public enum NSManagedObjectContextConcurrencyType: UInt, Sendable {
 
 extension NSManagedObjectContext {
     /// Where a context's blocks run.
+    ///
+    /// ```swift
+    /// let context = NSManagedObjectContext(.privateQueue)
+    /// context.persistentStoreCoordinator = coordinator
+    /// ```
     public struct ConcurrencyType: RawRepresentable, Hashable, Sendable {
         /// The older spelling.
         public var rawValue: NSManagedObjectContextConcurrencyType
@@ -386,6 +472,13 @@ extension NSManagedObjectContext {
     }
 
     /// When the block of ``perform(schedule:_:)`` runs.
+    ///
+    /// ```swift
+    /// let worker = container.newBackgroundContext()
+    /// let count = try await worker.perform(schedule: .enqueued) {
+    ///     try worker.count(for: NSFetchRequest<Venue>(entityName: "Venue"))
+    /// }
+    /// ```
     public enum ScheduledTaskType: Hashable, Sendable {
         /// At once if the caller is inside the context's scope already, else in turn. The default.
         case immediate

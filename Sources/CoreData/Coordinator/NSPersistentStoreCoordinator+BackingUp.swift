@@ -5,6 +5,12 @@ extension NSPersistentStoreCoordinator {
     ///
     /// See ``backUp(_:to:)``.
     ///
+    /// See <doc:Operating>.
+    ///
+    /// ```swift
+    /// try coordinator.backUp(to: folder.appendingPathComponent("backup.sqlite"))
+    /// ```
+    ///
     /// - Parameter url: Where the copy goes; nothing may be there.
     /// - Throws: As ``backUp(_:to:)``; `persistentStoreOperation` (134070) if there is no store, or more than one.
     public func backUp(to url: URL) throws {

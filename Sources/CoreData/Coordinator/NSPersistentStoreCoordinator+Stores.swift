@@ -6,6 +6,11 @@ extension NSPersistentStoreCoordinator {
 
     /// Opens a store, or makes it if there is none yet.
     ///
+    /// ```swift
+    /// let coordinator = NSPersistentStoreCoordinator(managedObjectModel: model)
+    /// let store = try coordinator.addPersistentStore(type: .sqlite, at: url)
+    /// ```
+    ///
     /// - Parameters:
     ///   - storeType: ``NSPersistentStore/StoreType/sqlite``, ``NSPersistentStore/StoreType/inMemory``,
     ///     ``NSPersistentStore/StoreType/binary``, or a type that a class is registered for.
@@ -207,6 +212,11 @@ extension NSPersistentStoreCoordinator {
     ///
     /// Its objects may not be used any more.
     ///
+    /// ```swift
+    /// for store in coordinator.persistentStores { try coordinator.remove(store) }
+    /// ```
+    ///
+    /// - Parameter store: A store of this coordinator.
     /// - Throws: `persistentStoreOperation` (134070) for a store that is not of this coordinator.
     public func remove(_ store: NSPersistentStore) throws {
         guard let entry = openStore(of: store) else {
@@ -402,11 +412,16 @@ extension NSPersistentStoreCoordinator {
     // MARK: - URLs and metadata
 
     /// The store at a URL.
+    ///
+    /// - Parameter URL: The URL that the store was added with.
+    /// - Returns: The store, or `nil` if none of the coordinator's lies there.
     public func persistentStore(for URL: URL) -> NSPersistentStore? {
         openStore(at: URL)?.store
     }
 
     /// Where a store lies.
+    ///
+    /// - Returns: The URL; `/dev/null` for a store without one.
     public func url(for store: NSPersistentStore) -> URL {
         store.url ?? URL(fileURLWithPath: "/dev/null")
     }
@@ -425,6 +440,13 @@ extension NSPersistentStoreCoordinator {
     }
 
     /// A store's metadata, with its type and UUID.
+    ///
+    /// ```swift
+    /// for store in coordinator.persistentStores { print(coordinator.metadata(for: store)[NSStoreUUIDKey] ?? "") }
+    /// ```
+    ///
+    /// - Parameter store: A store of this coordinator.
+    /// - Returns: The metadata, with `NSStoreTypeKey`, `NSStoreUUIDKey` and what the program has added.
     public func metadata(for store: NSPersistentStore) -> [String: Any] { store.metadata ?? [:] }
 
     /// Sets a store's metadata.
@@ -511,6 +533,15 @@ extension NSPersistentStoreCoordinator {
     public class var registeredStoreTypes: [String: NSValue] { StoreTypes.all }
 
     /// Makes a class known as the stores of a type; `nil` takes it back.
+    ///
+    /// ```swift
+    /// final class Notes: NSAtomicStore {}
+    /// NSPersistentStoreCoordinator.registerStoreClass(Notes.self, type: NSPersistentStore.StoreType(rawValue: "Notes"))
+    /// ```
+    ///
+    /// - Parameters:
+    ///   - storeClass: A subclass of ``NSAtomicStore`` or ``NSIncrementalStore``; `nil` takes it back.
+    ///   - storeType: The type that stores are added with.
     public class func registerStoreClass(_ storeClass: AnyClass?, type storeType: NSPersistentStore.StoreType) {
         StoreTypes.register(storeClass as? NSPersistentStore.Type, storeType.rawValue)
     }

@@ -12,6 +12,15 @@ import Synchronization
 /// **Lock order**, from top to bottom: a context's queue → a store's writer → a connection → the mutexes of the row cache,
 /// the ID tables and the coordinator's state, which are leaves: nothing is called with one held. No lock is held while
 /// notifications, hooks, validation or handlers run.
+///
+/// See <doc:Processes>.
+///
+/// ```swift
+/// let coordinator = NSPersistentStoreCoordinator(managedObjectModel: model)
+/// let store = try coordinator.addPersistentStore(type: .sqlite, at: url)
+/// let context = NSManagedObjectContext(.privateQueue)
+/// context.persistentStoreCoordinator = coordinator
+/// ```
 open class NSPersistentStoreCoordinator: NSObject, @unchecked Sendable {
     // @unchecked Sendable: all mutable state is in `state`; the rest is constant.
 
@@ -41,6 +50,8 @@ open class NSPersistentStoreCoordinator: NSObject, @unchecked Sendable {
     /// Makes a coordinator and puts the model to use, which makes it immutable.
     ///
     /// Stops the program for a model that is not valid, saying which entity and property are wrong.
+    ///
+    /// - Parameter model: The model; not to be changed any more.
     public init(managedObjectModel model: NSManagedObjectModel) {
         model.freeze()
         managedObjectModel = model
@@ -76,6 +87,10 @@ open class NSPersistentStoreCoordinator: NSObject, @unchecked Sendable {
     }
 
     /// The stores, in the order in which they were added.
+    ///
+    /// ```swift
+    /// print(coordinator.persistentStores.map { $0.url?.lastPathComponent ?? "" })
+    /// ```
     open var persistentStores: [NSPersistentStore] { openStores.map { $0.store } }
 
     package var openStores: [OpenStore] { state.withLock { $0.open } }
@@ -295,6 +310,12 @@ open class NSPersistentStoreCoordinator: NSObject, @unchecked Sendable {
 
     /// The ID that a URI names.
     ///
+    /// ```swift
+    /// let uri = venue.objectID.uriRepresentation()
+    /// if let id = coordinator.managedObjectID(forURIRepresentation: uri) { print(id == venue.objectID) }
+    /// ```
+    ///
+    /// - Parameter url: What ``NSManagedObjectID/uriRepresentation()`` has given.
     /// - Returns: `nil` for a store or an entity that the coordinator does not have, and for a temporary ID of another
     ///   process. A row need not exist.
     open func managedObjectID(forURIRepresentation url: URL) -> NSManagedObjectID? {

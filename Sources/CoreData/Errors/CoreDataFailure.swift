@@ -2,14 +2,18 @@ import Foundation
 
 /// What is at fault when a call fails: who, or what, has to change before the same call can succeed.
 ///
-///     do { try context.save() } catch {
-///         switch CoreDataFailure(error) {
-///         case .request, .data: respond(.badRequest)
-///         case .conflict: respond(.conflict)
-///         case .deadline, .environment: respond(.serviceUnavailable)
-///         case nil: throw error
-///         }
+/// See <doc:Saving>.
+///
+/// ```swift
+/// do { try context.save() } catch {
+///     switch CoreDataFailure(error) {
+///     case .request, .data: print(400)
+///     case .conflict: print(409)
+///     case .deadline, .environment: print(503)
+///     case nil: throw error
 ///     }
+/// }
+/// ```
 ///
 /// The codes alone do not tell: 134070 is that of a key that does not exist, of a predicate that takes too long, and of a
 /// store that was closed. An addition to Apple's API.

@@ -5,6 +5,13 @@ import StrataRows
 /// One object that a transaction inserted, changed or deleted.
 ///
 /// Immutable; any thread may use it.
+///
+/// ```swift
+/// let result = try context.execute(NSPersistentHistoryChangeRequest.fetchHistory(after: nil as NSPersistentHistoryToken?))
+/// for transaction in (result as? NSPersistentHistoryResult)?.result as? [NSPersistentHistoryTransaction] ?? [] {
+///     for change in transaction.changes ?? [] where change.changeType == .insert { print(change.changedObjectID) }
+/// }
+/// ```
 public final class NSPersistentHistoryChange: NSObject, NSCopying, @unchecked Sendable {
     // @unchecked Sendable: all constants; a tombstone's values are property values, which nobody changes in place.
 

@@ -4,6 +4,14 @@ import Foundation
 ///
 /// Hand it to ``NSManagedObjectContext/execute(_:)``. Stores are asked one after the other; of each the transactions come in
 /// the order of their numbers. A request belongs to whoever made it.
+///
+/// See <doc:History>.
+///
+/// ```swift
+/// let request = NSPersistentHistoryChangeRequest.fetchHistory(after: token)
+/// let result = try context.execute(request) as? NSPersistentHistoryResult
+/// print((result?.result as? [NSPersistentHistoryTransaction])?.count ?? 0)
+/// ```
 public final class NSPersistentHistoryChangeRequest: NSPersistentStoreRequest {
     /// What the request does.
     enum Kind {
@@ -34,6 +42,11 @@ public final class NSPersistentHistoryChangeRequest: NSPersistentStoreRequest {
     /// Asks for the transactions after a date.
     ///
     /// Clocks can be set back, and purged transactions are not missed: prefer a token.
+    ///
+    /// ```swift
+    /// let request = NSPersistentHistoryChangeRequest.fetchHistory(after: token)
+    /// let result = try context.execute(request) as? NSPersistentHistoryResult
+    /// ```
     ///
     /// - Parameter date: Transactions of that very time do not belong to it.
     /// - Returns: The request.
@@ -74,6 +87,10 @@ public final class NSPersistentHistoryChangeRequest: NSPersistentStoreRequest {
     // MARK: - Deleting
 
     /// Removes the transactions before a date.
+    ///
+    /// ```swift
+    /// try context.execute(NSPersistentHistoryChangeRequest.deleteHistory(before: Date(timeIntervalSinceNow: -7 * 86_400)))
+    /// ```
     ///
     /// - Parameter date: Transactions of that very time stay, and so do all after one that stays.
     /// - Returns: The request.

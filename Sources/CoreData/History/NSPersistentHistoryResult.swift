@@ -1,6 +1,13 @@
 import Foundation
 
 /// In what form a request gives history.
+///
+/// ```swift
+/// let request = NSPersistentHistoryChangeRequest.fetchHistory(after: token)
+/// request.resultType = .count
+/// let result = try context.execute(request) as? NSPersistentHistoryResult
+/// print(result?.result as? Int ?? 0)
+/// ```
 public enum NSPersistentHistoryResultType: Int, Sendable {
     /// Whether the request has succeeded: a `Bool`.
     ///
@@ -23,6 +30,12 @@ public enum NSPersistentHistoryResultType: Int, Sendable {
 /// What a history request gives.
 ///
 /// Immutable; any thread may use it.
+///
+/// ```swift
+/// let request = NSPersistentHistoryChangeRequest.fetchHistory(after: token)
+/// request.resultType = .objectIDs
+/// let ids = (try context.execute(request) as? NSPersistentHistoryResult)?.result as? [NSManagedObjectID]
+/// ```
 public final class NSPersistentHistoryResult: NSPersistentStoreResult, @unchecked Sendable {
     // @unchecked Sendable: constants, and what they hold is immutable.
 

@@ -5,6 +5,13 @@ import StrataPredicates
 /// Keep it, archived or encoded, to go on from there the next time
 /// (``NSPersistentHistoryChangeRequest/fetchHistory(after:)-(NSPersistentHistoryToken?)``). Two tokens are equal if they name the
 /// same transactions. Immutable; any thread may use it.
+///
+/// See <doc:History>.
+///
+/// ```swift
+/// let token = coordinator.currentPersistentHistoryToken(fromStores: nil)
+/// let data = try JSONEncoder().encode(token)  // to go on from here after a restart
+/// ```
 public final class NSPersistentHistoryToken: NSObject, NSCopying, NSSecureCoding, Codable, Sendable {
     /// The number of the last transaction that the token covers, by the UUID text of the store.
     ///
@@ -26,6 +33,8 @@ public final class NSPersistentHistoryToken: NSObject, NSCopying, NSSecureCoding
     ///
     /// An addition to Apple's API. A store that a token does not name counts as one of which nothing was read yet. Of two
     /// tokens of several stores it may be that neither is behind the other.
+    ///
+    /// - Returns: False for equal tokens, and for tokens of different stores.
     public func isBehind(_ other: NSPersistentHistoryToken) -> Bool {
         var isBehind = false
         for store in Set(transactionNumbers.keys).union(other.transactionNumbers.keys) {

@@ -7,6 +7,15 @@ import StrataRows
 /// In a file that Apple's framework has migrated it may also be a migration, which has no changes.
 ///
 /// Immutable; any thread may use it.
+///
+/// See <doc:History>.
+///
+/// ```swift
+/// let result = try context.execute(NSPersistentHistoryChangeRequest.fetchHistory(after: Date.distantPast)) as? NSPersistentHistoryResult
+/// for transaction in result?.result as? [NSPersistentHistoryTransaction] ?? [] {
+///     print(transaction.timestamp, transaction.author ?? "nobody", transaction.changes?.count ?? 0)
+/// }
+/// ```
 public final class NSPersistentHistoryTransaction: NSObject, NSCopying, @unchecked Sendable {
     // @unchecked Sendable: all constants; a tombstone's values are property values, which nobody changes in place.
 

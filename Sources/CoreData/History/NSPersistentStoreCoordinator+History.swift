@@ -6,6 +6,13 @@ extension NSPersistentStoreCoordinator {
     /// Asks the stores, so that it knows of what other processes have written. May be called on any thread. An error of a store
     /// is reported to ``unreportableErrorHandler``, and the store left out.
     ///
+    /// ```swift
+    /// let before = coordinator.currentPersistentHistoryToken(fromStores: nil)
+    /// venue.price += 1
+    /// try context.save()
+    /// let changes = try context.execute(NSPersistentHistoryChangeRequest.fetchHistory(after: before))
+    /// ```
+    ///
     /// - Parameter stores: The stores; `nil` for all of the coordinator. An array of `NSPersistentStore`.
     /// - Returns: A token, with 0 for a store in which nothing has been changed yet; `nil` if no store keeps a history.
     public func currentPersistentHistoryToken(fromStores stores: [Any]?) -> NSPersistentHistoryToken? {

@@ -3,6 +3,13 @@ import Foundation
 /// Somebody who reads the histories of a coordinator's stores, as the stores know him.
 ///
 /// An addition to Apple's API.
+///
+/// See <doc:History>.
+///
+/// ```swift
+/// try coordinator.setPersistentHistoryToken(token, forConsumer: "search index")
+/// for consumer in try coordinator.persistentHistoryConsumers() { print(consumer.name, consumer.lastSeen) }
+/// ```
 public struct PersistentHistoryConsumer: Sendable, Hashable {
     /// The name, by which all processes know the consumer.
     public let name: String
@@ -24,6 +31,10 @@ extension NSPersistentStoreCoordinator {
     /// A new consumer mostly starts with ``currentPersistentHistoryToken(fromStores:)``, *before* it reads the data itself. A
     /// token behind the one that is kept changes nothing but when the consumer was last seen.
     ///
+    /// ```swift
+    /// try coordinator.setPersistentHistoryToken(token, forConsumer: "search index")
+    /// ```
+    ///
     /// - Parameters:
     ///   - token: How far it has read. Stores that it does not name are left alone.
     ///   - name: The consumer's name.
@@ -39,6 +50,10 @@ extension NSPersistentStoreCoordinator {
     }
 
     /// How far a consumer has read.
+    ///
+    /// ```swift
+    /// let place = try coordinator.persistentHistoryToken(forConsumer: "search index")  // nil: read everything anew
+    /// ```
     ///
     /// - Parameter name: The consumer's name.
     /// - Returns: A token of the stores that know the consumer; `nil` if none does, for instance because a purge has given it up.
@@ -82,6 +97,11 @@ extension NSPersistentStoreCoordinator {
     ///
     /// The last one that the slowest of them has read stays, so that its token is not expired. In a store that no consumer is
     /// known to, nothing is purged.
+    ///
+    /// ```swift
+    /// try coordinator.setPersistentHistoryToken(token, forConsumer: "search index")
+    /// try coordinator.purgePersistentHistory(consumersLiveSince: .now - 14 * 86_400)
+    /// ```
     ///
     /// - Parameter date: Consumers that have not told their token since then are given up: the stores forget them. Default: none is.
     /// - Returns: How many transactions were purged.

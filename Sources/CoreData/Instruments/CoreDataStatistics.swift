@@ -4,8 +4,19 @@ import StrataRows
 /// How busy a coordinator and its stores are at one moment.
 ///
 /// An addition to Apple's API.
+///
+/// See <doc:Instruments>.
+///
+/// ```swift
+/// let statistics = coordinator.statistics()
+/// print(statistics.contexts, statistics.stores.map(\.cachedRows))
+/// ```
 public struct CoreDataStatistics: Sendable {
     /// One store.
+    ///
+    /// ```swift
+    /// for store in coordinator.statistics().stores { print(store.name, store.cacheHits, store.cacheMisses) }
+    /// ```
     public struct Store: Sendable {
         /// The UUID.
         public let identifier: String?
@@ -26,6 +37,10 @@ public struct CoreDataStatistics: Sendable {
     }
 
     /// The connections to a store's database, and its files.
+    ///
+    /// ```swift
+    /// for pool in coordinator.statistics().stores.compactMap(\.pool) { print(pool.readers, pool.waitingReaders, pool.logSize) }
+    /// ```
     public struct Pool: Sendable {
         /// How many connections are open for reading.
         public let readers: Int
@@ -46,6 +61,10 @@ public struct CoreDataStatistics: Sendable {
     }
 
     /// How far a consumer of the history is behind.
+    ///
+    /// ```swift
+    /// for lag in coordinator.statistics().stores.flatMap(\.historyLag) { print(lag.consumer, lag.transactions) }
+    /// ```
     public struct HistoryLag: Sendable {
         /// The consumer's name.
         public let consumer: String
@@ -68,6 +87,10 @@ extension NSPersistentStoreCoordinator {
     /// three fetches of one object. Counts the contexts of the whole process that are on this coordinator.
     ///
     /// An addition to Apple's API.
+    ///
+    /// ```swift
+    /// print(coordinator.statistics().contexts)
+    /// ```
     ///
     /// - Returns: The figures, those of each store of a moment of its own. A history that cannot be read just now has no consumers.
     public func statistics() -> CoreDataStatistics {

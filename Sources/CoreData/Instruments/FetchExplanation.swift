@@ -3,8 +3,19 @@ import StrataRows
 /// How the stores answer a fetch: the statement, the plan of the database, and the indexes that it uses.
 ///
 /// An addition to Apple's API.
+///
+/// See <doc:Instruments>.
+///
+/// ```swift
+/// request.predicate = NSPredicate(format: "price < %d", 20)
+/// print(try context.explain(request))
+/// ```
 public struct FetchExplanation: Sendable, CustomStringConvertible {
     /// What one store does.
+    ///
+    /// ```swift
+    /// let scanned = try context.explain(request).answers.flatMap(\.scannedTables)
+    /// ```
     public struct Answer: Sendable {
         /// The UUID of the store.
         public let storeIdentifier: String?
@@ -43,6 +54,11 @@ extension NSManagedObjectContext {
     /// which takes some tens of microseconds.
     ///
     /// An addition to Apple's API.
+    ///
+    /// ```swift
+    /// request.predicate = NSPredicate(format: "price < %d", 20)
+    /// print(try context.explain(request))
+    /// ```
     ///
     /// - Parameter request: A fetch request of any result type but dictionaries.
     /// - Returns: What each store that would be asked does.

@@ -2,9 +2,14 @@ import Foundation
 
 /// Counts events, and writes them as the text that Prometheus and what understands its format collects.
 ///
-///     let metrics = PrometheusInstrument()
-///     coordinator.instrument = metrics
-///     respond(metrics.text(coordinator.statistics()), type: PrometheusInstrument.contentType)
+/// See <doc:Instruments>.
+///
+/// ```swift
+/// let metrics = PrometheusInstrument()
+/// coordinator.instrument = metrics
+/// // GET /metrics
+/// respond(metrics.text(coordinator.statistics()), type: PrometheusInstrument.contentType)
+/// ```
 ///
 /// A histogram of durations for each kind of event, and counters of rows and of errors. Neither entities nor contexts are labels, so
 /// that the number of series stays the same. Any thread may use it; an event takes a mutex for some tens of nanoseconds.
@@ -50,6 +55,8 @@ public final class PrometheusInstrument: CoreDataInstrument {
     }
 
     /// How many events of a kind there were.
+    ///
+    /// - Returns: The number since the instrument was made.
     public func count(of kind: CoreDataEvent.Kind) -> Int {
         series[kind].map { Int($0.state.withLock { $0.count }) } ?? 0
     }

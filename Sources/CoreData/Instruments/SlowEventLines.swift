@@ -2,7 +2,11 @@ import Foundation
 
 /// Writes one JSON object, on one line, for each event that took long, or that ended with an error other than a conflict.
 ///
-///     coordinator.instrument = CoreDataInstruments(metrics, SlowEventLines(from: .milliseconds(100)))
+/// See <doc:Instruments>.
+///
+/// ```swift
+/// coordinator.instrument = SlowEventLines(from: .milliseconds(100)) { line in print(line) }
+/// ```
 ///
 /// The members are `time` (ISO 8601), `kind` and `ms`, and where they are known `storeMs`, `rows`, `context`, `entity`, `statement`,
 /// `store` and `error`. Any thread may use it.

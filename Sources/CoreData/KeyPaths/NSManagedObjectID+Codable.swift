@@ -12,6 +12,13 @@ extension CodingUserInfoKey {
 }
 
 /// The door through which decoding hands out the one ID of a row.
+///
+/// ```swift
+/// let data = try JSONEncoder().encode([id])
+/// let decoder = JSONDecoder()
+/// decoder.userInfo[.persistentStoreCoordinator] = coordinator
+/// let ids = try decoder.decode([NSManagedObjectID].self, from: data)
+/// ```
 public protocol ObjectIDDecoding {}
 
 extension NSManagedObjectID: ObjectIDDecoding {}
@@ -19,8 +26,12 @@ extension NSManagedObjectID: ObjectIDDecoding {}
 extension ObjectIDDecoding where Self: NSManagedObjectID {
     /// Finds the ID again that was encoded.
     ///
-    ///     decoder.userInfo[.persistentStoreCoordinator] = coordinator
-    ///     let id = try decoder.decode(NSManagedObjectID.self, from: data)
+    /// ```swift
+    /// let data = try JSONEncoder().encode(id)
+    /// let decoder = JSONDecoder()
+    /// decoder.userInfo[.persistentStoreCoordinator] = coordinator
+    /// let same = try decoder.decode(NSManagedObjectID.self, from: data)
+    /// ```
     ///
     /// - Throws: `DecodingError.dataCorrupted` if the decoder has no coordinator, or the coordinator has no such store or
     ///   entity. A row need not exist.

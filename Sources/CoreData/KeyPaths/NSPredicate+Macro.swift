@@ -3,7 +3,9 @@ import StrataPredicates
 extension FormatPredicateFactory where Self: NSPredicate {
     /// The `NSPredicate` that means the same as a Swift predicate; `nil` if there is none.
     ///
-    ///     request.predicate = NSPredicate(#Predicate<Venue> { $0.price < 20 && $0.city?.name == "Lisbon" })
+    /// ```swift
+    /// request.predicate = NSPredicate(#Predicate<Venue> { $0.price < 20 && $0.city?.name == "Lisbon" })
+    /// ```
     ///
     /// Use ``init(translating:)`` to learn why there is none.
     public init?<Root: NSManagedObject>(_ predicate: Predicate<Root>) {
@@ -29,7 +31,9 @@ extension FormatPredicateFactory where Self: NSPredicate {
 extension NSExpression {
     /// The `NSExpression` that means the same as a Swift expression; `nil` if there is none.
     ///
-    ///     NSExpression(#Expression<Venue, Int> { $0.tags.count })
+    /// ```swift
+    /// let count = NSExpression(#Expression<City, Int> { $0.venues.count })
+    /// ```
     ///
     /// Use ``init(translating:)`` to learn why there is none.
     public convenience init?<Root: NSManagedObject, Value>(_ expression: Expression<Root, Value>) {

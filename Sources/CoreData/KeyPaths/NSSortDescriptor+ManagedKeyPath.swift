@@ -3,7 +3,9 @@ import StrataPredicates
 extension NSSortDescriptor {
     /// Sorts by a property, in the natural order of its values: numbers and dates by value, strings by their bytes.
     ///
-    ///     request.sortDescriptors = [NSSortDescriptor(keyPath: \Venue.city?.name, ascending: true)]
+    /// ```swift
+    /// request.sortDescriptors = [NSSortDescriptor(keyPath: \Venue.city?.name, ascending: true)]
+    /// ```
     ///
     /// The key path becomes the descriptor's ``key``, so a store can sort by it. It may lead through to-one relationships.
     /// One that is no property of the model stops the program, with a message that names it.
@@ -71,7 +73,9 @@ extension NSFetchRequestResult where Self: NSManagedObject {
 extension KeyedSortDescriptorFactory where Self: NSSortDescriptor {
     /// Sorts by a property, whose strings are compared by a named method.
     ///
-    ///     NSSortDescriptor(keyPath: \Venue.name, ascending: true, selector: .localizedStandardCompare)
+    /// ```swift
+    /// request.sortDescriptors = [NSSortDescriptor(keyPath: \Venue.name, ascending: true, selector: .localizedStandardCompare)]
+    /// ```
     ///
     /// An addition of ours: Foundation's `.localizedStandard` does not exist on Linux. A key path that is no property of the
     /// model stops the program.
@@ -86,7 +90,9 @@ extension KeyedSortDescriptorFactory where Self: NSSortDescriptor {
 
     /// Sorts as a Swift sort descriptor does.
     ///
-    ///     NSSortDescriptor(SortDescriptor(\Venue.name, order: .reverse))
+    /// ```swift
+    /// request.sortDescriptors = [NSSortDescriptor(SortDescriptor(\Venue.name, order: .reverse))]
+    /// ```
     ///
     /// Strings are compared by their bytes: on Linux, `.lexical` is the only string comparator there is, and the default. A
     /// key path that is no property of the model stops the program.

@@ -2,6 +2,11 @@ import StrataPredicates
 import StrataRows
 
 /// An attribute: one value of a basic type, or one object that a transformer turns into data.
+///
+/// ```swift
+/// let price = NSAttributeDescription()
+/// (price.name, price.type, price.isOptional, price.defaultValue) = ("price", .integer64, false, 0)
+/// ```
 open class NSAttributeDescription: NSPropertyDescription, @unchecked Sendable {
     // @unchecked Sendable: as the superclass; every stored property is guarded by `assertMutable`.
 

@@ -6,6 +6,11 @@ import StrataRows
 ///
 /// The raw values take part in version hashes and are stored in cached models, so they are the same on all platforms.
 /// ``NSAttributeDescription/AttributeType`` has the same kinds under shorter names.
+///
+/// ```swift
+/// let price = NSAttributeDescription()
+/// price.attributeType = .integer64AttributeType
+/// ```
 public enum NSAttributeType: UInt, Sendable, CaseIterable {
     /// No type yet. Only transient attributes may keep it.
     case undefinedAttributeType = 0
@@ -58,6 +63,11 @@ public enum NSAttributeType: UInt, Sendable, CaseIterable {
 
 extension NSAttributeDescription {
     /// The kind of value an attribute holds.
+    ///
+    /// ```swift
+    /// let openedAt = NSAttributeDescription()
+    /// (openedAt.name, openedAt.type) = ("openedAt", .date)
+    /// ```
     public struct AttributeType: RawRepresentable, Hashable, Sendable {
         /// The same kind in the older spelling.
         public var rawValue: NSAttributeType

@@ -3,6 +3,14 @@ import StrataPredicates
 /// An attribute made of further attributes.
 ///
 /// Its value is a dictionary with the elements' names as keys.
+///
+/// ```swift
+/// let street = NSAttributeDescription()
+/// (street.name, street.type) = ("street", .string)
+/// let address = NSCompositeAttributeDescription()
+/// address.name = "address"
+/// address.elements = [street]
+/// ```
 open class NSCompositeAttributeDescription: NSAttributeDescription, @unchecked Sendable {
     // @unchecked Sendable: as the superclass; every stored property is guarded by `assertMutable`.
 

@@ -1,6 +1,12 @@
 import StrataPredicates
 
 /// An attribute whose value the store computes from others whenever an object is saved.
+///
+/// ```swift
+/// let search = NSDerivedAttributeDescription()
+/// (search.name, search.type) = ("searchName", .string)
+/// search.derivationExpression = NSExpression(format: "canonical:(name)")
+/// ```
 open class NSDerivedAttributeDescription: NSAttributeDescription, @unchecked Sendable {
     // @unchecked Sendable: as the superclass; every stored property is guarded by `assertMutable`.
 

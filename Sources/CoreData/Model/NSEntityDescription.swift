@@ -6,6 +6,15 @@ import Synchronization
 ///
 /// A description can be changed until a coordinator uses its model. After that every setter stops the program, and
 /// any thread may read it; change a copy of the model instead.
+///
+/// ```swift
+/// let name = NSAttributeDescription()
+/// (name.name, name.type) = ("name", .string)
+/// let tag = NSEntityDescription()
+/// tag.name = "Tag"
+/// tag.properties = [name]
+/// tag.uniquenessConstraints = [["name"]]
+/// ```
 open class NSEntityDescription: NSObject, NSCopying, ModelElement, LinkTarget, @unchecked Sendable {
     // @unchecked Sendable: mutable only until `isFrozen`, while one thread builds the model; immutable afterwards.
 
@@ -97,6 +106,10 @@ open class NSEntityDescription: NSObject, NSCopying, ModelElement, LinkTarget, @
     /// The combinations of attributes that no two objects may share: names, or attribute descriptions.
     ///
     /// Default none.
+    ///
+    /// ```swift
+    /// print(model.entitiesByName["City"]?.uniquenessConstraints ?? [])
+    /// ```
     open var uniquenessConstraints: [[Any]] = [] { willSet { assertMutable() } }
 
     /// The indexes that the store keeps for fetches of this entity.
@@ -172,6 +185,8 @@ open class NSEntityDescription: NSObject, NSCopying, ModelElement, LinkTarget, @
     /// Whether this is `entity`, or one of its sub-entities at any depth.
     ///
     /// - Complexity: O(1) once the model is in use.
+    /// - Parameter entity: An entity of the same model.
+    /// - Returns: Whether it is. O(1) for entities of a model that is in use.
     open func isKindOf(entity: NSEntityDescription) -> Bool {
         if self === entity { return true }
         if let mine = facts.load(), let theirs = entity.facts.load() {
@@ -234,6 +249,8 @@ open class NSEntityDescription: NSObject, NSCopying, ModelElement, LinkTarget, @
     }
 
     /// The relationships, inherited ones included, whose destination is `entity`.
+    ///
+    /// - Returns: The relationships, in the order of the entity's properties.
     open func relationships(forDestination entity: NSEntityDescription) -> [NSRelationshipDescription] {
         properties.compactMap { $0 as? NSRelationshipDescription }.filter { $0.destinationEntity === entity }
     }

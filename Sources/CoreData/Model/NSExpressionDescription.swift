@@ -2,6 +2,16 @@ import StrataPredicates
 import StrataRows
 
 /// A computed column of a dictionary fetch, or of a fetch index.
+///
+/// ```swift
+/// let sum = NSExpressionDescription()
+/// (sum.name, sum.resultType) = ("total", .integer64)
+/// sum.expression = NSExpression(format: "sum:(price)")
+/// let totals = NSFetchRequest<NSDictionary>(entityName: "Venue")
+/// totals.resultType = .dictionaryResultType
+/// totals.propertiesToFetch = [sum]
+/// print(try context.fetch(totals))
+/// ```
 open class NSExpressionDescription: NSPropertyDescription, @unchecked Sendable {
     // @unchecked Sendable: as the superclass; every stored property is guarded by `assertMutable`.
 

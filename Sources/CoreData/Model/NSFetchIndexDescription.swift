@@ -2,6 +2,13 @@ import StrataPredicates
 import Synchronization
 
 /// The kind of a fetch index.
+///
+/// ```swift
+/// let name = NSAttributeDescription()
+/// (name.name, name.type) = ("name", .string)
+/// let element = NSFetchIndexElementDescription(property: name, collationType: .binary)
+/// print(element.collationType == .binary)
+/// ```
 public enum NSFetchIndexElementType: UInt, Sendable {
     /// An ordinary B-tree.
     case binary = 0
@@ -11,6 +18,16 @@ public enum NSFetchIndexElementType: UInt, Sendable {
 }
 
 /// An index that the store keeps to speed up fetches of one entity.
+///
+/// ```swift
+/// let name = NSAttributeDescription()
+/// (name.name, name.type) = ("name", .string)
+/// let tag = NSEntityDescription()
+/// tag.properties = [name]
+/// tag.indexes = [
+///     NSFetchIndexDescription(name: "byName", elements: [NSFetchIndexElementDescription(property: name, collationType: .binary)])
+/// ]
+/// ```
 open class NSFetchIndexDescription: NSObject, NSCopying, ModelElement, LinkTarget, @unchecked Sendable {
     // @unchecked Sendable: mutable only until `isFrozen`, while one thread builds the model; immutable afterwards.
 
@@ -94,6 +111,13 @@ open class NSFetchIndexDescription: NSObject, NSCopying, ModelElement, LinkTarge
 }
 
 /// One column of a fetch index.
+///
+/// ```swift
+/// let price = NSAttributeDescription()
+/// (price.name, price.type) = ("price", .integer64)
+/// let element = NSFetchIndexElementDescription(property: price, collationType: .binary)
+/// element.isAscending = false
+/// ```
 open class NSFetchIndexElementDescription: NSObject, NSCopying, ModelElement, @unchecked Sendable {
     // @unchecked Sendable: mutable only until `isFrozen`, while one thread builds the model; immutable afterwards.
 

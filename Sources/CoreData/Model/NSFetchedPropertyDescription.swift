@@ -3,6 +3,14 @@ import StrataPredicates
 /// A one-way query that looks like a relationship.
 ///
 /// Its value is an array, fetched when it is first read.
+///
+/// ```swift
+/// let neighbours = NSFetchedPropertyDescription()
+/// neighbours.name = "neighbours"
+/// let request = NSFetchRequest<NSFetchRequestResult>(entityName: "Venue")
+/// request.predicate = NSPredicate(format: "city == $FETCH_SOURCE.city")
+/// neighbours.fetchRequest = request
+/// ```
 open class NSFetchedPropertyDescription: NSPropertyDescription, @unchecked Sendable {
     // @unchecked Sendable: as the superclass; the request is frozen together with the property.
 

@@ -4,6 +4,13 @@ extension NSManagedObjectModel {
     /// A request like the named query, with values in place of its variables.
     ///
     /// ```swift
+    /// let model = NSManagedObjectModel()
+    /// let venue = NSEntityDescription()
+    /// venue.name = "Venue"
+    /// model.entities = [venue]
+    /// let template = NSFetchRequest<any NSFetchRequestResult>(entityName: "Venue")
+    /// template.predicate = NSPredicate(format: "city.name == $TOWN")
+    /// model.setFetchRequestTemplate(template, forName: "VenuesIn")
     /// let request = model.fetchRequestFromTemplate(withName: "VenuesIn", substitutionVariables: ["TOWN": "Lund"])
     /// ```
     ///
@@ -25,7 +32,7 @@ extension NSManagedObjectModel {
     /// The named query as a request for results of a type; ours.
     ///
     /// ```swift
-    /// let request = model.fetchRequestTemplate(forName: "venueFR", of: Venue.self)
+    /// let venues = model.fetchRequestTemplate(forName: "venuesInLund", of: Venue.self)  // nil: the model has none of this name
     /// ```
     ///
     /// What Apple's platforms write as `fetchRequestTemplate(forName: "venueFR") as? NSFetchRequest<Venue>`: instances of

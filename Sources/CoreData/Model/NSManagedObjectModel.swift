@@ -7,6 +7,13 @@ import Synchronization
 /// Build one in code, or read the one that Xcode edits with ``init(contentsOf:)``. A model can be changed until the
 /// first coordinator takes it. Then it is checked and frozen: every setter stops the program, any thread may read it,
 /// and it stays in memory for the life of the process. `copy()` gives a copy that can be changed.
+///
+/// See <doc:Models>.
+///
+/// ```swift
+/// let model = try NSManagedObjectModel(for: Venue.self, City.self)
+/// print(model.entitiesByName.keys.sorted())
+/// ```
 open class NSManagedObjectModel: NSObject, NSCopying, ModelElement, LinkTarget, @unchecked Sendable {
     // @unchecked Sendable: mutable only until `isFrozen`, while one thread builds the model; immutable afterwards.
 
@@ -38,6 +45,10 @@ open class NSManagedObjectModel: NSObject, NSCopying, ModelElement, LinkTarget, 
     private var allEntities: [NSEntityDescription] = []
 
     /// The entities by name.
+    ///
+    /// ```swift
+    /// print(model.entitiesByName["Venue"]?.attributesByName.keys.sorted() ?? [])
+    /// ```
     open var entitiesByName: [String: NSEntityDescription] {
         frozenModel.load()?.entitiesByName ?? EntityFacts.byName(allEntities) { $0.name }
     }
@@ -113,6 +124,10 @@ open class NSManagedObjectModel: NSObject, NSCopying, ModelElement, LinkTarget, 
     /// The named query, or `nil`.
     ///
     /// Copy it before you change it.
+    ///
+    /// - Parameter name: The name that the model has it under.
+    /// - Returns: The query itself, which may not be changed once the model is in use: copy it, or take
+    ///   ``fetchRequestFromTemplate(withName:substitutionVariables:)``.
     open func fetchRequestTemplate(forName name: String) -> NSFetchRequest<NSFetchRequestResult>? {
         templates[name]
     }
@@ -120,6 +135,10 @@ open class NSManagedObjectModel: NSObject, NSCopying, ModelElement, LinkTarget, 
     /// Adds, replaces or (with `nil`) removes a named query.
     ///
     /// The model keeps a copy.
+    ///
+    /// - Parameters:
+    ///   - fetchRequestTemplate: The query; `nil` removes it.
+    ///   - name: Its name.
     open func setFetchRequestTemplate(
         _ fetchRequestTemplate: NSFetchRequest<NSFetchRequestResult>?,
         forName name: String

@@ -5,6 +5,11 @@ import Synchronization
 ///
 /// A description can be changed until a coordinator uses its model. After that every setter stops the program, and
 /// any thread may read it; change a copy of the model instead.
+///
+/// ```swift
+/// let properties = entity.propertiesByName
+/// print(properties["name"]?.isOptional ?? true)
+/// ```
 open class NSPropertyDescription: NSObject, NSCopying, ModelElement, @unchecked Sendable {
     // @unchecked Sendable: mutable only until `isFrozen`, while one thread builds the model; immutable afterwards.
 

@@ -2,6 +2,10 @@ import StrataPredicates
 import StrataRows
 
 /// What happens to the objects at the other end of a relationship when an object is deleted.
+///
+/// ```swift
+/// entity.managedObjectModel.entitiesByName["City"]?.relationshipsByName["venues"]?.deleteRule == .cascadeDeleteRule
+/// ```
 public enum NSDeleteRule: UInt, Sendable, CaseIterable {
     /// Leaves the other side as it is, even when it then points at nothing.
     case noActionDeleteRule = 0
@@ -17,6 +21,15 @@ public enum NSDeleteRule: UInt, Sendable, CaseIterable {
 }
 
 /// A relationship from objects of one entity to objects of another, or of the same.
+///
+/// ```swift
+/// let (venue, city) = (NSEntityDescription(), NSEntityDescription())
+/// let venues = NSRelationshipDescription()
+/// (venues.name, venues.destinationEntity, venues.deleteRule) = ("venues", venue, .cascadeDeleteRule)
+/// let home = NSRelationshipDescription()
+/// (home.name, home.destinationEntity, home.maxCount) = ("city", city, 1)
+/// (venues.inverseRelationship, home.inverseRelationship) = (home, venues)
+/// ```
 open class NSRelationshipDescription: NSPropertyDescription, LinkTarget, @unchecked Sendable {
     // @unchecked Sendable: as the superclass; every stored property is guarded by `assertMutable`, and the two links
     // are safe to read from any thread.

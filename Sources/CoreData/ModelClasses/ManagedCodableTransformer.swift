@@ -1,9 +1,18 @@
 import Foundation
 
-/// Keeps `Codable` values as JSON: what the trait ``ManagedTrait/codable`` uses.
+/// Keeps `Codable` values as JSON: what the trait `codable` of ``ManagedTrait`` uses.
 ///
 /// Making a model of classes registers it. For a model from a file, set the attribute's transformer to ``name`` and call
 /// ``register()`` before the first store is added.
+///
+/// ```swift
+/// struct Opening: Codable {
+///     var from: Int
+///     var to: Int
+/// }
+/// ManagedCodableTransformer<Opening>.register()
+/// let data = ManagedCodableTransformer<Opening>().transformedValue(Opening(from: 9, to: 17)) as? Data
+/// ```
 public final class ManagedCodableTransformer<Value: Codable>: ValueTransformer {
     /// The name under which the transformer is registered.
     public static var name: NSValueTransformerName {
@@ -16,6 +25,8 @@ public final class ManagedCodableTransformer<Value: Codable>: ValueTransformer {
     }
 
     /// The JSON of a value; `nil` for what cannot be encoded.
+    ///
+    /// - Returns: `Data` with JSON, or `nil`.
     public override func transformedValue(_ value: Any?) -> Any? {
         guard let value = value as? Value else { return nil }
         let encoder = JSONEncoder()
@@ -25,6 +36,8 @@ public final class ManagedCodableTransformer<Value: Codable>: ValueTransformer {
     }
 
     /// The value of JSON; `nil` for what cannot be decoded.
+    ///
+    /// - Returns: A value of the transformer's type, or `nil`.
     public override func reverseTransformedValue(_ value: Any?) -> Any? {
         guard let data = value as? Data else { return nil }
         return try? JSONDecoder().decode(Value.self, from: data)
@@ -48,7 +61,7 @@ enum CodableTransformers {
 }
 
 extension NSManagedObject {
-    /// Reads a property with the trait ``ManagedTrait/codable``.
+    /// Reads a property with the trait `codable` of ``ManagedTrait``.
     ///
     /// The macro calls this. Stops the program if there is no value: give the property a default value, or declare it optional.
     public final func managedCodableValue<Value: Codable>(_ property: borrowing ManagedProperty<Value>) -> Value {
@@ -58,12 +71,12 @@ extension NSManagedObject {
         )
     }
 
-    /// Reads an optional property with the trait ``ManagedTrait/codable``.
+    /// Reads an optional property with the trait `codable` of ``ManagedTrait``.
     public final func managedCodableValue<Value: Codable>(_ property: borrowing ManagedProperty<Value?>) -> Value? {
         objectValue(property.untyped, as: Value.self)
     }
 
-    /// Writes a property with the trait ``ManagedTrait/codable``.
+    /// Writes a property with the trait `codable` of ``ManagedTrait``.
     public final func setManagedCodableValue<Value: Codable>(
         _ value: Value,
         _ property: borrowing ManagedProperty<Value>
@@ -71,7 +84,7 @@ extension NSManagedObject {
         setObjectValue(value, property.untyped)
     }
 
-    /// Writes an optional property with the trait ``ManagedTrait/codable``.
+    /// Writes an optional property with the trait `codable` of ``ManagedTrait``.
     public final func setManagedCodableValue<Value: Codable>(
         _ value: Value?,
         _ property: borrowing ManagedProperty<Value?>

@@ -4,10 +4,9 @@ import Foundation
 ///
 /// ```swift
 /// @ManagedComposite
-/// struct Address {
-///     var street: String = ""
-///     var number: Int16?
-///     var point: Point?
+/// struct Position {
+///     var latitude: Double = 0
+///     var longitude: Double = 0
 /// }
 /// ```
 ///
@@ -26,6 +25,10 @@ public protocol ManagedComposite {
 }
 
 /// An element of a composite attribute.
+///
+/// ```swift
+/// let number = ManagedElement("number", Int16.self, default: 1)
+/// ```
 public struct ManagedElement {
     let name: String
     let type: Any.Type

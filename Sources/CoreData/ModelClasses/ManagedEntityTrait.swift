@@ -2,9 +2,15 @@ import Foundation
 
 /// What the entity of a managed object's class is in the model, beside its properties.
 ///
+/// See <doc:Models>.
+///
 /// ```swift
-/// @ManagedObject(.unique("name", "city"), .index("byPrice", on: .descending("price"), "name"))
-/// final class Venue: NSManagedObject { … }
+/// @ManagedObject(.unique("name", "street"), .index("byPrice", on: .descending("price"), "name"))
+/// final class Hall: NSManagedObject {
+///     @Managed var name: String
+///     @Managed var street: String
+///     @Managed(.default(0)) var price: Int64
+/// }
 /// ```
 ///
 /// Properties are named as in the model; the macro checks the names of a class that inherits none.
@@ -71,6 +77,14 @@ public struct ManagedEntityTrait {
 }
 
 /// What a fetch index has in one column.
+///
+/// ```swift
+/// @ManagedObject(.index("byPrice", on: .descending("price"), "name"))
+/// final class Seat: NSManagedObject {
+///     @Managed var name: String
+///     @Managed(.default(0)) var price: Int64
+/// }
+/// ```
 public struct ManagedIndexElement: ExpressibleByStringLiteral {
     enum Subject {
         case property(String)
@@ -114,6 +128,10 @@ public struct ManagedIndexElement: ExpressibleByStringLiteral {
 }
 
 /// A class that `@ManagedObject` stands on, with what the macro was given.
+///
+/// ```swift
+/// print(Venue.managedEntity?.type == Venue.self)
+/// ```
 public struct ManagedEntityInfo {
     /// The class.
     public let type: NSManagedObject.Type

@@ -12,6 +12,7 @@ import StrataPredicates
 ///         @Managed var name: String?
 ///     }
 /// }
+/// let model = try NSManagedObjectModel(version: GuideV1.self)
 /// ```
 ///
 /// What the program works with is mostly given a shorter name: `typealias Venue = GuideV2.Venue`.
@@ -32,11 +33,30 @@ extension ManagedModelVersion {
 
 /// The versions of a model, and how stores get from each to the next.
 ///
+/// See <doc:Models>.
+///
 /// ```swift
+/// enum GuideV1: ManagedModelVersion {
+///     static var entities: [NSManagedObject.Type] { [Venue.self] }
+///
+///     @ManagedObject
+///     final class Venue: NSManagedObject {
+///         @Managed var name: String?
+///     }
+/// }
+///
+/// enum GuideV2: ManagedModelVersion {
+///     static var entities: [NSManagedObject.Type] { [Venue.self] }
+///
+///     @ManagedObject
+///     final class Venue: NSManagedObject {
+///         @Managed(.renamed(from: "name")) var title: String?
+///     }
+/// }
+///
 /// enum GuidePlan: ManagedModelPlan {
 ///     static var versions: [any ManagedModelVersion.Type] { [GuideV1.self, GuideV2.self] }
 /// }
-///
 /// description.setOption(try NSStagedMigrationManager(for: GuidePlan.self), forKey: NSPersistentStoreStagedMigrationManagerOptionKey)
 /// ```
 ///
@@ -57,6 +77,7 @@ extension ManagedModelPlan {
 
     /// The model of the last version.
     ///
+    /// - Returns: A model made anew: keep it, since each coordinator freezes the one it is given.
     /// - Throws: As ``NSManagedObjectModel/init(version:)``; 134060 if there is no version.
     public static func currentModel() throws -> NSManagedObjectModel {
         guard let newest = versions.last else {

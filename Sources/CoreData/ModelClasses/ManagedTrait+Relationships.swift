@@ -52,6 +52,18 @@ extension ManagedTrait {
 }
 
 /// What happens to the objects at the other end of a relationship when an object is deleted.
+///
+/// ```swift
+/// @ManagedObject
+/// final class Author: NSManagedObject {
+///     @Managed(.deleteRule(.deny), .inverse(\Book.author)) var books: Set<Book>
+/// }
+///
+/// @ManagedObject
+/// final class Book: NSManagedObject {
+///     @Managed var author: Author?
+/// }
+/// ```
 public enum ManagedDeleteRule: Sendable {
     /// Nothing, even if they then point at an object that is gone.
     case noAction

@@ -2,13 +2,18 @@ import Foundation
 
 /// What a property of a managed object's class is in the model, beside its name and type.
 ///
+/// See <doc:Models>.
+///
 /// ```swift
-/// @Managed(.unique, .length(1...40)) var code: String
-/// @Managed(.default(3), .minimum(1), .maximum(5)) var stars: Int16
-/// @Managed(.inverse(\City.venues), .deleteRule(.deny)) var city: City?
+/// @ManagedObject
+/// final class Hotel: NSManagedObject {
+///     @Managed(.unique, .length(1...40)) var code: String
+///     @Managed(.default(3), .minimum(1), .maximum(5)) var stars: Int16
+/// }
+/// let model = try NSManagedObjectModel(for: Hotel.self)
 /// ```
 ///
-/// Traits describe the model that ``NSManagedObjectModel/init(for:versionIdentifier:)-(NSManagedObject.Type...,_)`` makes of classes. A
+/// Traits describe the model that `NSManagedObjectModel(for:)` makes of classes. A
 /// class that is used with a model from a file needs none. `Value` is the declared type of the property, so that a default value
 /// of another type does not compile.
 public struct ManagedTrait<Value> {

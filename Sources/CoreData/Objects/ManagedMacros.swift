@@ -4,11 +4,9 @@
 ///
 /// ```swift
 /// @ManagedObject
-/// final class Venue: NSManagedObject {
-///     @Managed var name: String?
-///     @Managed var capacity: Int32
-///     @Managed var city: City?
-///     @Managed var tags: Set<Tag>
+/// final class Stage: NSManagedObject {
+///     @Managed var name: String
+///     @Managed var width: Double
 /// }
 /// ```
 ///
@@ -28,7 +26,10 @@ public macro Managed() = #externalMacro(module: "StrataMacros", type: "ManagedMa
 /// Declares a property whose value is kept by its managed object, under another name in the model.
 ///
 /// ```swift
-/// @Managed("descriptionText") var summary: String?
+/// @ManagedObject
+/// final class Review: NSManagedObject {
+///     @Managed("descriptionText") var summary: String?
+/// }
 /// ```
 ///
 /// - Parameter name: The name of the attribute or relationship in the model: a plain string literal.
@@ -41,15 +42,17 @@ public macro Managed(_ name: String) = #externalMacro(module: "StrataMacros", ty
 /// Declares a property whose value is kept by its managed object, and says what it is in the model that is made of its class.
 ///
 /// ```swift
-/// @Managed(.unique, .length(1...40)) var code: String
-/// @Managed(.inverse(\City.venues), .deleteRule(.deny)) var city: City?
+/// @ManagedObject
+/// final class Ticket: NSManagedObject {
+///     @Managed(.unique, .length(1...40)) var code: String
+/// }
 /// ```
 ///
 /// - Parameters:
 ///   - trait: What the property is in the model.
 ///   - more: What else it is.
 ///
-/// See ``Managed()`` for what the property may be, and ``NSManagedObjectModel/init(for:versionIdentifier:)-(NSManagedObject.Type...,_)`` for
+/// See ``Managed()`` for what the property may be, and `NSManagedObjectModel(for:)` for
 /// the model. A property with ``ManagedTrait/derived(from:)`` or ``ManagedTrait/fetched(where:)`` can only be read.
 @attached(accessor)
 @attached(peer, names: prefixed(_managed_))
@@ -57,6 +60,13 @@ public macro Managed(_ trait: ManagedTrait<Any>, _ more: ManagedTrait<Any>...) =
     #externalMacro(module: "StrataMacros", type: "ManagedMacro")
 
 /// Declares a property with another name in the model, and says what it is in the model that is made of its class.
+///
+/// ```swift
+/// @ManagedObject
+/// final class Poster: NSManagedObject {
+///     @Managed("descriptionText", .length(0...500)) var summary: String?
+/// }
+/// ```
 ///
 /// - Parameters:
 ///   - name: The name of the attribute or relationship in the model: a plain string literal.
@@ -73,15 +83,25 @@ public macro Managed(_ name: String, _ trait: ManagedTrait<Any>, _ more: Managed
 /// class's own body, after those that the superclass lists. With it, `\Venue.city` works in sort descriptors and in
 /// `#Predicate` without creating an object to ask. Properties that an extension declares are not listed.
 ///
-/// The class can be an entity of a model in Swift: see ``NSManagedObjectModel/init(for:versionIdentifier:)-(NSManagedObject.Type...,_)``.
+/// The class can be an entity of a model in Swift: see `NSManagedObjectModel(for:)`.
+///
+/// ```swift
+/// @ManagedObject
+/// final class Singer: NSManagedObject {
+///     @Managed var name: String
+/// }
+/// let byName = NSSortDescriptor(keyPath: \Singer.name, ascending: true)
+/// ```
 @attached(member, names: named(managedProperties), named(managedEntity))
 public macro ManagedObject() = #externalMacro(module: "StrataMacros", type: "ManagedObjectMacro")
 
 /// Lists the ``Managed()`` properties of a class, and says what its entity is in the model that is made of it.
 ///
 /// ```swift
-/// @ManagedObject(.abstract, .unique("name", "city"))
-/// class Place: NSManagedObject { … }
+/// @ManagedObject(.abstract, .unique("name"))
+/// class Place: NSManagedObject {
+///     @Managed var name: String
+/// }
 /// ```
 ///
 /// - Parameters:
@@ -94,6 +114,19 @@ public macro ManagedObject(_ trait: ManagedEntityTrait, _ more: ManagedEntityTra
 /// Makes a structure the value of composite attributes.
 ///
 /// See ``CoreData/ManagedComposite-protocol``.
+///
+/// ```swift
+/// @ManagedComposite
+/// struct Address {
+///     var street: String = ""
+///     var number: Int16?
+/// }
+///
+/// @ManagedObject
+/// final class Office: NSManagedObject {
+///     @Managed var address: Address?
+/// }
+/// ```
 @attached(member, names: named(managedElements))
 @attached(extension, conformances: ManagedComposite, names: named(init), named(managedElementValues))
 public macro ManagedComposite() = #externalMacro(module: "StrataMacros", type: "ManagedCompositeMacro")
@@ -101,10 +134,17 @@ public macro ManagedComposite() = #externalMacro(module: "StrataMacros", type: "
 /// Writes a method that changes a to-many relationship, as Xcode generates them.
 ///
 /// ```swift
-/// extension Book {
+/// @ManagedObject
+/// final class Volume: NSManagedObject {
+///     @Managed(.inverse(\Page.volume)) var pages: Set<Page>
+///
 ///     @ManagedAccessor func addToPages(_ value: Page)
 ///     @ManagedAccessor func removeFromPages(_ values: NSSet)
-///     @ManagedAccessor func insertIntoPages(_ value: Page, at index: Int)
+/// }
+///
+/// @ManagedObject
+/// final class Page: NSManagedObject {
+///     @Managed var volume: Volume?
 /// }
 /// ```
 ///
@@ -116,6 +156,20 @@ public macro ManagedComposite() = #externalMacro(module: "StrataMacros", type: "
 public macro ManagedAccessor() = #externalMacro(module: "StrataMacros", type: "ManagedAccessorMacro")
 
 /// Writes a method that changes a to-many relationship, which has another name in the model.
+///
+/// ```swift
+/// @ManagedObject
+/// final class Folder: NSManagedObject {
+///     @Managed("leaves", .inverse(\Sheet.folder)) var sheets: Set<Sheet>
+///
+///     @ManagedAccessor("leaves") func addToSheets(_ value: Sheet)
+/// }
+///
+/// @ManagedObject
+/// final class Sheet: NSManagedObject {
+///     @Managed var folder: Folder?
+/// }
+/// ```
 ///
 /// - Parameter name: The name of the relationship in the model: a plain string literal.
 ///

@@ -6,6 +6,11 @@ import Synchronization
 ///
 /// The macro makes one for each property. It remembers where the last entities that it met keep the property, so an
 /// access costs a comparison instead of a look-up by name. Any thread may use it.
+///
+/// ```swift
+/// let name = ManagedProperty<String>("name")
+/// print(venue.managedValue(name))
+/// ```
 public struct ManagedProperty<Value>: ~Copyable, Sendable {
     /// The property, whatever its type.
     public let untyped: AnyManagedProperty
@@ -19,6 +24,10 @@ public struct ManagedProperty<Value>: ~Copyable, Sendable {
 }
 
 /// What a ``ManagedProperty`` is whatever its type.
+///
+/// ```swift
+/// print(ManagedProperty<String>("name").untyped.name)
+/// ```
 public struct AnyManagedProperty: ~Copyable, Sendable {
     /// A scope of entities and the place there, packed: 0 while nothing is known.
     @usableFromInline let known: Atomic<UInt64>
@@ -111,6 +120,10 @@ struct UnsafeSlot: Equatable {
 }
 
 /// A property that a class declares with `@Managed`, for finding the names of key paths.
+///
+/// ```swift
+/// print(Venue.managedProperties.map(\.name))
+/// ```
 public struct ManagedPropertyInfo {
     /// The property's name in the model.
     public let name: String
@@ -138,6 +151,10 @@ public struct ManagedPropertyInfo {
 }
 
 /// What kind of property a Swift type can stand for.
+///
+/// ```swift
+/// if case .attribute(let types) = Int64.managedKind { print(types) }
+/// ```
 public enum ManagedValueKind: Sendable {
     /// An attribute of one of these types.
     case attribute([NSAttributeType])

@@ -1,6 +1,11 @@
 import Foundation
 
 /// A type whose optional can tell a null attribute from zero.
+///
+/// ```swift
+/// let openedAt = ManagedProperty<Date?>("openedAt")  // Date is a scalar, so its optional tells nil
+/// print(venue.managedValue(openedAt) ?? .distantPast)
+/// ```
 public protocol ManagedScalar: ManagedPropertyValue {
     /// Reads the property, with nil for no value.
     static func managedReadOptional(_ object: NSManagedObject, _ property: borrowing AnyManagedProperty) -> Self?

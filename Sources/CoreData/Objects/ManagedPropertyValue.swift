@@ -5,6 +5,11 @@ import Foundation
 /// The types are those listed below; enumerations with such raw values, and optionals of those, work too. Reading a
 /// property that holds no value gives zero, an empty string or collection, or nil, never a trap: a missing value in the
 /// data is not a programmer's mistake.
+///
+/// ```swift
+/// func kind<Value: ManagedPropertyValue>(_ type: Value.Type) -> ManagedValueKind { type.managedKind }
+/// print(kind(String.self))
+/// ```
 public protocol ManagedPropertyValue {
     /// What kind of property the type can stand for.
     static var managedKind: ManagedValueKind { get }

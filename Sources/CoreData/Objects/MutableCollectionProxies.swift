@@ -5,6 +5,13 @@ extension NSManagedObject {
     /// A set that shows an unordered to-many relationship, and changes it when it is changed itself.
     ///
     /// Valid as long as the object is. Stops the program for a key that is no unordered to-many relationship.
+    ///
+    /// ```swift
+    /// city.mutableSetValue(forKey: "venues").add(Venue(context: context))
+    /// ```
+    ///
+    /// - Parameter key: The name of an unordered to-many relationship.
+    /// - Returns: A proxy, to be used where the object may be.
     public final func mutableSetValue(forKey key: String) -> NSMutableSet {
         guard let slot = layout.toMany(named: key), !slot.isOrdered else {
             fatalError("CoreData: \"\(key)\" of \(entity.name ?? "") is no unordered to-many relationship.")
@@ -15,6 +22,8 @@ extension NSManagedObject {
     /// As ``mutableSetValue(forKey:)``, at the end of a path of to-one relationships.
     ///
     /// If one on the way is nil the set is empty, and adding to it stops the program.
+    ///
+    /// - Returns: As ``mutableSetValue(forKey:)``.
     public final func mutableSetValue(forKeyPath keyPath: String) -> NSMutableSet {
         let parts = keyPath.split(separator: ".").map(String.init)
         var object = self
@@ -30,6 +39,9 @@ extension NSManagedObject {
     /// An ordered set that shows an ordered to-many relationship, and changes it when it is changed itself.
     ///
     /// Valid as long as the object is. Stops the program for a key that is no ordered to-many relationship.
+    ///
+    /// - Parameter key: The name of an ordered relationship.
+    /// - Returns: A proxy, to be used where the object may be.
     public final func mutableOrderedSetValue(forKey key: String) -> NSMutableOrderedSet {
         guard let slot = layout.toMany(named: key), slot.isOrdered else {
             fatalError("CoreData: \"\(key)\" of \(entity.name ?? "") is no ordered to-many relationship.")
@@ -38,11 +50,29 @@ extension NSManagedObject {
     }
 
     /// Adds an object to a to-many relationship, at the end of an ordered one.
+    ///
+    /// ```swift
+    /// let venue = Venue(context: context)
+    /// city.add(venue, toRelationshipNamed: "venues")
+    /// print(venue.city?.name ?? "")
+    /// ```
+    ///
+    /// - Parameters:
+    ///   - object: An object of the same context.
+    ///   - key: The name of a to-many relationship.
     public final func add(_ object: NSManagedObject, toRelationshipNamed key: String) {
         addMember(object, to: requiredToMany(key))
     }
 
     /// Removes an object from a to-many relationship.
+    ///
+    /// ```swift
+    /// for venue in city.venues { city.remove(venue, fromRelationshipNamed: "venues") }
+    /// ```
+    ///
+    /// - Parameters:
+    ///   - object: An object of the same context; one that is no member is passed over.
+    ///   - key: The name of a to-many relationship.
     public final func remove(_ object: NSManagedObject, fromRelationshipNamed key: String) {
         removeMember(object, from: requiredToMany(key))
     }

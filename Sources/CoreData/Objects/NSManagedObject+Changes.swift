@@ -93,6 +93,13 @@ extension NSManagedObject {
     /// The values that are not saved yet, by property; nil values are `NSNull`, relationships show objects.
     ///
     /// Empty after a save. Does not load the object, and has no transient properties.
+    ///
+    /// ```swift
+    /// venue.price += 1
+    /// print(venue.changedValues())
+    /// ```
+    ///
+    /// - Returns: Values by the names of properties; empty for an object without changes. O(number of changed properties).
     public final func changedValues() -> [String: Any] {
         assertConfined(#function)
         guard let current else { return changedRelationships() }
@@ -108,6 +115,8 @@ extension NSManagedObject {
     }
 
     /// The former values of what changed since the last objects-did-change notification; nil values are `NSNull`.
+    ///
+    /// - Returns: Former values by the names of properties.
     public final func changedValuesForCurrentEvent() -> [String: Any] {
         assertConfined(#function)
         guard let extras else { return [:] }
@@ -140,6 +149,11 @@ extension NSManagedObject {
     /// The last fetched or saved values of properties.
     ///
     /// Empty for an object that was never saved.
+    ///
+    /// ```swift
+    /// venue.price += 1
+    /// print(venue.committedValues(forKeys: ["price"]))
+    /// ```
     ///
     /// - Parameter keys: Names of attributes and relationships; `nil` for all. Names that the entity lacks are left out.
     /// - Returns: The values by name; nil values are `NSNull`, relationships show objects.

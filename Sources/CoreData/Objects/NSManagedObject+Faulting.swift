@@ -193,6 +193,13 @@ extension NSManagedObject {
     /// Whether a to-many relationship is not loaded yet; for a to-one, whether its destination is a fault.
     ///
     /// Asking loads nothing.
+    ///
+    /// ```swift
+    /// print(venue.hasFault(forRelationshipNamed: "city"))
+    /// ```
+    ///
+    /// - Parameter key: The name of a relationship.
+    /// - Returns: True if reading the relationship would go to the row cache or to the store.
     public final func hasFault(forRelationshipNamed key: String) -> Bool {
         assertConfined(#function)
         switch layout.places[key] {
@@ -212,6 +219,13 @@ extension NSManagedObject {
     /// The IDs of a to-many relationship's members, in order if it is ordered, without making objects.
     ///
     /// Empty for a relationship that the entity lacks.
+    ///
+    /// ```swift
+    /// print(city.objectIDs(forRelationshipNamed: "venues").count)  // fills no fault
+    /// ```
+    ///
+    /// - Parameter key: The name of a to-many relationship.
+    /// - Returns: The IDs; empty for a relationship without members.
     public final func objectIDs(forRelationshipNamed key: String) -> [NSManagedObjectID] {
         assertConfined(#function)
         guard let slot = layout.toMany(named: key), let context else { return [] }

@@ -7,6 +7,13 @@ extension NSManagedObject {
     /// Nil where a to-one relationship on the way is. A to-many relationship on the way gives the set of its members'
     /// values (an ordered set if it is ordered), or a number with a collection operator: `venues.@count`,
     /// `venues.@max.price`.
+    ///
+    /// ```swift
+    /// print(city.value(forKeyPath: "venues.@sum.price") ?? 0)
+    /// ```
+    ///
+    /// - Parameter keyPath: Names with points between, and operators such as `@sum`.
+    /// - Returns: The value, or `nil` where the path ends at nobody; a set of values behind a to-many relationship.
     public final func value(forKeyPath keyPath: String) -> Any? {
         guard !keyPath.utf8.contains(UInt8(ascii: "@")) else {
             return NSExpression(forKeyPath: keyPath).expressionValue(with: self, context: nil)

@@ -247,6 +247,13 @@ extension NSManagedObject {
     }
 
     /// The value of a property without the calls that a subclass may have overridden; a fault fires.
+    ///
+    /// ```swift
+    /// print(venue.primitiveValue(forKey: "name") as? String ?? "")
+    /// ```
+    ///
+    /// - Parameter key: The name of a property.
+    /// - Returns: The value as an object, or `nil`; of a to-many relationship a set or an ordered set.
     public final func primitiveValue(forKey key: String) -> Any? { anyValue(forKey: key) }
 
     /// Sets a property below the calls that a subclass may have overridden, without marking the object as changed.
@@ -256,11 +263,21 @@ extension NSManagedObject {
     ///
     /// Unlike on Apple's platforms the inverse relationship is kept in step here too, since half a relationship has
     /// no use but to corrupt the other half.
+    ///
+    /// ```swift
+    /// venue.setPrimitiveValue("Coliseu", forKey: "name")  // no change is noted: for hooks
+    /// ```
+    ///
+    /// - Parameters:
+    ///   - value: The value, of the property's type.
+    ///   - key: The name of a property.
     public final func setPrimitiveValue(_ value: Any?, forKey key: String) {
         setAnyValue(value, forKey: key, quietly: true)
     }
 
     /// The values of several properties; nil values are `NSNull`.
+    ///
+    /// - Returns: A value for each key.
     public final func dictionaryWithValues(forKeys keys: [String]) -> [String: Any] {
         Dictionary(keys.map { ($0, value(forKey: $0) ?? NSNull()) }, uniquingKeysWith: { $1 })
     }
@@ -299,6 +316,12 @@ extension NSManagedObject {
 }
 
 /// How a to-many relationship changes, for ``NSManagedObject/willChangeValue(forKey:withSetMutation:using:)``.
+///
+/// ```swift
+/// let added: Set<AnyHashable> = [venue]
+/// city.willChangeValue(forKey: "venues", withSetMutation: .union, using: added)
+/// city.didChangeValue(forKey: "venues", withSetMutation: .union, using: added)
+/// ```
 public enum NSKeyValueSetMutationKind: UInt, Sendable {
     /// Members are added.
     case union = 1

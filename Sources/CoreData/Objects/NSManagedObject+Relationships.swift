@@ -302,6 +302,7 @@ extension NSManagedObjectContext {
     /// The object should have been saved: an unsaved one is a fault here that cannot be realised.
     ///
     /// - Complexity: O(1), without a fetch.
+    /// - Returns: The object of the same ID in this context, mostly a fault.
     public func bring<Object: NSManagedObject>(_ object: Object) -> Object {
         guard object.context !== self else { return object }
         return unsafeDowncast(self.object(with: object.objectID), to: Object.self)

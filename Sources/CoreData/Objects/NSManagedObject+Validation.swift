@@ -7,6 +7,14 @@ import StrataRows
 /// It may replace the value.
 ///
 /// Throws what the save shall report; `CocoaError` of the validation codes by custom.
+///
+/// ```swift
+/// final class Priced: NSManagedObject {
+///     override class var propertyValidators: [String: PropertyValidator] {
+///         ["price": { _, value in if (value as? Int64 ?? 0) < 0 { throw CocoaError(.validationNumberTooSmall) } }]
+///     }
+/// }
+/// ```
 public typealias PropertyValidator = (_ object: NSManagedObject, _ value: inout Any?) throws -> Void
 
 extension NSManagedObject {

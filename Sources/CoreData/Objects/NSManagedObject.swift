@@ -6,12 +6,14 @@ import StrataRows
 ///
 /// Subclass it for typed properties:
 ///
-///     @ManagedObject
-///     final class Venue: NSManagedObject {
-///         @Managed var name: String?
-///         @Managed var price: Int16
-///         @Managed var city: City?
-///     }
+/// See <doc:Models>.
+///
+/// ```swift
+/// let venue = Venue(context: context)
+/// venue.name = "Coliseu"
+/// venue.price = 40
+/// print(venue.objectID.isTemporaryID, venue.changedValues().keys)
+/// ```
 ///
 /// or use it as it is, through ``value(forKey:)`` and ``setValue(_:forKey:)``.
 ///
@@ -71,6 +73,11 @@ open class NSManagedObject: NSObject {
 
     /// Makes an object of `entity`, and inserts it into `context` if there is one.
     ///
+    /// ```swift
+    /// let venue = NSManagedObject(entity: entity, insertInto: context)
+    /// venue.setValue("Coliseu", forKey: "name")
+    /// ```
+    ///
     /// - Parameters:
     ///   - entity: An entity of a model that is in use, and not abstract.
     ///   - context: The context to insert into; the call must be made inside its scope.
@@ -96,6 +103,13 @@ open class NSManagedObject: NSObject {
     ///
     /// The class is looked up in the model of the context's own coordinator, so several models may use one class.
     /// Stops the program if the model has no such entity, or several.
+    ///
+    /// ```swift
+    /// let venue = Venue(context: context)
+    /// venue.name = "Coliseu"
+    /// ```
+    ///
+    /// - Parameter context: The context, inside whose scope the caller is.
     public required convenience init(context: NSManagedObjectContext) {
         self.init(entity: context.requiredEntity(for: Self.self), insertInto: context)
     }
@@ -112,6 +126,10 @@ open class NSManagedObject: NSObject {
     ///
     /// Where several models share a class, ask with a context, through ``NSEntityDescription/entity(forEntityName:in:)``.
     ///
+    /// ```swift
+    /// print(Venue.entity().attributesByName.keys.sorted())
+    /// ```
+    ///
     /// - Returns: If no model in use has an entity of this class, an entity of no model with the name of the class, of which no
     ///   objects can be made.
     open class func entity() -> NSEntityDescription {
@@ -127,6 +145,12 @@ open class NSManagedObject: NSObject {
     ///
     /// The entity is found when the request is executed, in the context's model. `Venue.fetchRequest()` is this request, as on
     /// Apple's platforms, unless an `NSFetchRequest<Venue>` is asked for.
+    ///
+    /// ```swift
+    /// let request: NSFetchRequest<any NSFetchRequestResult> = Venue.fetchRequest()
+    /// ```
+    ///
+    /// - Returns: A new request, without predicate and order.
     open class func fetchRequest() -> NSFetchRequest<any NSFetchRequestResult> {
         NSFetchRequest<any NSFetchRequestResult>(managedClass: self)
     }
@@ -165,6 +189,10 @@ open class NSManagedObject: NSObject {
     /// The object's ID: temporary until the object is first saved.
     ///
     /// May be read on any thread that may hold the object.
+    ///
+    /// ```swift
+    /// let id = venue.objectID  // may go to another thread or context, as the object may not
+    /// ```
     public final var objectID: NSManagedObjectID {
         if let id = idIfKnown { return id }
         // Held until the lock is free again: its end, if this is the last reference, takes the lock itself.
@@ -255,6 +283,10 @@ open class NSManagedObject: NSObject {
     // MARK: - State
 
     /// Whether the next save inserts the object.
+    ///
+    /// ```swift
+    /// print(Venue(context: context).isInserted)
+    /// ```
     public final var isInserted: Bool { flags.contains(.inserted) }
     /// Whether the object was stored before and has unsaved changes.
     public final var isUpdated: Bool { flags.contains(.updated) }
@@ -263,12 +295,27 @@ open class NSManagedObject: NSObject {
     /// False again after that save.
     ///
     /// True as well for a fault whose row has gone, if the context has ``NSManagedObjectContext/shouldDeleteInaccessibleFaults``.
+    ///
+    /// ```swift
+    /// context.delete(venue)
+    /// print(venue.isDeleted)
+    /// ```
     public final var isDeleted: Bool { flags.contains(.deleted) }
     /// Whether the object is inserted, updated or deleted.
+    ///
+    /// ```swift
+    /// venue.price += 1
+    /// print(venue.hasChanges)
+    /// ```
     public final var hasChanges: Bool { !flags.isDisjoint(with: .changed) }
     /// Whether the object's values are not loaded.
     ///
     /// Asking does not load them.
+    ///
+    /// ```swift
+    /// context.refresh(venue, mergeChanges: false)
+    /// print(venue.isFault)
+    /// ```
     public final var isFault: Bool { flags.contains(.fault) }
     /// 0 if the values are loaded, 1 if the object is a fault.
     public final var faultingState: Int { isFault ? 1 : 0 }
@@ -278,6 +325,15 @@ open class NSManagedObject: NSObject {
     /// Called once, when the object is first inserted into a context, with the model's default values in place.
     ///
     /// What you set here belongs to the insertion. Call `super` first.
+    ///
+    /// ```swift
+    /// final class Note: NSManagedObject {
+    ///     override func awakeFromInsert() {
+    ///         super.awakeFromInsert()
+    ///         setPrimitiveValue(Date(), forKey: "createdAt")
+    ///     }
+    /// }
+    /// ```
     open func awakeFromInsert() {}
 
     /// Called each time a fault was realised.
@@ -291,6 +347,15 @@ open class NSManagedObject: NSObject {
     /// Called when the object is about to be saved, deleted objects included; again as long as calls change something.
     ///
     /// Compare before you set a property here: each change causes another round.
+    ///
+    /// ```swift
+    /// final class Memo: NSManagedObject {
+    ///     override func willSave() {
+    ///         super.willSave()
+    ///         if !isDeleted { setPrimitiveValue(Date(), forKey: "savedAt") }
+    ///     }
+    /// }
+    /// ```
     open func willSave() {}
 
     /// Called once after a save that wrote the object.
@@ -310,6 +375,15 @@ open class NSManagedObject: NSObject {
     /// Validates the object before its first save.
     ///
     /// Call `super`.
+    ///
+    /// ```swift
+    /// final class Booking: NSManagedObject {
+    ///     override func validateForInsert() throws {
+    ///         try super.validateForInsert()
+    ///         guard value(forKey: "seats") as? Int ?? 0 > 0 else { throw CocoaError(.validationNumberTooSmall) }
+    ///     }
+    /// }
+    /// ```
     ///
     /// - Throws: One `CocoaError` of the validation codes, or several in `validationMultipleErrors` (1560).
     open func validateForInsert() throws { try validateProperties() }
@@ -342,6 +416,14 @@ open class NSManagedObject: NSObject {
     ///
     /// On Apple's platforms the framework finds methods named `validate<Key>(_:)` through the Objective-C runtime, which Linux
     /// lacks. Override this instead; every save calls the rules for each inserted and updated object.
+    ///
+    /// ```swift
+    /// final class Member: NSManagedObject {
+    ///     override class var propertyValidators: [String: PropertyValidator] {
+    ///         ["email": { _, value in if (value as? String)?.contains("@") != true { throw CocoaError(.validationStringPatternMatching) } }]
+    ///     }
+    /// }
+    /// ```
     open class var propertyValidators: [String: PropertyValidator] { [:] }
 
     /// The value of a property.
@@ -349,17 +431,34 @@ open class NSManagedObject: NSObject {
     /// See ``setValue(_:forKey:)`` for the types.
     ///
     /// Stops the program if the entity has no such property, unless ``value(forUndefinedKey:)`` is overridden.
+    ///
+    /// ```swift
+    /// print(venue.value(forKey: "name") as? String ?? "")
+    /// ```
+    ///
+    /// - Parameter key: The name of a property; any other asks ``value(forUndefinedKey:)``.
+    /// - Returns: The value as an object, or `nil`; numbers as Swift's own types, relationships as objects and sets.
     open func value(forKey key: String) -> Any? { anyValue(forKey: key) }
 
     /// Sets a property and keeps its inverse relationship in step.
     ///
     /// Numbers may be any Swift number, `Bool` or `NSNumber`; a to-many takes a `Set`, an `Array`, an `NSSet` or an
     /// `NSOrderedSet`. Stops the program for a value of another type, naming the property and both types.
+    ///
+    /// ```swift
+    /// venue.setValue("Coliseu", forKey: "name")
+    /// ```
+    ///
+    /// - Parameters:
+    ///   - value: The value, of the property's type.
+    ///   - key: The name of a property; any other asks ``setValue(_:forUndefinedKey:)``.
     open func setValue(_ value: Any?, forKey key: String) { setAnyValue(value, forKey: key) }
 
     /// Called for a key that the entity lacks.
     ///
     /// Stops the program; an override may answer instead.
+    ///
+    /// - Returns: What an override has for the key; without one the program stops.
     open func value(forUndefinedKey key: String) -> Any? {
         if let question = UndefinedKeyQuestion.current { return question.answer() }
         fatalError(
@@ -403,6 +502,15 @@ extension NSFetchRequestResult where Self: NSManagedObject {
 extension NSManagedObject: Sendable {}
 
 /// Why an object's values were replaced, for ``NSManagedObject/awake(fromSnapshotEvents:)``.
+///
+/// ```swift
+/// final class Watched: NSManagedObject {
+///     override func awake(fromSnapshotEvents flags: NSSnapshotEventType) {
+///         super.awake(fromSnapshotEvents: flags)
+///         if flags.contains(.refresh) { print("refreshed") }
+///     }
+/// }
+/// ```
 public struct NSSnapshotEventType: OptionSet, Sendable {
     /// The bits.
     public let rawValue: UInt

@@ -12,6 +12,11 @@ import Synchronization
 /// IDs of different coordinators are never equal; compare their ``uriRepresentation()``.
 ///
 /// Any thread may use an ID.
+///
+/// ```swift
+/// let uri = venue.objectID.uriRepresentation()
+/// let id = coordinator.managedObjectID(forURIRepresentation: uri)
+/// ```
 public final class NSManagedObjectID: NSObject, NSCopying, @unchecked Sendable {
     // @unchecked Sendable: `place` is behind its mutex, and the layout is immutable and immortal.
 
@@ -74,6 +79,13 @@ public final class NSManagedObjectID: NSObject, NSCopying, @unchecked Sendable {
     public var entity: NSEntityDescription { layout.entity }
 
     /// Whether the object has never been saved.
+    ///
+    /// ```swift
+    /// let venue = Venue(context: context)
+    /// venue.name = "Coliseu"
+    /// try context.save()
+    /// print(venue.objectID.isTemporaryID)  // false, and the ID is the same instance
+    /// ```
     public var isTemporaryID: Bool { place.withLock { $0.store == nil } }
 
     /// The store that holds the object; `nil` while the ID is temporary, or when the store was removed.
@@ -86,6 +98,12 @@ public final class NSManagedObjectID: NSObject, NSCopying, @unchecked Sendable {
     ///
     /// ``NSPersistentStoreCoordinator/managedObjectID(forURIRepresentation:)`` finds the ID again; the URI of a temporary
     /// ID does too as long as the process runs, also after the object was saved.
+    ///
+    /// ```swift
+    /// let text = venue.objectID.uriRepresentation().absoluteString  // to be stored, or sent to a client
+    /// ```
+    ///
+    /// - Returns: A URI that leads back by `managedObjectID(forURIRepresentation:)` of a coordinator with the same store.
     public func uriRepresentation() -> URL {
         if isTemporaryID { TemporaryIDs.remember(self) }
         let text = uriText

@@ -7,6 +7,13 @@ import StrataRows
 /// `NSPersistentStoreTimeoutOption`.
 ///
 /// An addition to Apple's API.
+///
+/// See <doc:Operating>.
+///
+/// ```swift
+/// coordinator.limits.contexts = 500
+/// coordinator.limits.rowCacheBytes = 64 << 20
+/// ```
 public struct CoreDataLimits: Sendable, Equatable {
     /// The most contexts on the coordinator at a time, children not counted.
     ///
@@ -29,6 +36,10 @@ extension NSPersistentStoreCoordinator {
     /// May be set and read on any thread, and counts from then on; a smaller cache is swept at once.
     ///
     /// An addition to Apple's API.
+    ///
+    /// ```swift
+    /// coordinator.limits.rowCacheBytes = 64 << 20
+    /// ```
     public var limits: CoreDataLimits {
         get {
             var limits = CoreDataLimits()

@@ -6,6 +6,12 @@ import Synchronization
 /// That a store has answered.
 ///
 /// An addition to Apple's API.
+///
+/// See <doc:Operating>.
+///
+/// ```swift
+/// for check in try await coordinator.check(within: .seconds(60)) { print(check.name, check.duration, check.freeBytes ?? 0) }
+/// ```
 public struct StoreCheck: Sendable {
     /// The UUID of the store.
     public let identifier: String?
@@ -24,7 +30,10 @@ extension NSPersistentStoreCoordinator {
     /// damaged. It takes no write lock. Returns or throws at the limit at the latest, whatever the store does. May be called
     /// on any thread.
     ///
-    ///     do { _ = try await coordinator.check(within: .milliseconds(500)) } catch { respond(.serviceUnavailable) }
+    /// ```swift
+    /// // GET /health
+    /// do { print(try await coordinator.check(within: .seconds(60)).map(\.name)) } catch { print(503) }
+    /// ```
     ///
     /// An addition to Apple's API.
     ///

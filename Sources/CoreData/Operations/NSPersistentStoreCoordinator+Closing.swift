@@ -12,6 +12,13 @@ extension NSPersistentStoreCoordinator {
     ///
     /// An addition to Apple's API.
     ///
+    /// See <doc:Operating>.
+    ///
+    /// ```swift
+    /// try coordinator.close(within: .seconds(10))
+    /// print(coordinator.isClosed)
+    /// ```
+    ///
     /// - Parameter limit: The most time to wait for running saves and for other processes.
     /// - Throws: `persistentStoreTimeout` (134090) if saves are still running at the limit: the stores are still open then, and take no new
     ///   saves. Errors of copying a log; all stores are removed then, and nothing that was saved is lost.
@@ -63,8 +70,10 @@ extension NSPersistentContainer {
     /// Ends the work of the container: stops following other processes, and closes the coordinator
     /// (``NSPersistentStoreCoordinator/close(within:)``).
     ///
-    ///     // On SIGTERM, when no request is being answered any more:
-    ///     try await container.close(within: .seconds(10))
+    /// ```swift
+    /// // On SIGTERM, when no request is being answered any more:
+    /// try await container.close(within: .seconds(10))
+    /// ```
     ///
     /// Suspends meanwhile, and blocks no thread of Swift's pool.
     ///

@@ -2,10 +2,14 @@ import StrataPredicates
 
 /// A fetch that does not keep its caller waiting: hand it to ``NSManagedObjectContext/execute(_:)``.
 ///
-///     let request = NSAsynchronousFetchRequest(fetchRequest: Venue.fetchRequest()) { result in
-///         for venue in result.finalResult ?? [] { … }
-///     }
-///     try context.execute(request)
+/// See <doc:AsynchronousFetches>.
+///
+/// ```swift
+/// let fetch = NSAsynchronousFetchRequest(fetchRequest: request) { result in
+///     for venue in result.finalResult ?? [] { print(venue.name) }
+/// }
+/// try context.execute(fetch)
+/// ```
 ///
 /// A request is plain data and belongs to whoever made it; it may be executed any number of times. Dictionaries, IDs
 /// and counts are fetched as well as objects.
@@ -60,5 +64,9 @@ open class NSAsynchronousFetchRequest<ResultType>: NSPersistentStoreRequest {
 }
 
 /// What an asynchronous fetch request calls in the end, whatever it fetches.
+///
+/// ```swift
+/// let log: NSPersistentStoreAsynchronousFetchResultCompletionBlock = { print($0.operationError ?? "fetched") }
+/// ```
 public typealias NSPersistentStoreAsynchronousFetchResultCompletionBlock =
     @Sendable (NSAsynchronousFetchResult<any NSFetchRequestResult>) -> Void

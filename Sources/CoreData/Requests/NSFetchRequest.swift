@@ -7,6 +7,16 @@ import StrataPredicates
 ///
 /// A request belongs to whoever made it; nothing in it is tied to a queue. A request that a model owns (a template, or that
 /// of a fetched property) cannot be changed once the model is in use: `copy()` it.
+///
+/// See <doc:Fetching>.
+///
+/// ```swift
+/// let request = NSFetchRequest<Venue>(entityName: "Venue")
+/// request.predicate = NSPredicate(format: "city.name == %@ AND price < %d", "Porto", 20)
+/// request.sortDescriptors = [NSSortDescriptor(key: "price", ascending: true)]
+/// request.fetchLimit = 50
+/// let venues = try context.fetch(request)
+/// ```
 open class NSFetchRequest<ResultType>: NSPersistentStoreRequest, AnyFetchRequest {
     /// All that the request says.
     package private(set) var specification = FetchSpecification()
@@ -21,6 +31,12 @@ open class NSFetchRequest<ResultType>: NSPersistentStoreRequest, AnyFetchRequest
     }
 
     /// Creates a request for the entity with a name, which is looked up when the request is executed.
+    ///
+    /// ```swift
+    /// let request = NSFetchRequest<Venue>(entityName: "Venue")
+    /// ```
+    ///
+    /// - Parameter entityName: The name of an entity of the context's model.
     public convenience init(entityName: String) {
         self.init()
         specification.entityName = entityName
@@ -29,6 +45,8 @@ open class NSFetchRequest<ResultType>: NSPersistentStoreRequest, AnyFetchRequest
     /// Creates a request for the entity of a class of managed objects, which is looked up when the request is executed.
     ///
     /// `fetchRequest()` of a managed object class uses it, so that several models may have entities of one class.
+    ///
+    /// - Parameter managedClass: A class that one entity of the context's model has.
     public convenience init(managedClass: AnyClass) {
         self.init()
         specification.managedClass = managedClass
@@ -48,6 +66,7 @@ open class NSFetchRequest<ResultType>: NSPersistentStoreRequest, AnyFetchRequest
     /// Where code for Apple's platforms casts (`request as? NSFetchRequest<Venue>`), which generic classes of Swift do not allow:
     ///
     /// ```swift
+    /// let request: NSFetchRequest<any NSFetchRequestResult> = Venue.fetchRequest()
     /// let venues = try context.fetch(request.typed(as: Venue.self))
     /// ```
     ///
@@ -83,6 +102,10 @@ open class NSFetchRequest<ResultType>: NSPersistentStoreRequest, AnyFetchRequest
     /// What the objects must fulfil.
     ///
     /// Default `nil`, for all objects. An AND or OR of no predicates is none: the property becomes `nil`.
+    ///
+    /// ```swift
+    /// request.predicate = NSPredicate(format: "city.name == %@ AND price < %d", "Porto", 20)
+    /// ```
     open var predicate: NSPredicate? {
         get { specification.predicate }
         set { change { $0.predicate = newValue.flatMap { $0.isEmptyCompound ? nil : $0 } } }
@@ -91,6 +114,10 @@ open class NSFetchRequest<ResultType>: NSPersistentStoreRequest, AnyFetchRequest
     /// The order of the results.
     ///
     /// Default `nil`, for any order.
+    ///
+    /// ```swift
+    /// request.sortDescriptors = [NSSortDescriptor(key: "price", ascending: false), NSSortDescriptor(keyPath: \Venue.name, ascending: true)]
+    /// ```
     open var sortDescriptors: [NSSortDescriptor]? {
         get { specification.sortDescriptors }
         set { change { $0.sortDescriptors = newValue } }
@@ -99,6 +126,11 @@ open class NSFetchRequest<ResultType>: NSPersistentStoreRequest, AnyFetchRequest
     /// The most results to give.
     ///
     /// Default 0, for no limit. A negative one makes the fetch throw 134070.
+    ///
+    /// ```swift
+    /// request.fetchLimit = 20
+    /// request.fetchOffset = 40  // the third page
+    /// ```
     open var fetchLimit: Int {
         get { specification.fetchLimit }
         set { change { $0.fetchLimit = newValue } }
@@ -123,6 +155,10 @@ open class NSFetchRequest<ResultType>: NSPersistentStoreRequest, AnyFetchRequest
     /// Whether unsaved changes of the context count.
     ///
     /// Default `true`. Without effect on dictionary results.
+    ///
+    /// ```swift
+    /// request.includesPendingChanges = false  // what is stored, whatever the context has changed
+    /// ```
     open var includesPendingChanges: Bool {
         get { specification.includesPendingChanges }
         set { change { $0.includesPendingChanges = newValue } }
@@ -145,6 +181,13 @@ open class NSFetchRequest<ResultType>: NSPersistentStoreRequest, AnyFetchRequest
     /// The form of the results.
     ///
     /// Default ``NSFetchRequestResultType/managedObjectResultType``.
+    ///
+    /// ```swift
+    /// let request = NSFetchRequest<NSDictionary>(entityName: "Venue")
+    /// request.resultType = .dictionaryResultType
+    /// request.propertiesToFetch = ["name", "city.name"]
+    /// print(try context.fetch(request))
+    /// ```
     open var resultType: NSFetchRequestResultType {
         get { specification.resultType }
         set { change { $0.resultType = newValue } }
@@ -160,6 +203,10 @@ open class NSFetchRequest<ResultType>: NSPersistentStoreRequest, AnyFetchRequest
     ///
     /// An array is read at once where batches would save nothing: if the limit is no larger than a batch, if the objects
     /// come from several stores, or are to be refreshed. A negative size makes the fetch throw 134070.
+    ///
+    /// ```swift
+    /// request.fetchBatchSize = 100  // one batch in memory, for `batchedResults(for:)`
+    /// ```
     open var fetchBatchSize: Int {
         get { specification.fetchBatchSize }
         set { change { $0.fetchBatchSize = newValue } }
@@ -196,6 +243,11 @@ open class NSFetchRequest<ResultType>: NSPersistentStoreRequest, AnyFetchRequest
     /// Default empty. Each relationship on a path takes one query, to-one or to-many, whatever the number of objects; none for
     /// what is known already. Relationships and objects that are loaded or changed stay as they are. A path that leads
     /// through something else than stored relationships makes the fetch throw 134070.
+    ///
+    /// ```swift
+    /// request.relationshipKeyPathsForPrefetching = ["city"]  // one query, in place of one for each venue
+    /// for venue in try context.fetch(request) { print(venue.city?.name ?? "") }
+    /// ```
     open var relationshipKeyPathsForPrefetching: [String]? {
         get { specification.relationshipKeyPathsForPrefetching }
         set { change { $0.relationshipKeyPathsForPrefetching = newValue } }
@@ -209,6 +261,11 @@ open class NSFetchRequest<ResultType>: NSPersistentStoreRequest, AnyFetchRequest
     /// are named here; to read another property, or to change one, fills the object. Whole rows are read where they are
     /// needed anyhow: for objects that are no faults, with unsaved changes, in batches, and from several stores. What is no
     /// stored property makes the fetch throw 134070.
+    ///
+    /// ```swift
+    /// request.propertiesToFetch = ["name"]
+    /// for venue in try context.fetch(request) { print(venue.name) }
+    /// ```
     open var propertiesToFetch: [Any]? {
         get { specification.propertiesToFetch }
         set { change { $0.propertiesToFetch = newValue } }
@@ -225,6 +282,16 @@ open class NSFetchRequest<ResultType>: NSPersistentStoreRequest, AnyFetchRequest
     /// What to group by, as names or property descriptions.
     ///
     /// Default `nil`.
+    ///
+    /// ```swift
+    /// let count = NSExpressionDescription()
+    /// (count.name, count.resultType, count.expression) = ("count", .integer64, NSExpression(format: "count:(price)"))
+    /// let request = NSFetchRequest<NSDictionary>(entityName: "Venue")
+    /// request.resultType = .dictionaryResultType
+    /// request.propertiesToFetch = ["city.name", count]
+    /// request.propertiesToGroupBy = ["city.name"]
+    /// print(try context.fetch(request))
+    /// ```
     open var propertiesToGroupBy: [Any]? {
         get { specification.propertiesToGroupBy }
         set { change { $0.propertiesToGroupBy = newValue } }

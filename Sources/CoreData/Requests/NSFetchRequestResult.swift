@@ -1,6 +1,12 @@
 import StrataPredicates
 
 /// What a fetch may give: managed objects, their IDs, dictionaries, or a count.
+///
+/// ```swift
+/// let request = NSFetchRequest<any NSFetchRequestResult>(entityName: "Venue")
+/// request.resultType = .managedObjectIDResultType
+/// let ids = try context.fetch(request) as? [NSManagedObjectID]
+/// ```
 public protocol NSFetchRequestResult: NSObjectProtocol {}
 
 extension NSDictionary: NSFetchRequestResult {}
@@ -8,6 +14,12 @@ extension NSDictionary: NSFetchRequestResult {}
 extension NSNumber: NSFetchRequestResult {}
 
 /// The form in which a fetch gives its results.
+///
+/// ```swift
+/// let request = NSFetchRequest<NSManagedObjectID>(entityName: "Venue")
+/// request.resultType = .managedObjectIDResultType
+/// let ids = try context.fetch(request)
+/// ```
 public struct NSFetchRequestResultType: OptionSet, Hashable, Sendable {
     /// The bits.
     public let rawValue: UInt

@@ -1,4 +1,11 @@
 /// What a transaction did to an object.
+///
+/// ```swift
+/// let changes = NSPersistentHistoryChangeRequest.fetchHistory(after: Date.distantPast)
+/// changes.resultType = .changesOnly
+/// let result = (try context.execute(changes) as? NSPersistentHistoryResult)?.result as? [NSPersistentHistoryChange]
+/// print(result?.filter { $0.changeType == .insert }.count ?? 0)
+/// ```
 public enum NSPersistentHistoryChangeType: Int, Sendable {
     /// The object is new.
     case insert = 0

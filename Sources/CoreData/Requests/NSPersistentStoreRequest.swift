@@ -1,6 +1,10 @@
 import StrataPredicates
 
 /// What a request asks of a store.
+///
+/// ```swift
+/// print(NSFetchRequest<Venue>(entityName: "Venue").requestType == .fetchRequestType)
+/// ```
 public enum NSPersistentStoreRequestType: UInt, Sendable {
     /// Read objects, IDs, values or a count: ``NSFetchRequest``.
     case fetchRequestType = 1
@@ -28,6 +32,12 @@ public enum NSPersistentStoreRequestType: UInt, Sendable {
 /// Use one of the subclasses.
 ///
 /// A request is plain data and belongs to whoever made it; nothing in it is tied to a queue.
+///
+/// ```swift
+/// let request: NSPersistentStoreRequest = NSBatchDeleteRequest(objectIDs: [id])
+/// request.affectedStores = coordinator.persistentStores
+/// try context.execute(request)
+/// ```
 open class NSPersistentStoreRequest: NSObject, NSCopying {
     /// Creates a request.
     public required override init() {

@@ -4,6 +4,11 @@ import StrataPredicates
 ///
 /// The coordinator makes it for ``NSIncrementalStore/execute(_:with:)``. It and its objects belong to the queue of the
 /// context that saves.
+///
+/// ```swift
+/// let request = NSSaveChangesRequest(inserted: [venue], updated: nil, deleted: nil, locked: nil)
+/// print(request.insertedObjects?.count ?? 0)
+/// ```
 open class NSSaveChangesRequest: NSPersistentStoreRequest {
     /// The objects to be stored for the first time, whose IDs are permanent already.
     ///

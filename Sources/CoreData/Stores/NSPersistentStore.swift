@@ -7,6 +7,10 @@ import Synchronization
 /// (``NSPersistentStoreCoordinator/addPersistentStore(type:configuration:at:options:)``).
 ///
 /// Any thread may read the properties.
+///
+/// ```swift
+/// for store in coordinator.persistentStores { print(store.type, store.identifier ?? "", store.url?.path ?? "") }
+/// ```
 open class NSPersistentStore: NSObject, @unchecked Sendable {
     // @unchecked Sendable: `state` is behind its mutex and the rest is constant. A subclass answers for its own state.
 
@@ -144,6 +148,7 @@ open class NSPersistentStore: NSObject, @unchecked Sendable {
 
     /// Reads the metadata of a store that is not open.
     ///
+    /// - Returns: The metadata, with `NSStoreTypeKey` and `NSStoreUUIDKey`.
     /// - Throws: `persistentStoreInvalidType` (134000) unless a subclass overrides it.
     open class func metadataForPersistentStore(with url: URL) throws -> [String: Any] {
         throw CocoaError(
@@ -176,6 +181,10 @@ package let defaultConfigurationName = "PF_DEFAULT_CONFIGURATION_NAME"
 
 extension NSPersistentStore {
     /// A kind of store.
+    ///
+    /// ```swift
+    /// let store = try NSPersistentStoreCoordinator(managedObjectModel: model).addPersistentStore(type: .inMemory, at: url)
+    /// ```
     public struct StoreType: RawRepresentable, Hashable, Sendable {
         /// The text that Apple's older API and a store's metadata use.
         public var rawValue: String

@@ -7,6 +7,12 @@ import StrataPredicates
 /// Attributes know that and call subclasses the right way round.
 ///
 /// What cannot be archived, and data that is no archive or holds other classes, gives `nil`.
+///
+/// ```swift
+/// let transformer = NSSecureUnarchiveFromDataTransformer()
+/// let data = transformer.reverseTransformedValue(["a", "b"] as NSArray) as? Data
+/// let texts = transformer.transformedValue(data) as? [String]
+/// ```
 open class NSSecureUnarchiveFromDataTransformer: ValueTransformer {
     /// The classes that may be at the top of an archive: by default arrays, dictionaries, sets, strings, numbers, dates, data,
     /// URLs, UUIDs and `NSNull`.
@@ -24,12 +30,16 @@ open class NSSecureUnarchiveFromDataTransformer: ValueTransformer {
     open override class func allowsReverseTransformation() -> Bool { true }
 
     /// The object in archived data, or `nil`.
+    ///
+    /// - Returns: An object of ``allowedTopLevelClasses``, or `nil`.
     open override func transformedValue(_ value: Any?) -> Any? {
         guard let data = value as? Data else { return nil }
         return archive.object(in: data)
     }
 
     /// The object as archived data, or `nil`.
+    ///
+    /// - Returns: `Data`, or `nil` for what cannot be archived.
     open override func reverseTransformedValue(_ value: Any?) -> Any? {
         value.flatMap { archive.data(for: $0) }
     }

@@ -2,6 +2,11 @@ import StrataPredicates
 import Synchronization
 
 /// The name under which a ``ValueTransformer`` is registered.
+///
+/// ```swift
+/// let name = NSValueTransformerName("Reversed")
+/// print(ValueTransformer(forName: name) == nil)
+/// ```
 public struct NSValueTransformerName: RawRepresentable, Hashable, Sendable {
     /// The name as text, as an attribute's `valueTransformerName` has it.
     public var rawValue: String
@@ -38,7 +43,12 @@ public struct NSValueTransformerName: RawRepresentable, Hashable, Sendable {
 /// ``reverseTransformedValue(_:)`` turns the data back, and register an instance before the first store is loaded:
 ///
 /// ```swift
-/// ValueTransformer.setValueTransformer(ColorTransformer(), forName: NSValueTransformerName("ColorTransformer"))
+/// final class Reversed: ValueTransformer {
+///     override class func allowsReverseTransformation() -> Bool { true }
+///     override func transformedValue(_ value: Any?) -> Any? { (value as? Data).map { Data($0.reversed()) } }
+///     override func reverseTransformedValue(_ value: Any?) -> Any? { transformedValue(value) }
+/// }
+/// ValueTransformer.setValueTransformer(Reversed(), forName: NSValueTransformerName("Reversed"))
 /// ```
 ///
 /// One instance serves all contexts at once, so both methods must be safe to call from any thread. The registry is.
@@ -55,16 +65,22 @@ open class ValueTransformer: NSObject {
     /// The class of the results of ``transformedValue(_:)``.
     ///
     /// Default `NSObject`.
+    ///
+    /// - Returns: The class, of which every result is.
     open class func transformedValueClass() -> AnyClass { NSObject.self }
 
     /// Whether there is a way back.
     ///
     /// Default `true`. It must be `true` for a transformable attribute.
+    ///
+    /// - Returns: False for one that only turns values into others.
     open class func allowsReverseTransformation() -> Bool { true }
 
     /// The transformed value; `nil` when there is none.
     ///
     /// By default the value itself.
+    ///
+    /// - Returns: The new value, or `nil`.
     open func transformedValue(_ value: Any?) -> Any? { value }
 
     /// The value that ``transformedValue(_:)`` made `value` from.
@@ -72,6 +88,8 @@ open class ValueTransformer: NSObject {
     /// By default the transformed value.
     ///
     /// Stops the program when the class does not allow it.
+    ///
+    /// - Returns: The former value, or `nil`.
     open func reverseTransformedValue(_ value: Any?) -> Any? {
         precondition(
             Self.allowsReverseTransformation(),
@@ -99,6 +117,10 @@ open class ValueTransformer: NSObject {
 }
 
 /// The door through which `ValueTransformer(forName:)` returns the registered instance instead of a new one.
+///
+/// ```swift
+/// let transformer = ValueTransformer(forName: .secureUnarchiveFromDataTransformerName)
+/// ```
 public protocol ValueTransformerLookup {}
 
 extension ValueTransformer: ValueTransformerLookup {}

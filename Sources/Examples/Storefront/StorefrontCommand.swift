@@ -34,7 +34,7 @@ package enum StorefrontCommand {
             let isAsked = TerminationSignal()
             let container = try StorefrontStore.open(at: options.storeURL)
             try await Packer(container, name: options.name).run { isAsked.hasCome }
-            try await container.close(within: .seconds(10))
+            try await container.close(within: .seconds(60))
         }
         return true
     }

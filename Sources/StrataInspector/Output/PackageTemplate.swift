@@ -27,54 +27,14 @@ enum PackageTemplate {
         @ManagedObject
         final class Venue: NSManagedObject {
             @Managed var name: String
-            @Managed var price: Int64
-            @Managed var city: City?
+            @Managed(.default(0)) var price: Int64
+            @Managed(.inverse(\City.venues)) var city: City?
         }
 
         @ManagedObject
         final class City: NSManagedObject {
-            @Managed var name: String
-            @Managed var venues: Set<Venue>
-        }
-
-        /// What is stored: two entities, and the relationship between them.
-        enum Model {
-            static func make() -> NSManagedObjectModel {
-                let city = entity("City", City.self, [attribute("name", .string)])
-                let venue = entity("Venue", Venue.self, [attribute("name", .string), attribute("price", .integer64)])
-                city.uniquenessConstraints = [["name"]]
-
-                let venues = NSRelationshipDescription()
-                (venues.name, venues.destinationEntity, venues.deleteRule) = ("venues", venue, .cascadeDeleteRule)
-                let inverse = NSRelationshipDescription()
-                (inverse.name, inverse.destinationEntity, inverse.deleteRule) = ("city", city, .nullifyDeleteRule)
-                inverse.maxCount = 1
-                venues.inverseRelationship = inverse
-                inverse.inverseRelationship = venues
-                city.properties.append(venues)
-                venue.properties.append(inverse)
-
-                let model = NSManagedObjectModel()
-                model.entities = [city, venue]
-                return model
-            }
-
-            private static func entity(
-                _ name: String, _ type: AnyClass, _ properties: [NSPropertyDescription]
-            ) -> NSEntityDescription {
-                let entity = NSEntityDescription()
-                (entity.name, entity.managedObjectClassName) = (name, NSStringFromClass(type))
-                entity.properties = properties
-                return entity
-            }
-
-            private static func attribute(
-                _ name: String, _ type: NSAttributeDescription.AttributeType
-            ) -> NSAttributeDescription {
-                let attribute = NSAttributeDescription()
-                (attribute.name, attribute.type, attribute.isOptional) = (name, type, false)
-                return attribute
-            }
+            @Managed(.unique) var name: String
+            @Managed(.deleteRule(.cascade)) var venues: Set<Venue>
         }
 
         """#
@@ -85,7 +45,8 @@ enum PackageTemplate {
 
         /// Opens the store, which is made if it is not there. Call it once for the process.
         func openStore(at path: String) throws -> NSPersistentContainer {
-            let container = NSPersistentContainer(name: "\(name)", managedObjectModel: Model.make())
+            let model = try NSManagedObjectModel(for: Venue.self, City.self)
+            let container = NSPersistentContainer(name: "\(name)", managedObjectModel: model)
             container.persistentStoreDescriptions = [NSPersistentStoreDescription(url: URL(fileURLWithPath: path))]
             var failure: (any Error)?
             container.loadPersistentStores { _, error in failure = error }

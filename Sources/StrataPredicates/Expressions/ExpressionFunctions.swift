@@ -6,13 +6,13 @@
 /// final class Rates: ExpressionFunctionTarget {
 ///     func function(named name: String) -> (([Any?]) throws -> Any?)? {
 ///         switch name {
-///         case "convert:": { arguments in try self.convert(arguments[0] as? Double) }
+///         case "half:": { arguments in (arguments[0] as? Int64).map { $0 / 2 } }
 ///         default: nil
 ///         }
 ///     }
 /// }
-/// let expression = NSExpression(format: #"FUNCTION($rates, "convert:", price)"#)
-/// let price = expression.expressionValue(with: item, context: ["rates": Rates()])
+/// let expression = NSExpression(format: #"FUNCTION($rates, "half:", price)"#)
+/// let price = expression.expressionValue(with: venue, context: ["rates": Rates()])
 /// ```
 ///
 /// Functions for targets of other types are registered with ``NSExpression/setFunction(_:forName:)``.
@@ -34,13 +34,18 @@ extension NSExpression {
     ///
     /// What it throws ends the evaluation: `evaluate(with:)` is false then, and the value of the expression nil. Any thread may
     /// call it, several at once.
+    ///
+    /// ```swift
+    /// let reversed: NSExpression.Function = { text, _ in (text as? String).map { String($0.reversed()) } }
+    /// NSExpression.setFunction({ text, _ in (text as? String).map { String($0.reversed()) } }, forName: "reversed")
+    /// ```
     public typealias Function = @Sendable (_ target: Any, _ arguments: [Any?]) throws -> Any?
 
     /// Registers a function that `FUNCTION(target, "name:", …)` calls, on targets of any type.
     ///
     /// ```swift
-    /// NSExpression.setFunction({ text, _ in (text as? String).map { String($0.reversed()) } }, forName: "reversed")
-    /// NSPredicate(format: #"FUNCTION(name, "reversed") BEGINSWITH "x""#).evaluate(with: person)
+    /// NSExpression.setFunction({ text, _ in (text as? String).map { String($0.reversed()) } }, forName: "backwards")
+    /// print(NSPredicate(format: #"FUNCTION(name, "backwards") BEGINSWITH "e""#).evaluate(with: venue))
     /// ```
     ///
     /// A registered function takes precedence over a method of the same name that expressions know without it. If the target is

@@ -1,5 +1,9 @@
 extension NSExpression {
     /// The kinds of expressions, with Apple's raw values.
+    ///
+    /// ```swift
+    /// print(NSExpression(format: "price").expressionType == .keyPath)
+    /// ```
     public enum ExpressionType: UInt, Sendable {
         /// A fixed value.
         case constantValue = 0

@@ -8,8 +8,18 @@
 /// `typealias NSExpression = CoreData.NSExpression` once in your module. Without such an import the name means this type.
 ///
 /// Any thread may use an expression, as long as the constants that it holds may be used there.
+///
+/// ```swift
+/// let upper: NSExpression = NSExpression(format: "uppercase:(name)")
+/// print(upper.expressionValue(with: venue, context: nil) as? String ?? "")
+/// ```
 open class NSExpression: NSObject, NSCopying {
     /// The code of a block expression: the evaluated object, the values of the arguments and the context.
+    ///
+    /// ```swift
+    /// let double = NSExpression(block: { object, _, _ in ((object as? Int) ?? 0) * 2 }, arguments: nil)
+    /// print(double.expressionValue(with: 4, context: nil) ?? 0)
+    /// ```
     public typealias Block = (Any?, [Any], NSMutableDictionary?) -> Any
 
     /// What an expression is made of.
@@ -160,6 +170,8 @@ open class NSExpression: NSObject, NSCopying {
     }
 
     /// The expression `SELF`: the evaluated object itself.
+    ///
+    /// - Returns: An expression that may be shared between predicates.
     open class func expressionForEvaluatedObject() -> NSExpression {
         NSExpression(kind: .evaluatedObject)
     }
@@ -167,6 +179,8 @@ open class NSExpression: NSObject, NSCopying {
     /// The expression `ANYKEY`, which stands for the value of any key of the evaluated object.
     ///
     /// It is kept for the language's sake: in memory it matches over the values of a dictionary; a store refuses it.
+    ///
+    /// - Returns: An expression that may be shared between predicates.
     open class func expressionForAnyKey() -> NSExpression {
         NSExpression(kind: .anyKey)
     }

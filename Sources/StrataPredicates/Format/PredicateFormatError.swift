@@ -1,6 +1,12 @@
 /// Why a text is not a predicate or an expression, where the problem is, and what was expected there.
 ///
 /// As an `NSError` it has the domain `NSCocoaErrorDomain` and the code of `CocoaError.formatting`.
+///
+/// ```swift
+/// do { _ = try NSPredicate(validating: "price <") } catch let error as PredicateFormatError {
+///     print(error.position, error.expected)
+/// }
+/// ```
 public struct PredicateFormatError: LocalizedError, CustomNSError, CustomStringConvertible, Hashable, Sendable {
     /// The text that was parsed, cut off after 200 characters.
     public let format: String

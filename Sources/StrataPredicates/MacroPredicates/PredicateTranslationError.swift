@@ -2,6 +2,10 @@
 ///
 /// A programmer's error in most cases: the same code fails the same way for all data. The text names the part of the
 /// tree that has no counterpart.
+///
+/// ```swift
+/// do { _ = try NSPredicate(translating: #Predicate<Venue> { $0.name.hashValue == 1 }) } catch { print(error) }
+/// ```
 public struct PredicateTranslationError: Error, Hashable, Sendable, CustomStringConvertible, LocalizedError {
     /// What cannot be translated, and what to write instead where there is something.
     public let description: String

@@ -52,6 +52,10 @@ extension Operands {
 /// The comparisons of `String` that Foundation's `#Predicate` writes out on every platform and implements on Apple's only.
 extension PredicateExpressions {
     /// `text.localizedStandardContains(other)`: whether a string contains another, whatever the case and the diacritics.
+    ///
+    /// ```swift
+    /// request.predicate = NSPredicate(#Predicate<Venue> { $0.name.localizedStandardContains("musica") })
+    /// ```
     public struct StringLocalizedStandardContains<Root: PredicateExpression, Other: PredicateExpression>:
         PredicateExpression
     where Root.Output: StringProtocol, Other.Output: StringProtocol {
@@ -75,6 +79,11 @@ extension PredicateExpressions {
     }
 
     /// `text.caseInsensitiveCompare(other)`: the order of two strings, whatever the case.
+    ///
+    /// ```swift
+    /// let same = ComparisonResult.orderedSame
+    /// request.predicate = NSPredicate(#Predicate<Venue> { $0.name.caseInsensitiveCompare("hot five") == same })
+    /// ```
     public struct StringCaseInsensitiveCompare<Root: PredicateExpression, Other: PredicateExpression>:
         PredicateExpression
     where Root.Output: StringProtocol, Other.Output: StringProtocol {

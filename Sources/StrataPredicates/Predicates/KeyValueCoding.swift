@@ -2,7 +2,17 @@
 ///
 /// Managed objects and dictionaries are readable as they are, and of any other Swift value the stored properties are.
 /// Conform to this protocol where a predicate must see computed properties, or for speed.
+///
+/// ```swift
+/// final class Guest: KeyValueCoding {
+///     let name = "Ada"
+///     func value(forKey key: String) -> Any? { key == "name" ? name : nil }
+/// }
+/// print(NSPredicate(format: "name == %@", "Ada").evaluate(with: Guest()))
+/// ```
 public protocol KeyValueCoding {
     /// The value of the property with this name, `nil` where it has none.
+    ///
+    /// - Returns: The value, boxed as predicates compare it, or `nil`.
     func value(forKey key: String) -> Any?
 }

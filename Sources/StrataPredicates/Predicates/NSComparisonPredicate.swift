@@ -4,6 +4,13 @@ import Synchronization
 ///
 /// `NSPredicate(format:)` returns an instance of this class for a format that is one comparison, so
 /// `predicate as? NSComparisonPredicate` succeeds there. Instances are immutable.
+///
+/// ```swift
+/// let cheap = NSComparisonPredicate(
+///     leftExpression: NSExpression(forKeyPath: "price"), rightExpression: NSExpression(forConstantValue: 20), modifier: .direct,
+///     type: .lessThan)
+/// request.predicate = cheap
+/// ```
 open class NSComparisonPredicate: NSPredicate {
     /// The operand on the left of the operator.
     public let leftExpression: NSExpression
@@ -82,6 +89,8 @@ open class NSComparisonPredicate: NSPredicate {
     /// Whether the comparison holds for an object.
     ///
     /// A comparison that cannot be made is false.
+    ///
+    /// - Returns: False also where an operand is nil and the operator compares sizes.
     open override func evaluate(with object: Any?) -> Bool {
         evaluate(with: object, substitutionVariables: nil)
     }
@@ -89,6 +98,8 @@ open class NSComparisonPredicate: NSPredicate {
     /// Whether the comparison holds for an object, with `bindings` for its variables.
     ///
     /// A comparison that cannot be made is false.
+    ///
+    /// - Returns: As ``evaluate(with:)``.
     open override func evaluate(with object: Any?, substitutionVariables bindings: [String: Any]?) -> Bool {
         (try? evaluateOrThrow(with: object, substitutionVariables: bindings)) ?? false
     }
@@ -124,6 +135,11 @@ open class NSComparisonPredicate: NSPredicate {
 
 extension NSComparisonPredicate {
     /// How a collection on the left takes part in a comparison.
+    ///
+    /// ```swift
+    /// let any = NSPredicate(format: "ANY venues.price < 20") as? NSComparisonPredicate
+    /// print(any?.comparisonPredicateModifier == .any)
+    /// ```
     public enum Modifier: UInt, Sendable {
         /// The two values are compared as they are.
         case direct = 0
@@ -134,6 +150,11 @@ extension NSComparisonPredicate {
     }
 
     /// The operators, with Apple's raw values.
+    ///
+    /// ```swift
+    /// let cheap = NSPredicate(format: "price < 20") as? NSComparisonPredicate
+    /// print(cheap?.predicateOperatorType == .lessThan)
+    /// ```
     public enum Operator: UInt, Sendable {
         /// `<`
         case lessThan = 0
@@ -166,6 +187,11 @@ extension NSComparisonPredicate {
     }
 
     /// How strings are compared.
+    ///
+    /// ```swift
+    /// let named = NSPredicate(format: "name ==[cd] 'musica'") as? NSComparisonPredicate
+    /// print(named?.options == [.caseInsensitive, .diacriticInsensitive])
+    /// ```
     public struct Options: OptionSet, Hashable, Sendable {
         /// Apple's bit mask.
         public let rawValue: UInt

@@ -1,4 +1,8 @@
 /// The door through which the format initialisers of `NSPredicate` return a subclass of it.
+///
+/// ```swift
+/// request.predicate = NSPredicate(format: "name BEGINSWITH %@ AND price < %d", "H", 20)
+/// ```
 public protocol FormatPredicateFactory {}
 
 extension NSPredicate: FormatPredicateFactory {}

@@ -4,13 +4,15 @@
 /// expression and operator of a tree before anything is evaluated:
 ///
 /// ```swift
+/// struct Refused: Error { let keyPath: String }
+///
 /// final class OnlyNames: NSPredicateValidating {
 ///     func visit(_ expression: NSExpression) throws {
 ///         guard expression.expressionType == .keyPath, expression.keyPath != "name" else { return }
 ///         throw Refused(keyPath: expression.keyPath)
 ///     }
 /// }
-/// let predicate = try NSPredicate(validating: text)
+/// let predicate = try NSPredicate(validating: "name == 'Hot Five'")
 /// try predicate.allowEvaluation(validator: OnlyNames())
 /// ```
 ///

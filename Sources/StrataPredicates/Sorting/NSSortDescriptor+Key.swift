@@ -1,4 +1,8 @@
 /// The door through which the string-keyed initialisers of `NSSortDescriptor` return a subclass of it.
+///
+/// ```swift
+/// request.sortDescriptors = [NSSortDescriptor(key: "price", ascending: false)]
+/// ```
 public protocol KeyedSortDescriptorFactory {}
 
 extension NSSortDescriptor: KeyedSortDescriptorFactory {}

@@ -3,8 +3,8 @@
 /// There is no `#selector` on Linux; write the name as a string literal, or use one of the constants:
 ///
 /// ```swift
-/// NSSortDescriptor(key: "name", ascending: true, selector: "localizedStandardCompare:")
-/// NSSortDescriptor(key: "name", ascending: true, selector: .localizedStandardCompare)
+/// let byName = NSSortDescriptor(key: "name", ascending: true, selector: "localizedStandardCompare:")
+/// let same = NSSortDescriptor(key: "name", ascending: true, selector: .localizedStandardCompare)
 /// ```
 public struct Selector: Hashable, Sendable, ExpressibleByStringLiteral, CustomStringConvertible {
     /// The name, with a colon for each argument.

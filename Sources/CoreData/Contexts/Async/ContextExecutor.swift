@@ -3,6 +3,20 @@ import Foundation
 /// Runs the jobs of actors on a context's queue, inside its scope.
 ///
 /// See ``NSManagedObjectContext/unownedExecutor``. Any thread may use it.
+///
+/// See <doc:AsynchronousFetches>.
+///
+/// ```swift
+/// actor Prices {
+///     private let context: NSManagedObjectContext
+///     nonisolated var unownedExecutor: UnownedSerialExecutor { context.unownedExecutor }
+///
+///     init(_ container: NSPersistentContainer) { context = container.newBackgroundContext() }
+///
+///     func count() throws -> Int { try context.count(for: NSFetchRequest<Venue>(entityName: "Venue")) }
+/// }
+/// let count = try await Prices(container).count()
+/// ```
 public final class ContextExecutor: SerialExecutor {
     /// The context, which owns the executor and which every job that waits keeps alive.
     private unowned let context: NSManagedObjectContext
@@ -28,17 +42,20 @@ public final class ContextExecutor: SerialExecutor {
 extension NSManagedObjectContext {
     /// The executor on which an actor lives that works with this context.
     ///
-    ///     actor Importer {
-    ///         private let context: NSManagedObjectContext
-    ///         nonisolated var unownedExecutor: UnownedSerialExecutor { context.unownedExecutor }
+    /// ```swift
+    /// actor Importer {
+    ///     private let context: NSManagedObjectContext
+    ///     nonisolated var unownedExecutor: UnownedSerialExecutor { context.unownedExecutor }
     ///
-    ///         init(_ container: NSPersistentContainer) { context = container.newBackgroundContext() }
+    ///     init(_ container: NSPersistentContainer) { context = container.newBackgroundContext() }
     ///
-    ///         func add(_ name: String) throws {
-    ///             Venue(context: context).name = name
-    ///             try context.save()
-    ///         }
+    ///     func add(_ name: String) throws {
+    ///         Venue(context: context).name = name
+    ///         try context.save()
     ///     }
+    /// }
+    /// try await Importer(container).add("Coliseu")
+    /// ```
     ///
     /// Everything that the actor does is inside the context's scope: no `perform`, and no hop to another queue. The
     /// other way round, the actor's `assumeIsolated` succeeds inside ``perform(_:)`` and `performAndWait(_:)` of

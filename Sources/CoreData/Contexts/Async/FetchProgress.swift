@@ -3,6 +3,12 @@ import StrataRows
 import Synchronization
 
 /// How far a fetch is.
+///
+/// See <doc:AsynchronousFetches>.
+///
+/// ```swift
+/// let count = try await context.fetch(request, progress: { print($0.completedRows, "of", $0.expectedRows ?? 0) }) { $0.count }
+/// ```
 public struct FetchProgress: Sendable, Hashable {
     /// The rows that were read so far.
     public let completedRows: Int

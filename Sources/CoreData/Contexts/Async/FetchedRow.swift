@@ -4,6 +4,12 @@ import StrataRows
 /// The stored values of one object, without the object: a constant that any thread may read.
 ///
 /// Comes from ``NSManagedObjectContext/rows(for:batchSize:)``.
+///
+/// ```swift
+/// for try await batch in context.rows(for: request) {
+///     for row in batch { print(row.objectID, row["name"] as? String ?? "") }
+/// }
+/// ```
 public struct FetchedRow: Sendable {
     private let row: Row
     private let store: OpenStore

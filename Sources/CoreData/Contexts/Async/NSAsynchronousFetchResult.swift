@@ -5,6 +5,12 @@ import Synchronization
 /// The result of a request that goes on after `execute(_:)` has returned.
 ///
 /// Belongs to the context that executes the request; ``cancel()`` alone may be called on any thread.
+///
+/// ```swift
+/// let fetch = NSAsynchronousFetchRequest(fetchRequest: request) { print($0.operationError ?? "done") }
+/// let result = try context.execute(fetch) as? NSPersistentStoreAsynchronousResult
+/// result?.cancel()
+/// ```
 open class NSPersistentStoreAsynchronousResult: NSPersistentStoreResult {
     /// The context that executes the request.
     public let managedObjectContext: NSManagedObjectContext
@@ -38,6 +44,13 @@ open class NSPersistentStoreAsynchronousResult: NSPersistentStoreResult {
 /// The result of an asynchronous fetch.
 ///
 /// The completion block gets the very object that `execute(_:)` returned.
+///
+/// ```swift
+/// let fetch = NSAsynchronousFetchRequest(fetchRequest: request) { result in
+///     for venue in result.finalResult ?? [] { print(venue.name) }
+/// }
+/// try context.execute(fetch)
+/// ```
 open class NSAsynchronousFetchResult<ResultType>: NSPersistentStoreAsynchronousResult {
     /// The request that was executed.
     public let fetchRequest: NSAsynchronousFetchRequest<ResultType>

@@ -7,7 +7,9 @@ extension NSManagedObjectContext {
     /// Fetches what a request asks for and suspends meanwhile, without occupying the context's queue or the caller's
     /// thread.
     ///
-    ///     let venues = try await context.fetch(request) { progress in report(progress.completedRows) }
+    /// ```swift
+    /// let venues = try await context.fetch(request) { progress in print(progress.completedRows) }
+    /// ```
     ///
     /// Rows are read on a thread of the coordinator; the context's queue is taken to make objects of them. Pending
     /// changes count as they are then. Cancelling the task interrupts SQLite within milliseconds and leaves nothing
@@ -34,7 +36,9 @@ extension NSManagedObjectContext {
 
     /// Fetches as ``fetch(_:progress:)``, and makes something of the results inside the context's scope.
     ///
-    ///     let names = try await context.fetch(request, progress: nil) { venues in venues.compactMap(\.name) }
+    /// ```swift
+    /// let names = try await context.fetch(request, progress: nil) { venues in venues.map(\.name) }
+    /// ```
     ///
     /// May be called anywhere. Cancelling the task after `body` has begun has no effect.
     ///

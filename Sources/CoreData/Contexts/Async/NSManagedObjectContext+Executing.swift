@@ -15,6 +15,12 @@ extension NSManagedObjectContext {
     /// in one transaction; objects of this context and of others are as before, unless they follow
     /// (``automaticallyMergesChangesFromParent``). Must be called inside the context's scope.
     ///
+    /// ```swift
+    /// let delete = NSBatchDeleteRequest(objectIDs: [id])
+    /// delete.resultType = .resultTypeCount
+    /// let result = try context.execute(delete) as? NSBatchDeleteResult
+    /// ```
+    ///
     /// - Parameter request: An ``NSAsynchronousFetchRequest``, ``NSBatchInsertRequest``, ``NSBatchUpdateRequest``,
     ///   ``NSBatchDeleteRequest`` or ``NSPersistentHistoryChangeRequest``.
     /// - Returns: The result that belongs to the request, such as an ``NSBatchUpdateResult`` or an

@@ -7,9 +7,11 @@ extension NSManagedObjectContext {
     /// What the stores hold of a request's results, batch by batch, from one version of each store and in bounded
     /// memory.
     ///
-    ///     for try await batch in context.rows(for: Venue.fetchRequest(), batchSize: 500) {
-    ///         for row in batch { write(row["name"] as? String ?? "") }
-    ///     }
+    /// ```swift
+    /// for try await batch in context.rows(for: NSFetchRequest<Venue>(entityName: "Venue"), batchSize: 500) {
+    ///     for row in batch { print(row["name"] as? String ?? "") }
+    /// }
+    /// ```
     ///
     /// For exports and other long walks: no objects are made, no more than one batch is in memory, and whatever is
     /// saved meanwhile, the rows are those of the moment when the first batch was asked for. Unsaved changes do not
@@ -47,6 +49,13 @@ extension NSManagedObjectContext {
 /// The results of a request, batch by batch.
 ///
 /// See ``NSManagedObjectContext/rows(for:batchSize:)``.
+///
+/// See <doc:AsynchronousFetches>.
+///
+/// ```swift
+/// var names: [String] = []
+/// for try await batch in context.rows(for: request, batchSize: 500) { names += batch.compactMap { $0["name"] as? String } }
+/// ```
 public struct RowBatches: AsyncSequence, Sendable {
     /// A batch, never empty.
     public typealias Element = [FetchedRow]
@@ -58,11 +67,18 @@ public struct RowBatches: AsyncSequence, Sendable {
     fileprivate let batchSize: Int
 
     /// Starts a loop.
+    ///
+    /// - Returns: A loop of its own, for one task.
     public func makeAsyncIterator() -> AsyncIterator { AsyncIterator(reader: RowBatchReader(self)) }
 
     /// One loop.
     ///
     /// Use it in one task.
+    ///
+    /// ```swift
+    /// var batches = context.rows(for: request).makeAsyncIterator()
+    /// while let batch = try await batches.next() { print(batch.count) }
+    /// ```
     public struct AsyncIterator: AsyncIteratorProtocol {
         fileprivate let reader: RowBatchReader
 

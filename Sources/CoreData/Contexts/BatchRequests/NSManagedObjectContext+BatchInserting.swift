@@ -2,6 +2,13 @@ import Foundation
 import StrataRows
 
 /// How far a batch insert is.
+///
+/// ```swift
+/// let insert = NSBatchInsertRequest(entityName: "City", objects: [["name": "Oslo"], ["name": "Bergen"]])
+/// let result = try await context.execute(insert) { progress in
+///     print(progress.preparedRows, progress.completedRows, progress.expectedRows ?? 0)
+/// }
+/// ```
 public struct BatchInsertProgress: Sendable, Hashable {
     /// The rows that were made so far, by a handler or of dictionaries; none is written before all are.
     public let preparedRows: Int
@@ -14,7 +21,10 @@ public struct BatchInsertProgress: Sendable, Hashable {
 extension NSManagedObjectContext {
     /// Carries out a batch insert on the context's queue and suspends meanwhile.
     ///
-    ///     let result = try await context.execute(request) { progress in report(progress.completedRows) }
+    /// ```swift
+    /// let insert = NSBatchInsertRequest(entityName: "City", objects: [["name": "Oslo"], ["name": "Bergen"]])
+    /// let result = try await context.execute(insert) { progress in print(progress.completedRows) }
+    /// ```
     ///
     /// All rows are made before the first one is written. Cancelling the task stops the insertion at the next row, or
     /// interrupts its wait for other writers, and leaves nothing in the store.

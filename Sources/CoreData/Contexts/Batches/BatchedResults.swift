@@ -3,12 +3,15 @@ import StrataRows
 
 /// The objects that a fetch has found, in order, read batch by batch as they are used.
 ///
-///     let request = NSFetchRequest<Venue>(entityName: "Venue")
-///     request.sortDescriptors = [NSSortDescriptor(key: "name", ascending: true)]
-///     request.fetchBatchSize = 50
-///     let venues = try context.batchedResults(for: request)
-///     print(venues.count)                      // reads no venue
-///     for venue in venues[1000..<1100] { … }   // reads two batches
+/// See <doc:Fetching>.
+///
+/// ```swift
+/// request.sortDescriptors = [NSSortDescriptor(key: "name", ascending: true)]
+/// request.fetchBatchSize = 50
+/// let venues = try context.batchedResults(for: request)
+/// print(venues.count)  // reads no venue
+/// for venue in venues.prefix(100) { print(venue.name) }  // reads two batches
+/// ```
 ///
 /// What matches, and in what order, is settled by the fetch: the collection does not change when objects do. It keeps
 /// the identity of each object (16 bytes), and the objects of one batch. The others go when nobody else holds them, and
@@ -49,6 +52,8 @@ public struct BatchedResults<Element: NSManagedObject>: RandomAccessCollection {
     /// The ID of the object at a position.
     ///
     /// Reads nothing.
+    ///
+    /// - Returns: The ID; nothing is read for it. A position that is out of range stops the program.
     public func objectID(at position: Int) -> NSManagedObjectID {
         context.assertCurrent("BatchedResults")
         return fetch.object(at: position, in: context).objectID
@@ -84,6 +89,12 @@ extension NSManagedObjectContext {
     /// prefetches. Use ``fetch(_:)`` for an array, which with a batch size holds all objects from the start as faults,
     /// whose rows come batch by batch when the first of a batch is realised; and this for results of which only a part
     /// is used or that shall not be in memory together.
+    ///
+    /// ```swift
+    /// request.sortDescriptors = [NSSortDescriptor(key: "name", ascending: true)]
+    /// request.fetchBatchSize = 100
+    /// for venue in try context.batchedResults(for: request) { print(venue.name) }
+    /// ```
     ///
     /// - Parameter request: A request for managed objects.
     /// - Returns: The objects; each batch is read when it is first entered.

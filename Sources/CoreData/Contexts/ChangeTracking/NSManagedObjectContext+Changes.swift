@@ -6,6 +6,13 @@ extension NSManagedObjectContext {
     /// Inserts an object: the next save stores it.
     ///
     /// Inserting an object that is to be deleted takes the deletion back.
+    ///
+    /// ```swift
+    /// let venue = Venue(entity: entity, insertInto: nil)
+    /// context.insert(venue)
+    /// ```
+    ///
+    /// - Parameter object: An object that was made without a context, of an entity of this context's model.
     public func insert(_ object: NSManagedObject) {
         assertCurrent(#function)
         if let owner = object.context {
@@ -36,6 +43,15 @@ extension NSManagedObjectContext {
     ///
     /// Without this it is the first store that is not read-only and whose configuration has the entity. Stops the
     /// program for an object that is stored already, or a store that cannot hold it.
+    ///
+    /// ```swift
+    /// let venue = Venue(context: context)
+    /// context.assign(venue, to: coordinator.persistentStores[0])
+    /// ```
+    ///
+    /// - Parameters:
+    ///   - object: An object that was never saved.
+    ///   - store: A store of the context's coordinator whose configuration has the entity.
     public func assign(_ object: Any, to store: NSPersistentStore) {
         assertCurrent(#function)
         guard let object = object as? NSManagedObject, object.context === self else {
@@ -63,6 +79,13 @@ extension NSManagedObjectContext {
     // MARK: - Deleting
 
     /// Deletes an object: the next save removes its row, and its delete rules are applied at the end of the event.
+    ///
+    /// ```swift
+    /// context.delete(venue)
+    /// try context.save()
+    /// ```
+    ///
+    /// - Parameter object: An object of this context.
     public func delete(_ object: NSManagedObject) {
         assertCurrent(#function)
         guard object.context === self else {
@@ -117,6 +140,14 @@ extension NSManagedObjectContext {
     /// Includes an unchanged object in the version check of the next save.
     ///
     /// The save then fails, or its merge policy decides, if somebody else has changed the object meanwhile.
+    ///
+    /// ```swift
+    /// context.detectConflicts(for: city)  // the save conflicts if somebody changes the city meanwhile
+    /// venue.price += 1
+    /// try context.save()
+    /// ```
+    ///
+    /// - Parameter object: An object of this context.
     public func detectConflicts(for object: NSManagedObject) {
         assertCurrent(#function)
         guard object.context === self, isStored(object) else { return }

@@ -6,6 +6,12 @@ extension NSManagedObjectContext {
     ///
     /// `perform`, fetches and saves do this by themselves, and so does a context of the main queue: what was changed there
     /// in any other way is processed in a block of the main queue, before anything that was submitted after the first change.
+    ///
+    /// ```swift
+    /// context.delete(city)
+    /// context.processPendingChanges()  // delete rules have been applied
+    /// print(context.deletedObjects.count)
+    /// ```
     public func processPendingChanges() {
         assertCurrent(#function)
         guard !changeTracker.isEndingEvent else { return }

@@ -4,9 +4,13 @@ import StrataPredicates
 extension NSManagedObjectContext {
     /// The committed results of a request, as they are now and after each commit that changes them.
     ///
-    ///     for try await snapshot in context.results(for: NSFetchRequest<Venue>(entityName: "Venue")) {
-    ///         let names = try await context.perform { try snapshot.objects(in: context).map { $0.name ?? "" } }
-    ///     }
+    /// ```swift
+    /// for try await snapshot in context.results(for: NSFetchRequest<Venue>(entityName: "Venue")) {
+    ///     let names = try await context.perform { try snapshot.objects(in: context).map(\.name) }
+    ///     print(names)
+    ///     break  // or never
+    /// }
+    /// ```
     ///
     /// The first snapshot comes at once. Another one comes after a save, of any context on this context's coordinator
     /// and whether this context merges it or not, that changes which objects match, their order, or one of these
@@ -33,6 +37,17 @@ extension NSManagedObjectContext {
 /// The committed results of a request, one snapshot after the other.
 ///
 /// See ``NSManagedObjectContext/results(for:)``.
+///
+/// See <doc:FollowingChanges>.
+///
+/// ```swift
+/// request.sortDescriptors = [NSSortDescriptor(key: "name", ascending: true)]
+/// for try await snapshot in context.results(for: request) {
+///     let names = try await context.perform { try snapshot.objects(in: context).map(\.name) }
+///     print(names)
+///     break  // or never
+/// }
+/// ```
 public struct LiveResults<ResultType>: AsyncSequence, Sendable {
     /// A state of the results.
     public typealias Element = Snapshot
@@ -46,6 +61,8 @@ public struct LiveResults<ResultType>: AsyncSequence, Sendable {
     }
 
     /// Starts to observe.
+    ///
+    /// - Returns: An observer of its own, for one task.
     public func makeAsyncIterator() -> AsyncIterator {
         guard let context = observed.context, let coordinator = context.persistentStoreCoordinator else {
             return AsyncIterator(.finished(request))
@@ -59,6 +76,13 @@ public struct LiveResults<ResultType>: AsyncSequence, Sendable {
     /// The results as they were committed at one moment.
     ///
     /// Any thread may use it.
+    ///
+    /// ```swift
+    /// for try await snapshot in context.results(for: request) {
+    ///     print(snapshot.objectIDs.count)
+    ///     break
+    /// }
+    /// ```
     public struct Snapshot: Sendable, Equatable {
         /// The IDs of the results in order.
         public let objectIDs: [NSManagedObjectID]
@@ -68,6 +92,7 @@ public struct LiveResults<ResultType>: AsyncSequence, Sendable {
         /// Must be called inside the context's scope. Objects that were deleted since are left out, and the objects
         /// show their values of now, unsaved changes included.
         ///
+        /// - Returns: Objects or IDs, as the request asks for; those that have gone since are left out.
         /// - Throws: Errors of the fetch; `persistentStoreOperation` (134070) if the objects are of another class.
         public func objects(in context: NSManagedObjectContext) throws -> [ResultType] {
             guard let first = objectIDs.first else { return [] }
@@ -91,6 +116,11 @@ public struct LiveResults<ResultType>: AsyncSequence, Sendable {
     /// One observer.
     ///
     /// Use it in one task.
+    ///
+    /// ```swift
+    /// var snapshots = context.results(for: request).makeAsyncIterator()
+    /// let first = try await snapshots.next()
+    /// ```
     public struct AsyncIterator: AsyncIteratorProtocol {
         private let query: LiveQuery
         private var last: [NSManagedObjectID]?

@@ -3,12 +3,16 @@ import StrataPredicates
 
 /// The results of a fetch request, in sections, kept up to date with the changes of a context.
 ///
-///     let request = NSFetchRequest<Venue>(entityName: "Venue")
-///     request.sortDescriptors = [NSSortDescriptor(key: "city.name", ascending: true), NSSortDescriptor(key: "name", ascending: true)]
-///     let controller = NSFetchedResultsController(
-///         fetchRequest: request, managedObjectContext: context, sectionNameKeyPath: "city.name", cacheName: nil)
-///     controller.delegate = self
-///     try controller.performFetch()
+/// See <doc:FollowingChanges>.
+///
+/// ```swift
+/// let request = NSFetchRequest<Venue>(entityName: "Venue")
+/// request.sortDescriptors = [NSSortDescriptor(key: "city.name", ascending: true), NSSortDescriptor(key: "name", ascending: true)]
+/// let controller = NSFetchedResultsController(
+///     fetchRequest: request, managedObjectContext: context, sectionNameKeyPath: "city.name", cacheName: nil)
+/// try controller.performFetch()
+/// for section in controller.sections ?? [] { print(section.name, section.numberOfObjects) }
+/// ```
 ///
 /// While it has a ``delegate``, the results follow the end of each event of the context: edits, inserts and deletes
 /// that are not saved yet, rollback, undo, refreshes, and merges of what others have saved. Every merged change counts:
@@ -154,6 +158,8 @@ open class NSFetchedResultsController<ResultType>: NSObject {
     /// O(log n).
     ///
     /// Stops the program for a path outside of the results.
+    ///
+    /// - Returns: The result. A path that is not there stops the program.
     open func object(at indexPath: IndexPath) -> ResultType {
         tracker.context.assertCurrent(#function)
         let sections = tracker.list?.sections ?? []
@@ -173,6 +179,8 @@ open class NSFetchedResultsController<ResultType>: NSObject {
     /// The path of section and row of a result; `nil` if it is none.
     ///
     /// O(log n).
+    ///
+    /// - Returns: The path, or `nil`.
     open func indexPath(forObject object: ResultType) -> IndexPath? {
         tracker.context.assertCurrent(#function)
         let known: NSManagedObject?
@@ -200,6 +208,8 @@ open class NSFetchedResultsController<ResultType>: NSObject {
     /// The title of a section in an index: the first letter of its name in upper case; `nil` for an empty name.
     ///
     /// Override it, or implement the delegate's method, for other titles.
+    ///
+    /// - Returns: The title, or `nil` for an empty name.
     open func sectionIndexTitle(forSectionName sectionName: String) -> String? {
         // The face of a controller answers as the controller, which may be of a subclass.
         if knownRequest == nil, let owner = tracker.client { return owner.ownIndexTitle(ofSectionNamed: sectionName) }

@@ -1,6 +1,19 @@
 import StrataPredicates
 
 /// How an object, or a section, of a controller's results changed.
+///
+/// ```swift
+/// final class Counter: NSObject, NSFetchedResultsControllerDelegate {
+///     var inserted = 0
+///
+///     func controller(
+///         _ controller: NSFetchedResultsController<any NSFetchRequestResult>, didChange anObject: Any, at indexPath: IndexPath?,
+///         for type: NSFetchedResultsChangeType, newIndexPath: IndexPath?
+///     ) {
+///         if type == .insert { inserted += 1 }
+///     }
+/// }
+/// ```
 public enum NSFetchedResultsChangeType: UInt, Sendable {
     /// It came into the results.
     case insert = 1
@@ -21,6 +34,14 @@ public enum NSFetchedResultsChangeType: UInt, Sendable {
 /// Confined to the queue of the controller's context.
 ///
 /// It shows the section as it is now; after changes take the controller's ``NSFetchedResultsController/sections`` anew.
+///
+/// ```swift
+/// request.sortDescriptors = [NSSortDescriptor(key: "city.name", ascending: true)]
+/// let controller = NSFetchedResultsController(
+///     fetchRequest: request, managedObjectContext: context, sectionNameKeyPath: "city.name", cacheName: nil)
+/// try controller.performFetch()
+/// let venues = controller.sections?.first?.objects as? [Venue]
+/// ```
 public protocol NSFetchedResultsSectionInfo {
     /// The section's name: the value at the section name key path, as text; empty for nil and without sections.
     var name: String { get }
@@ -47,6 +68,20 @@ public protocol NSFetchedResultsSectionInfo {
 ///
 /// The controller that is passed equals the one that the delegate was set on, so compare them with `==`. It is another
 /// instance with the same results, typed by `NSFetchRequestResult`, as there is no conversion between generic classes.
+///
+/// ```swift
+/// final class Screen: NSObject, NSFetchedResultsControllerDelegate {
+///     func controllerDidChangeContent(_ controller: NSFetchedResultsController<any NSFetchRequestResult>) {
+///         print(controller.fetchedObjects?.count ?? 0)
+///     }
+/// }
+/// let screen = Screen()
+/// request.sortDescriptors = [NSSortDescriptor(key: "name", ascending: true)]
+/// let controller = NSFetchedResultsController(
+///     fetchRequest: request, managedObjectContext: context, sectionNameKeyPath: nil, cacheName: nil)
+/// controller.delegate = screen
+/// try controller.performFetch()
+/// ```
 public protocol NSFetchedResultsControllerDelegate: NSObjectProtocol {
     /// Called before the results change.
     func controllerWillChangeContent(_ controller: NSFetchedResultsController<NSFetchRequestResult>)
@@ -100,6 +135,8 @@ public protocol NSFetchedResultsControllerDelegate: NSObjectProtocol {
     /// Gives the title of a section in an index.
     ///
     /// By default the controller's own answer.
+    ///
+    /// - Returns: The title, or `nil` for none.
     func controller(
         _ controller: NSFetchedResultsController<NSFetchRequestResult>,
         sectionIndexTitleForSectionName sectionName: String

@@ -4,12 +4,15 @@ import StrataPredicates
 ///
 /// Use it as a collection in a predicate, to fetch by the results of another fetch:
 ///
-///     let expression = NSFetchRequestExpression.expression(
-///         forFetch: NSExpression(forConstantValue: citiesOfPortugal),
-///         context: NSExpression(forConstantValue: context),
-///         countOnly: false
-///     )
-///     venues.predicate = NSPredicate(format: "city IN %@", expression)
+/// ```swift
+/// let cities = NSFetchRequest<City>(entityName: "City")
+/// cities.predicate = NSPredicate(format: "name BEGINSWITH 'P'")
+/// let expression = NSFetchRequestExpression.expression(
+///     forFetch: NSExpression(forConstantValue: cities), context: NSExpression(forConstantValue: context), countOnly: false)
+/// let venues = NSFetchRequest<Venue>(entityName: "Venue")
+/// venues.predicate = NSPredicate(format: "city IN %@", expression)
+/// print(try context.fetch(venues).count)
+/// ```
 ///
 /// The inner fetch runs once, in the scope of its context, before the outer one. A fetch of dictionaries with one
 /// property stands for the values of that property.

@@ -36,6 +36,14 @@ extension NSEntityDescription {
     ///
     /// Stops the program if the context's model has no such entity.
     ///
+    /// ```swift
+    /// let venue = NSEntityDescription.insertNewObject(forEntityName: "Venue", into: context)
+    /// venue.setValue("Coliseu", forKey: "name")
+    /// ```
+    ///
+    /// - Parameters:
+    ///   - entityName: The name of an entity that is not abstract.
+    ///   - context: The context, inside whose scope the caller is.
     /// - Returns: The object, of the class that the model names; cast it.
     public class func insertNewObject(forEntityName entityName: String, into context: NSManagedObjectContext)
         -> NSManagedObject

@@ -10,6 +10,12 @@ extension NSManagedObjectContext {
     ///
     /// Dictionaries alone tell what is stored, whatever changes are pending.
     ///
+    /// ```swift
+    /// request.predicate = NSPredicate(format: "price < %d", 20)
+    /// for venue in try context.fetch(request) { print(venue.name) }
+    /// ```
+    ///
+    /// - Parameter request: What to fetch. It stays the caller's, and may be changed and used again.
     /// - Returns: Objects, IDs, dictionaries or a number, as the request's result type says.
     /// - Throws: `persistentStoreOperation` (134070) with a text that names the entity or key path for a request that
     ///   makes no sense; errors of the store.
@@ -63,6 +69,12 @@ extension NSManagedObjectContext {
 
     /// Counts what a request would fetch, pending changes included unless the request says otherwise.
     ///
+    /// ```swift
+    /// let count = try context.count(for: NSFetchRequest<Venue>(entityName: "Venue"))
+    /// ```
+    ///
+    /// - Parameter request: What to count; its result type does not matter.
+    /// - Returns: The number, at least 0. With pending changes of the entity O(number of them), besides the query.
     /// - Throws: As ``fetch(_:)``.
     public func count<T>(for request: NSFetchRequest<T>) throws -> Int {
         noteClass(T.self, of: request.specification)
@@ -149,6 +161,11 @@ extension NSManagedObject {
 extension NSFetchRequest {
     /// Executes the request in the context whose scope the caller is in.
     ///
+    /// ```swift
+    /// let count = try await context.perform { try NSFetchRequest<Venue>(entityName: "Venue").execute().count }
+    /// ```
+    ///
+    /// - Returns: What ``NSManagedObjectContext/fetch(_:)`` returns.
     /// - Throws: As ``NSManagedObjectContext/fetch(_:)``; `persistentStoreOperation` (134070) outside of any scope.
     public func execute() throws -> [ResultType] {
         guard let context = ConfinementScope.innermost as? NSManagedObjectContext else {

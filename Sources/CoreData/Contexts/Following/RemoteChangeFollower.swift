@@ -4,9 +4,13 @@ import Synchronization
 
 /// Keeps contexts fresh with what other processes write into the stores of a coordinator.
 ///
-///     let follower = try coordinator.followRemoteChanges()
-///     …
-///     try await follower.catchUp()    // Now every context shows what was committed before.
+/// See <doc:FollowingChanges>.
+///
+/// ```swift
+/// let follower = try coordinator.followRemoteChanges(into: [context])
+/// try await follower.catchUp()  // The context shows what every process had committed before.
+/// follower.stop()
+/// ```
 ///
 /// Each time a store was written to, the follower reads the store's history from where it was last, forgets the cached
 /// rows of what was changed there, and only then has the contexts merge it. So a merge shows what is stored, whatever
@@ -92,6 +96,11 @@ public final class RemoteChangeFollower: @unchecked Sendable {
     ///
     /// For those who cannot wait for the notification: when this returns, the contexts show all that was committed, by
     /// whichever process, before the call. Does not wait with a thread. Without effect once the follower was stopped.
+    ///
+    /// ```swift
+    /// let follower = try coordinator.followRemoteChanges(into: [context])
+    /// try await follower.catchUp()
+    /// ```
     ///
     /// - Throws: What keeps a store from being read.
     public func catchUp() async throws {
@@ -232,6 +241,11 @@ extension NSPersistentStoreCoordinator {
     /// called on any thread.
     ///
     /// An addition to Apple's API.
+    ///
+    /// ```swift
+    /// let follower = try coordinator.followRemoteChanges(into: [context])
+    /// try await follower.catchUp()
+    /// ```
     ///
     /// - Parameters:
     ///   - contexts: Where to merge: contexts of this coordinator without a parent, which are not kept alive. `nil`, the default,

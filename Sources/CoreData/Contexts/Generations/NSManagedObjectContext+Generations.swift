@@ -30,9 +30,11 @@ extension NSManagedObjectContext {
     /// Pins the context to one version of the data: whatever others save or delete, all fetches, counts, faults and
     /// refreshes answer from it, including those of the context's children.
     ///
-    ///     try context.setQueryGenerationFrom(.current)
-    ///     let total = try context.count(for: request)
-    ///     let all = try context.fetch(request)   // as many as were counted
+    /// ```swift
+    /// try context.setQueryGenerationFrom(.current)
+    /// let total = try context.count(for: request)
+    /// let all = try context.fetch(request)  // as many as were counted
+    /// ```
     ///
     /// Objects that are realised keep their values, and unsaved changes are kept. A save is checked against the newest
     /// data, so that a change of what somebody else has changed since is a conflict. What saves, resets or merges

@@ -3,9 +3,14 @@ import Synchronization
 
 /// Names one version of the data, to which contexts can be pinned.
 ///
-///     try reader.performAndWait { try reader.setQueryGenerationFrom(.current) }
-///     let token = reader.performAndWait { reader.queryGenerationToken }
-///     try other.performAndWait { try other.setQueryGenerationFrom(token) }   // both see the same
+/// See <doc:Concurrency>.
+///
+/// ```swift
+/// try context.setQueryGenerationFrom(.current)
+/// let count = try context.count(for: request)
+/// let venues = try context.fetch(request)  // as many, whoever saves meanwhile
+/// try context.setQueryGenerationFrom(nil)
+/// ```
 ///
 /// A token keeps its version readable, and with it a read transaction open, as long as it exists. Immutable; any thread
 /// may use it. Equal tokens name the same version.

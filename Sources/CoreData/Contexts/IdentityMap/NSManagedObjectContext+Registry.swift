@@ -294,6 +294,13 @@ extension NSManagedObjectContext {
     /// The object of an ID, if the context has it.
     ///
     /// Reads nothing.
+    ///
+    /// ```swift
+    /// print(context.registeredObject(for: id) == nil ? "not here" : "here")
+    /// ```
+    ///
+    /// - Parameter objectID: An ID of this coordinator.
+    /// - Returns: The object, or `nil`. O(1); no store is asked.
     public func registeredObject(for objectID: NSManagedObjectID) -> NSManagedObject? {
         assertCurrent(#function)
         return ownID(objectID).flatMap { lookUp($0) }
@@ -305,6 +312,13 @@ extension NSManagedObjectContext {
     /// coordinator has that store open as well, by its UUID; otherwise it stops the program.
     ///
     /// If there is no such row, that shows when the fault is realised. Use ``existingObject(with:)`` to know at once.
+    ///
+    /// ```swift
+    /// let venue = context.object(with: id)  // a fault; nothing is read, and nobody knows whether it is there
+    /// ```
+    ///
+    /// - Parameter objectID: An ID of this coordinator.
+    /// - Returns: The object. O(1); no store is asked.
     public func object(with objectID: NSManagedObjectID) -> NSManagedObject {
         assertCurrent(#function)
         guard let objectID = ownID(objectID) else {
@@ -356,6 +370,12 @@ extension NSManagedObjectContext {
 
     /// The object of an ID, with its values loaded.
     ///
+    /// ```swift
+    /// if let venue = try context.existingObject(with: id) as? Venue { print(venue.name) }
+    /// ```
+    ///
+    /// - Parameter objectID: An ID of this coordinator.
+    /// - Returns: The object, which is no fault.
     /// - Throws: `managedObjectReferentialIntegrity` (133000) if there is no such row, and for an ID of another coordinator
     ///   whose store is not open in this context's; an error of the store.
     public func existingObject(with objectID: NSManagedObjectID) throws -> NSManagedObject {

@@ -1,6 +1,16 @@
 /// What has changed in the stores of a context, as ``NSManagedObjectContext/changes`` tells it.
 ///
 /// Any thread may use it.
+///
+/// See <doc:FollowingChanges>.
+///
+/// ```swift
+/// var messages = context.changes.makeAsyncIterator()
+/// venue.price += 1
+/// try context.save()
+/// let message = await messages.next()
+/// print(message?.updatedObjectIDs.count ?? 0)
+/// ```
 public struct ManagedObjectChanges: Sendable {
     /// The IDs of objects that are new.
     public let insertedObjectIDs: Set<NSManagedObjectID>
@@ -34,7 +44,11 @@ public struct ManagedObjectChanges: Sendable {
 extension NSManagedObjectContext {
     /// What this context saves, and what it merges of others' saves, as it happens.
     ///
-    ///     for await changes in context.changes where !changes.deletedObjectIDs.isEmpty { … }
+    /// ```swift
+    /// let changes = context.changes
+    /// let observing = Task { for await message in changes where !message.deletedObjectIDs.isEmpty { print("deleted") } }
+    /// observing.cancel()
+    /// ```
     ///
     /// A message comes when the context shows what it tells: after its own save, or after a merge. So a context that
     /// neither follows others (``automaticallyMergesChangesFromParent``) nor is given their changes tells of its own
@@ -50,6 +64,12 @@ extension NSManagedObjectContext {
     public var changes: Changes { Changes(self) }
 
     /// See ``NSManagedObjectContext/changes``.
+    ///
+    /// ```swift
+    /// let changes = context.changes
+    /// let observing = Task { for await message in changes { print(message.insertedObjectIDs) } }
+    /// observing.cancel()
+    /// ```
     public struct Changes: AsyncSequence, Sendable {
         /// One message.
         public typealias Element = ManagedObjectChanges
@@ -67,6 +87,8 @@ extension NSManagedObjectContext {
         init(_ context: NSManagedObjectContext) { observed = Observed(context) }
 
         /// Starts to observe.
+        ///
+        /// - Returns: An observer of its own, for one task.
         public func makeAsyncIterator() -> AsyncIterator {
             let feed = ChangeFeed()
             if let context = observed.context { context.observers.add(feed) } else { feed.finish() }
@@ -76,6 +98,13 @@ extension NSManagedObjectContext {
         /// One observer.
         ///
         /// Use it in one task.
+        ///
+        /// ```swift
+        /// var messages = context.changes.makeAsyncIterator()
+        /// context.delete(venue)
+        /// try context.save()
+        /// print(await messages.next()?.deletedObjectIDs ?? [])
+        /// ```
         public struct AsyncIterator: AsyncIteratorProtocol {
             fileprivate let feed: ChangeFeed
 

@@ -12,6 +12,17 @@ extension NSManagedObjectContext {
     /// ones become reachable. Must be called inside this context's scope; the notification's objects are used by ID
     /// only. What a context on another coordinator has saved is read from the store, whatever ``stalenessInterval``
     /// says.
+    ///
+    /// ```swift
+    /// let observer = NotificationCenter.default.addObserver(
+    ///     forName: .NSManagedObjectContextDidSave, object: nil, queue: nil
+    /// ) { note in
+    ///     context.performAndWait { context.mergeChanges(fromContextDidSave: note) }
+    /// }
+    /// NotificationCenter.default.removeObserver(observer)
+    /// ```
+    ///
+    /// - Parameter notification: A did-save notification, with objects or with IDs.
     public func mergeChanges(fromContextDidSave notification: Notification) {
         assertCurrent(#function)
         let message = ChangeMessage(userInfo: notification.userInfo ?? [:], coordinator)
@@ -32,6 +43,13 @@ extension NSManagedObjectContext {
     /// at the same time neither could go on, which stops the program. Call it outside of any block, or inside one of a
     /// context that nobody merges into, or let contexts merge in turn (``automaticallyMergesChangesFromParent``,
     /// ``save(mergingInto:)``).
+    ///
+    /// ```swift
+    /// let delete = NSBatchDeleteRequest(objectIDs: [id])
+    /// delete.resultType = .resultTypeObjectIDs
+    /// let deleted = (try context.execute(delete) as? NSBatchDeleteResult)?.result as? [NSManagedObjectID] ?? []
+    /// NSManagedObjectContext.mergeChanges(fromRemoteContextSave: [NSDeletedObjectIDsKey: deleted], into: [context])
+    /// ```
     ///
     /// - Parameters:
     ///   - changeNotificationData: IDs, or URIs of IDs, in arrays or sets under the inserted, updated and deleted keys
@@ -66,6 +84,10 @@ extension NSManagedObjectContext {
     ///
     /// A child merges as a block of its own queue that asks its parent, so it waits for what the parent is doing,
     /// unless that is a block that waits for the child: then it asks within that.
+    ///
+    /// ```swift
+    /// container.viewContext.automaticallyMergesChangesFromParent = true
+    /// ```
     public var automaticallyMergesChangesFromParent: Bool {
         get {
             assertCurrentOrUnused(#function)

@@ -1,8 +1,12 @@
 extension NSManagedObjectContext {
     /// Saves all changes, and returns when other contexts have merged them.
     ///
-    ///     try await background.save(mergingInto: [container.viewContext])
-    ///     // The view context shows what was saved.
+    /// ```swift
+    /// let background = container.newBackgroundContext()
+    /// await background.perform { Venue(context: background).name = "Coliseu" }
+    /// try await background.save(mergingInto: [container.viewContext])
+    /// // The view context shows what was saved.
+    /// ```
     ///
     /// Each context merges on its own queue, after the blocks submitted to it before, whether it follows saves by
     /// itself or not, and is told once. No thread waits, so nobody can block anybody else. May be called on any thread;
@@ -43,7 +47,10 @@ extension NSManagedObjectContext {
     /// Saves all changes; if others have saved other properties of the same objects meanwhile, refreshes those objects,
     /// keeps the changes made here on top, and tries again.
     ///
-    ///     try context.save(retrying: 3)
+    /// ```swift
+    /// venue.price += 1
+    /// try context.save(retrying: 3)
+    /// ```
     ///
     /// For contexts with the error policy, to which each attempt is a save of its own, hooks and notifications
     /// included. Not tried again, since somebody's change would be lost without a word: a save that conflicts over a

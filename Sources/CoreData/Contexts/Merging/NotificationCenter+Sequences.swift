@@ -3,8 +3,11 @@ import Foundation
 extension NotificationCenter {
     /// The notifications of a name, as they are posted.
     ///
-    ///     let saves = NotificationCenter.default.notifications(named: .NSManagedObjectContextDidSave, object: context)
-    ///     for await _ in saves { … }
+    /// ```swift
+    /// let saves = NotificationCenter.default.notifications(named: .NSManagedObjectContextDidSave, object: context)
+    /// let observing = Task { for await save in saves { print(save.name) } }
+    /// observing.cancel()
+    /// ```
     ///
     /// Foundation's method of this name does not exist on Linux. Notifications that are posted while nobody asks for
     /// the next one are kept, the 1,000 newest of them. They are handed over on whatever thread the loop runs: of a
@@ -21,6 +24,12 @@ extension NotificationCenter {
     }
 
     /// See ``NotificationCenter/notifications(named:object:)``.
+    ///
+    /// ```swift
+    /// let saves = NotificationCenter.default.notifications(named: .NSManagedObjectContextDidSave, object: context)
+    /// let observing = Task { for await save in saves { print(save.name) } }
+    /// observing.cancel()
+    /// ```
     public struct Notifications: AsyncSequence, @unchecked Sendable {
         // @unchecked Sendable: constants, of which the object is only compared with who posts.
 
@@ -34,11 +43,20 @@ extension NotificationCenter {
         fileprivate let object: AnyObject?
 
         /// Starts to observe.
+        ///
+        /// - Returns: An observer of its own, for one task.
         public func makeAsyncIterator() -> AsyncIterator { AsyncIterator(buffer: NotificationBuffer(self)) }
 
         /// One observer.
         ///
         /// Use it in one task.
+        ///
+        /// ```swift
+        /// var saves = NotificationCenter.default.notifications(named: .NSManagedObjectContextDidSave, object: context).makeAsyncIterator()
+        /// venue.price += 1
+        /// try context.save()
+        /// let save = await saves.next()
+        /// ```
         public struct AsyncIterator: AsyncIteratorProtocol {
             fileprivate let buffer: NotificationBuffer
 

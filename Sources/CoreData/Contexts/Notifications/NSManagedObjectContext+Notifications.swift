@@ -63,6 +63,16 @@ public let NSManagedObjectContextQueryGenerationKey = "newQueryGeneration"
 
 extension NSManagedObjectContext {
     /// The keys of the notifications' user info.
+    ///
+    /// ```swift
+    /// let observer = NotificationCenter.default.addObserver(
+    ///     forName: .NSManagedObjectContextDidSave, object: context, queue: nil
+    /// ) { note in
+    ///     let key = NSManagedObjectContext.NotificationKey.insertedObjects.rawValue
+    ///     print((note.userInfo?[key] as? Set<NSManagedObject>)?.count ?? 0)
+    /// }
+    /// NotificationCenter.default.removeObserver(observer)
+    /// ```
     public enum NotificationKey: String, Sendable {
         /// See `NSDeletedObjectsKey`.
         case deletedObjects = "deleted"

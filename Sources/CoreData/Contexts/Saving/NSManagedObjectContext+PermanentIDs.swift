@@ -6,6 +6,13 @@ extension NSManagedObjectContext {
     ///
     /// Objects that have one are left alone.
     ///
+    /// ```swift
+    /// let venue = Venue(context: context)
+    /// try context.obtainPermanentIDs(for: [venue])
+    /// print(venue.objectID.isTemporaryID)
+    /// ```
+    ///
+    /// - Parameter objects: Objects of this context; those whose IDs are permanent are passed over.
     /// - Throws: An error of the store; nothing has changed then.
     public func obtainPermanentIDs(for objects: [NSManagedObject]) throws {
         assertCurrent(#function)

@@ -5,10 +5,12 @@ extension NSManagedObjectContext {
     /// Runs `block` inside the context's scope and saves; if others have changed the same rows meanwhile, drops all that
     /// the block has changed, brings the context up to date, and runs the block anew.
     ///
-    ///     try await context.perform(retrying: 5) {
-    ///         let account = try context.existingObject(with: id) as! Account
-    ///         account.balance -= 10
-    ///     }
+    /// See <doc:Saving>.
+    ///
+    /// ```swift
+    /// let worker = container.newBackgroundContext()
+    /// try await worker.perform(retrying: 5) { (try worker.existingObject(with: id) as? Venue)?.price -= 1 }
+    /// ```
     ///
     /// So two who take 10 from 100 leave 80, whoever is first. The block has to read what it decides by, and should do
     /// nothing that cannot be repeated: it may run several times. Objects that it uses may come from outside of it, if they are
@@ -50,6 +52,11 @@ extension NSManagedObjectContext {
     ///
     /// Inline if the caller is in the scope already. Each run ends with a save, so that the events of others are not mixed into
     /// it. A task that is cancelled is not noticed.
+    ///
+    /// ```swift
+    /// let worker = container.newBackgroundContext()
+    /// try worker.performAndWait(retrying: 5) { (try worker.existingObject(with: id) as? Venue)?.price -= 1 }
+    /// ```
     ///
     /// - Parameters:
     ///   - limit: How often to run the block again, at most; 0 for never.

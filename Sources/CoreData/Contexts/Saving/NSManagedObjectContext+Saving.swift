@@ -19,6 +19,13 @@ extension NSManagedObjectContext {
     /// stores since (``NSPersistentStoreCoordinator/setMetadata(_:for:)``); that costs next to nothing. With changes it
     /// writes the metadata of the stores that have changes.
     ///
+    /// See <doc:Saving>.
+    ///
+    /// ```swift
+    /// venue.price += 1
+    /// if context.hasChanges { try context.save() }
+    /// ```
+    ///
     /// - Throws: Validation errors (1550–1699; several in 1560). Under the error policy (of a child:
     ///   ``parentConflictPolicy``) `managedObjectMerge` (133020) and `managedObjectConstraintMerge` (133021). Errors of
     ///   the store (134000–134999), such as `persistentStoreTimeout` (134090) when others write for too long.

@@ -6,12 +6,25 @@ extension NSManagedObjectContext {
     ///
     /// What was saved meanwhile becomes an unsaved change back to how it was; an object whose deletion was saved comes
     /// back as a new insertion, under a new ID.
+    ///
+    /// ```swift
+    /// context.undoManager = UndoManager()
+    /// venue.price = 0
+    /// context.undo()
+    /// ```
     public func undo() {
         assertCurrent(#function)
         undoManager?.undo()
     }
 
     /// Makes the changes again that were taken back last.
+    ///
+    /// ```swift
+    /// context.undoManager = UndoManager()
+    /// venue.price = 0
+    /// context.undo()
+    /// context.redo()
+    /// ```
     public func redo() {
         assertCurrent(#function)
         undoManager?.redo()

@@ -6,6 +6,14 @@ import Foundation
 /// (``NSManagedObjectContext/undoManager``) to undo changes of objects: all changes of one event are one step.
 ///
 /// Not thread-safe: a context's undo manager is confined to the context's queue.
+///
+/// ```swift
+/// context.undoManager = UndoManager()
+/// venue.price += 1
+/// context.processPendingChanges()
+/// context.undo()
+/// print(context.hasChanges)
+/// ```
 open class UndoManager: NSObject {
     private struct Action {
         let target: ObjectIdentifier

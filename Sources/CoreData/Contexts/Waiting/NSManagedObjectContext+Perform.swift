@@ -10,6 +10,11 @@ extension NSManagedObjectContext {
     /// are processed, so objects-did-change is posted on this queue. May be called on any thread; the context lives on
     /// until the block has run.
     ///
+    /// ```swift
+    /// let worker = container.newBackgroundContext()
+    /// await worker.perform { print(worker.registeredObjects.count) }
+    /// ```
+    ///
     /// - Parameter block: What to run. It is sent to the context: what it captures must be `Sendable`, or must not be
     ///   used by anybody else afterwards, such as a request or an array of dictionaries that was made for it.
     public func perform(_ block: sending @escaping () -> Void) { submit(as: .call, block) }
@@ -54,6 +59,11 @@ extension NSManagedObjectContext {
     /// next turn at the latest. May be called on any thread, but never from a parent's scope onto a child that waits for
     /// that parent: a ring of contexts that wait for each other stops the program, with the chain spelled out. If the
     /// main queue lets a caller wait for long, ``SlowOperationLog`` tells of it (``SlowOperationLog/waitThreshold``).
+    ///
+    /// ```swift
+    /// let worker = container.newBackgroundContext()
+    /// let count = try worker.performAndWait { try worker.count(for: NSFetchRequest<Venue>(entityName: "Venue")) }
+    /// ```
     ///
     /// - Returns: What the block returns.
     /// - Throws: What the block throws; the context's pending changes stay as they are then.
@@ -106,6 +116,11 @@ extension NSManagedObjectContext {
     /// Runs `block` inside the context's scope and suspends until it has run.
     ///
     /// One user event, as ``perform(_:)``.
+    ///
+    /// ```swift
+    /// let worker = container.newBackgroundContext()
+    /// let count = try await worker.perform { try worker.count(for: NSFetchRequest<Venue>(entityName: "Venue")) }
+    /// ```
     ///
     /// - Parameters:
     ///   - schedule: `.immediate` runs the block at once if the caller is in the scope already.

@@ -3,8 +3,17 @@ import StrataRows
 import Synchronization
 
 /// What the slow-operation log tells of one block that ran in a context, or that waits for the main queue.
+///
+/// ```swift
+/// SlowOperationLog.handler = { operation in print(operation.context, operation.duration, operation.rows) }
+/// SlowOperationLog.threshold = .milliseconds(200)
+/// ```
 public struct SlowOperation: Sendable, CustomStringConvertible {
     /// How the block came to run.
+    ///
+    /// ```swift
+    /// SlowOperationLog.handler = { if $0.kind == .waiting { print($0) } }
+    /// ```
     public enum Kind: String, Sendable {
         /// By one of the forms of `perform`.
         case perform
@@ -63,6 +72,13 @@ public struct SlowOperation: Sendable, CustomStringConvertible {
 /// is off by default. On with ``threshold``, or with `STRATA_SLOW_OPERATIONS` in the environment: the threshold in
 /// milliseconds, 0 for every block. A block of another context that is waited for is told of by itself, and its work
 /// does not count for the one that waits. Any thread may use it.
+///
+/// See <doc:Diagnostics>.
+///
+/// ```swift
+/// SlowOperationLog.threshold = .milliseconds(200)  // writes a line to standard error for each longer block
+/// SlowOperationLog.threshold = nil
+/// ```
 public enum SlowOperationLog {
     private struct Settings {
         var threshold: Duration?

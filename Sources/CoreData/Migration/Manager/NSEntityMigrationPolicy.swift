@@ -17,6 +17,22 @@ import StrataPredicates
 ///
 /// Everything is called on the thread that migrates, inside the scopes of both contexts of the manager. An error that a step
 /// throws ends the migration, whose caller gets it as it is.
+///
+/// See <doc:Migration>.
+///
+/// ```swift
+/// final class UpperCase: NSEntityMigrationPolicy {
+///     override func createDestinationInstances(
+///         forSource source: NSManagedObject, in mapping: NSEntityMapping, manager: NSMigrationManager
+///     ) throws {
+///         try super.createDestinationInstances(forSource: source, in: mapping, manager: manager)
+///         for made in manager.destinationInstances(forEntityMappingName: mapping.name, sourceInstances: [source]) {
+///             made.setValue((source.value(forKey: "name") as? String)?.uppercased(), forKey: "name")
+///         }
+///     }
+/// }
+/// NSEntityMigrationPolicy.register(UpperCase.self, as: "UpperCase")
+/// ```
 open class NSEntityMigrationPolicy: NSObject, ExpressionFunctionTarget {
     /// Makes a policy; the manager makes one for each mapping.
     public required override init() { super.init() }
@@ -93,6 +109,10 @@ open class NSEntityMigrationPolicy: NSObject, ExpressionFunctionTarget {
     // MARK: - Functions by name
 
     /// A function that a value expression can call, with the values of its arguments.
+    ///
+    /// ```swift
+    /// let titleCased: NSEntityMigrationPolicy.Function = { arguments in (arguments.first as? String)?.capitalized }
+    /// ```
     public typealias Function = ([Any?]) throws -> Any?
 
     /// The function that `FUNCTION($entityPolicy, "name", …)` calls.
@@ -100,12 +120,16 @@ open class NSEntityMigrationPolicy: NSObject, ExpressionFunctionTarget {
     /// There is no Objective-C runtime on Linux to find methods by name, so a policy lists those that its mapping model uses,
     /// under the very names that are there:
     ///
+    /// ```swift
+    /// final class Titles: NSEntityMigrationPolicy {
     ///     override func function(named name: String) -> Function? {
     ///         switch name {
     ///         case "titleCased:": { arguments in (arguments[0] as? String)?.capitalized }
     ///         default: super.function(named: name)
     ///         }
     ///     }
+    /// }
+    /// ```
     ///
     /// All names are looked up before the first object is migrated, so a missing one is an error then. An addition to Apple's
     /// API.

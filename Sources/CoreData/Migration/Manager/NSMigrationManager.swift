@@ -11,8 +11,13 @@ struct StorePlace {
 
 /// Migrates a store to another version of its model, object by object, as a mapping model says.
 ///
-///     let manager = NSMigrationManager(sourceModel: old, destinationModel: new)
-///     try manager.migrateStore(from: oldURL, type: .sqlite, mapping: mapping, to: newURL, type: .sqlite)
+/// See <doc:Migration>.
+///
+/// ```swift
+/// let mapping = try NSMappingModel.inferredMappingModel(forSourceModel: old, destinationModel: new)
+/// let manager = NSMigrationManager(sourceModel: old, destinationModel: new)
+/// try manager.migrateStore(from: oldURL, type: .sqlite, mapping: mapping, to: newURL, type: .sqlite)
+/// ```
 ///
 /// Two stacks are made, one on each store. Three passes go over the entity mappings, in their order: the first makes objects
 /// and sets attributes, the second sets relationships, the third validates. What the policies of the mappings do in each is

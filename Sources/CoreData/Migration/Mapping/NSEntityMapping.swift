@@ -6,6 +6,14 @@ import StrataPredicates
 /// without a mapping is not carried over. Sub-entities have mappings of their own.
 ///
 /// Not thread-safe; changes made while a migration uses the mapping have no effect on it.
+///
+/// ```swift
+/// let mapping = NSEntityMapping()
+/// mapping.name = "VenueToVenue"
+/// (mapping.sourceEntityName, mapping.destinationEntityName) = ("Venue", "Venue")
+/// mapping.mappingType = .transformEntityMappingType
+/// mapping.entityMigrationPolicyClassName = "UpperCase"
+/// ```
 open class NSEntityMapping: NSObject {
     /// The name by which associations are asked for.
     ///

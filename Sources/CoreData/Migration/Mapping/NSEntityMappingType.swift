@@ -2,6 +2,11 @@
 ///
 /// The type tells people and tools; what is done follows from the policy and the property mappings. So copying and
 /// transforming are carried out alike, as the compiler of Xcode writes "copy" for entities that differ too.
+///
+/// ```swift
+/// let mappings = try NSMappingModel.inferredMappingModel(forSourceModel: old, destinationModel: new)
+/// let added = mappings.entityMappings.filter { $0.mappingType == .addEntityMappingType }
+/// ```
 public enum NSEntityMappingType: UInt, Sendable {
     /// Not said.
     case undefinedEntityMappingType = 0

@@ -7,6 +7,13 @@ import StrataPredicates
 /// ``inferredMappingModel(forSourceModel:destinationModel:)``.
 ///
 /// Not thread-safe.
+///
+/// See <doc:Migration>.
+///
+/// ```swift
+/// let mapping = try NSMappingModel.inferredMappingModel(forSourceModel: old, destinationModel: new)
+/// for entity in mapping.entityMappings { print(entity.name ?? "", entity.mappingType) }
+/// ```
 open class NSMappingModel: NSObject {
     /// The mappings, in the order in which they are carried out.
     open var entityMappings: [NSEntityMapping]! {

@@ -3,6 +3,12 @@ import StrataPredicates
 /// How one property of a migrated object gets its value.
 ///
 /// Belongs to an ``NSEntityMapping``. Not thread-safe; do not change it while a migration uses it.
+///
+/// ```swift
+/// let name = NSPropertyMapping()
+/// name.name = "name"
+/// name.valueExpression = NSExpression(format: "$source.title")
+/// ```
 open class NSPropertyMapping: NSObject {
     /// The property of the destination entity; `nil`, the default, for a mapping that does nothing.
     open var name: String?

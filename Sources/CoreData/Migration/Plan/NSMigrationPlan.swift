@@ -4,14 +4,22 @@ import StrataSQLiteStore
 
 /// What a migration from one version of a model to another would do, without doing it.
 ///
-///     let plan = NSMigrationPlan(from: old, to: new)
-///     if !plan.isPossible { print(plan.obstacles) }
-///     print(plan)
+/// See <doc:Migration>.
+///
+/// ```swift
+/// let plan = NSMigrationPlan(from: old, to: new)
+/// if !plan.isPossible { print(plan.obstacles) }
+/// print(plan)
+/// ```
 ///
 /// Made of two models alone, a plan does not know whether objects have values that become required, or break a new constraint; one for a store
 /// does: see ``init(forStoreAt:from:to:options:)``. An addition to Apple's API. Any thread may make and use a plan.
 public struct NSMigrationPlan: Sendable, CustomStringConvertible {
     /// What becomes of an entity or a property.
+    ///
+    /// ```swift
+    /// let added = NSMigrationPlan(from: old, to: new).entities.filter { $0.change == .added }
+    /// ```
     public enum Change: String, Sendable {
         /// Nothing changes.
         case kept
@@ -26,6 +34,10 @@ public struct NSMigrationPlan: Sendable, CustomStringConvertible {
     }
 
     /// What becomes of a property.
+    ///
+    /// ```swift
+    /// for property in NSMigrationPlan(from: old, to: new).entities.flatMap(\.properties) { print(property.name, property.change) }
+    /// ```
     public struct Property: Sendable, Hashable {
         /// The name in the new version; in the old one, if it is removed.
         public let name: String
@@ -36,6 +48,10 @@ public struct NSMigrationPlan: Sendable, CustomStringConvertible {
     }
 
     /// What becomes of an entity.
+    ///
+    /// ```swift
+    /// for entity in NSMigrationPlan(from: old, to: new).entities { print(entity.name, entity.isCopied) }
+    /// ```
     public struct Entity: Sendable {
         /// The name in the new version; in the old one, if it is removed.
         public let name: String
@@ -52,6 +68,11 @@ public struct NSMigrationPlan: Sendable, CustomStringConvertible {
     }
 
     /// Objects of a store that do not fit the new version.
+    ///
+    /// ```swift
+    /// let plan = try NSMigrationPlan(forStoreAt: oldURL, from: old, to: new)
+    /// for problem in plan.problems { print(problem.entity, problem.property ?? "", problem.reason) }
+    /// ```
     public struct Problem: Sendable, Hashable {
         /// The entity, in the new version.
         public let entity: String

@@ -8,6 +8,11 @@ import Synchronization
 /// ``NSManagedObjectModel/versionChecksum``, of `VersionInfo.plist`, and of Xcode's build log.
 ///
 /// Any thread may use it.
+///
+/// ```swift
+/// let reference = NSManagedObjectModelReference(model: old, versionChecksum: old.versionChecksum)
+/// print(try reference.resolve().entities.count)
+/// ```
 public final class NSManagedObjectModelReference: NSObject, @unchecked Sendable {
     // @unchecked Sendable: `found` is behind its mutex, and the rest is constant.
 

@@ -4,6 +4,11 @@ import StrataPredicates
 ///
 /// Use ``NSLightweightMigrationStage`` or ``NSCustomMigrationStage``; a stage of this very class is no way anywhere, and refused.
 /// Do not change it once it is in use.
+///
+/// ```swift
+/// let stage: NSMigrationStage = NSLightweightMigrationStage([old.versionChecksum, new.versionChecksum])
+/// stage.label = "cities"
+/// ```
 open class NSMigrationStage: NSObject {
     /// What to call the stage in messages.
     ///
@@ -21,6 +26,11 @@ open class NSMigrationStage: NSObject {
 ///
 /// Each step from one to the next is carried out, so that what a version in between says about defaults and names counts.
 /// A mapping model among the program's resources that fits a step is taken instead of an inferred mapping.
+///
+/// ```swift
+/// let stage = NSLightweightMigrationStage([old.versionChecksum, new.versionChecksum])
+/// let manager = NSStagedMigrationManager([stage])
+/// ```
 public final class NSLightweightMigrationStage: NSMigrationStage {
     /// The checksums of the versions, in order.
     public let versionChecksums: [String]
@@ -62,6 +72,19 @@ public final class NSLightweightMigrationStage: NSMigrationStage {
 /// the step and under its next model after it. The container is closed when the handler returns; its contexts cannot be
 /// used any more then. Handlers may be called again for the same data, if the process was killed before the stage was complete,
 /// or if another process has written to the store meanwhile: then nothing of the unfinished stage is in the store.
+///
+/// ```swift
+/// let stage = NSCustomMigrationStage(
+///     migratingFrom: NSManagedObjectModelReference(model: old, versionChecksum: old.versionChecksum),
+///     to: NSManagedObjectModelReference(model: new, versionChecksum: new.versionChecksum))
+/// stage.didMigrateHandler = { manager, _ in
+///     guard let context = manager.container?.newBackgroundContext() else { return }
+///     try context.performAndWait {
+///         for venue in try context.fetch(NSFetchRequest<NSManagedObject>(entityName: "Venue")) { venue.setValue(10, forKey: "price") }
+///         try context.save()
+///     }
+/// }
+/// ```
 public final class NSCustomMigrationStage: NSMigrationStage {
     /// The version before the step.
     public let currentModel: NSManagedObjectModelReference

@@ -2,11 +2,12 @@ import StrataPredicates
 
 /// Brings stores of any version to a program's model, in stages.
 ///
-///     let stages = NSStagedMigrationManager([
-///         NSLightweightMigrationStage([checksumOf1, checksumOf2]),
-///         NSCustomMigrationStage(migratingFrom: version2, to: version3),
-///     ])
-///     description.setOption(stages, forKey: NSPersistentStoreStagedMigrationManagerOptionKey)
+/// See <doc:Migration>.
+///
+/// ```swift
+/// let stages = NSStagedMigrationManager([NSLightweightMigrationStage([old.versionChecksum, new.versionChecksum])])
+/// description.setOption(stages, forKey: NSPersistentStoreStagedMigrationManagerOptionKey)
+/// ```
 ///
 /// When a store is added that has not the coordinator's model, the stages are one list of versions. The migration starts at the
 /// store's version and takes each step of the list, with the handlers of custom stages around theirs, up to the coordinator's

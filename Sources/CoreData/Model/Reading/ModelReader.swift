@@ -6,6 +6,10 @@ extension NSManagedObjectModel {
     ///
     /// An addition to Apple's API, whose ``init(contentsOf:)`` gives no reason.
     ///
+    /// ```swift
+    /// let model = try NSManagedObjectModel(reading: Bundle.module.url(forResource: "Library", withExtension: "momd")!)
+    /// ```
+    ///
     /// - Parameter url: An `.xcdatamodeld` folder (its current version is read), an `.xcdatamodel` folder, the XML file
     ///   `contents` of one, or a compiled model: a `.momd` folder or a `.mom` file.
     /// - Throws: A `CocoaError` whose description names the entity and the property: 260 (`fileReadNoSuchFile`), 259

@@ -2,9 +2,13 @@ import StrataPredicates
 
 /// Deletes many rows in the store, without making objects.
 ///
-///     let old = NSFetchRequest<NSFetchRequestResult>(entityName: "Venue")
-///     old.predicate = NSPredicate(format: "createdAt < %@", limit)
-///     try context.execute(NSBatchDeleteRequest(fetchRequest: old))
+/// See <doc:Batches>.
+///
+/// ```swift
+/// let free = NSFetchRequest<NSFetchRequestResult>(entityName: "Venue")
+/// free.predicate = NSPredicate(format: "price < %d", 10)
+/// try context.execute(NSBatchDeleteRequest(fetchRequest: free))
+/// ```
 ///
 /// Delete rules are applied in the store, in the same transaction: nullify, cascade to any depth, and deny, which refuses the
 /// whole request. Nothing else is validated, and no hook is called. Objects that contexts have loaded stay until the result is
@@ -113,6 +117,12 @@ open class NSBatchDeleteRequest: NSPersistentStoreRequest {
 }
 
 /// What the result of a batch delete has.
+///
+/// ```swift
+/// let delete = NSBatchDeleteRequest(objectIDs: [id])
+/// delete.resultType = .resultTypeObjectIDs
+/// let deleted = (try context.execute(delete) as? NSBatchDeleteResult)?.result as? [NSManagedObjectID]
+/// ```
 public enum NSBatchDeleteRequestResultType: UInt, Sendable {
     /// Whether it succeeded.
     case resultTypeStatusOnly = 0

@@ -3,13 +3,17 @@ import StrataPredicates
 
 /// Inserts many rows into the store, without registering objects.
 ///
-///     var names = names.makeIterator()
-///     let request = NSBatchInsertRequest(entityName: "Venue") { (venue: NSManagedObject) in
-///         guard let name = names.next() else { return true }
-///         (venue as? Venue)?.name = name
-///         return false
-///     }
-///     try context.execute(request)
+/// See <doc:Batches>.
+///
+/// ```swift
+/// var names = ["Oslo", "Bergen"].makeIterator()
+/// let insert = NSBatchInsertRequest(entityName: "City") { (city: NSManagedObject) in
+///     guard let name = names.next() else { return true }
+///     (city as? City)?.name = name
+///     return false
+/// }
+/// try context.execute(insert)
+/// ```
 ///
 /// All rows are made first, and then written in one transaction; memory does not grow with their number, as more than a
 /// megabyte of them waits in a temporary file. A handler runs on the thread that executes the request, with no lock held,
@@ -149,6 +153,12 @@ open class NSBatchInsertRequest: NSPersistentStoreRequest {
 }
 
 /// What the result of a batch insert has.
+///
+/// ```swift
+/// let insert = NSBatchInsertRequest(entityName: "City", objects: [["name": "Oslo"]])
+/// insert.resultType = .count
+/// print((try context.execute(insert) as? NSBatchInsertResult)?.result as? Int ?? 0)
+/// ```
 public enum NSBatchInsertRequestResultType: UInt, Sendable {
     /// Whether it succeeded.
     case statusOnly = 0

@@ -3,6 +3,12 @@ import Foundation
 /// What a batch insert gives.
 ///
 /// Belongs to whoever executed the request.
+///
+/// ```swift
+/// let insert = NSBatchInsertRequest(entityName: "City", objects: [["name": "Oslo"]])
+/// insert.resultType = .objectIDs
+/// let ids = (try context.execute(insert) as? NSBatchInsertResult)?.result as? [NSManagedObjectID]
+/// ```
 public final class NSBatchInsertResult: NSPersistentStoreResult {
     /// A Boolean, a number, or `[NSManagedObjectID]`, as ``resultType`` says.
     public let result: Any?
@@ -22,6 +28,13 @@ public final class NSBatchInsertResult: NSPersistentStoreResult {
 /// What a batch update gives.
 ///
 /// Belongs to whoever executed the request.
+///
+/// ```swift
+/// let update = NSBatchUpdateRequest(entityName: "Venue")
+/// update.propertiesToUpdate = ["price": 0]
+/// update.resultType = .updatedObjectsCountResultType
+/// print((try context.execute(update) as? NSBatchUpdateResult)?.result as? Int ?? 0)
+/// ```
 public final class NSBatchUpdateResult: NSPersistentStoreResult {
     /// A Boolean, a number, or `[NSManagedObjectID]`, as ``resultType`` says.
     public let result: Any?
@@ -41,6 +54,12 @@ public final class NSBatchUpdateResult: NSPersistentStoreResult {
 /// What a batch delete gives.
 ///
 /// Belongs to whoever executed the request.
+///
+/// ```swift
+/// let delete = NSBatchDeleteRequest(objectIDs: [id])
+/// delete.resultType = .resultTypeCount
+/// print((try context.execute(delete) as? NSBatchDeleteResult)?.result as? Int ?? 0)
+/// ```
 public final class NSBatchDeleteResult: NSPersistentStoreResult {
     /// A Boolean, a number, or `[NSManagedObjectID]`, as ``resultType`` says.
     public let result: Any?

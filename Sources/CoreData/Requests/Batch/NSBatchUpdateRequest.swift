@@ -2,11 +2,14 @@ import StrataPredicates
 
 /// Changes properties of many rows in the store, with one statement and without making objects.
 ///
-///     let request = NSBatchUpdateRequest(entityName: "Venue")
-///     request.predicate = NSPredicate(format: "price > 100")
-///     request.propertiesToUpdate = ["favorite": false, "price": NSExpression(format: "price - 10")]
-///     request.resultType = .updatedObjectsCountResultType
-///     let result = try context.execute(request) as? NSBatchUpdateResult
+/// See <doc:Batches>.
+///
+/// ```swift
+/// let update = NSBatchUpdateRequest(entityName: "Venue")
+/// update.predicate = NSPredicate(format: "price > %d", 100)
+/// update.propertiesToUpdate = ["openedAt": Date(), "price": NSExpression(format: "price - 10")]
+/// try context.execute(update)
+/// ```
 ///
 /// Objects that contexts have loaded keep their values until they are refreshed, or the result is merged, which contexts that
 /// follow (``NSManagedObjectContext/automaticallyMergesChangesFromParent``) do by themselves. The versions of the rows
@@ -17,12 +20,16 @@ open class NSBatchUpdateRequest: NSPersistentStoreRequest {
     private var target = NamedEntity("")
 
     /// Creates a request for the entity with a name, which is looked up when the request is executed.
+    ///
+    /// - Parameter entityName: The name of an entity of the context's model.
     public init(entityName: String) {
         target = NamedEntity(entityName)
         super.init()
     }
 
     /// Creates a request for an entity.
+    ///
+    /// - Parameter entity: An entity of the context's model.
     public init(entity: NSEntityDescription) {
         target = NamedEntity(entity)
         super.init()
@@ -119,6 +126,13 @@ open class NSBatchUpdateRequest: NSPersistentStoreRequest {
 }
 
 /// What the result of a batch update has.
+///
+/// ```swift
+/// let update = NSBatchUpdateRequest(entityName: "Venue")
+/// update.propertiesToUpdate = ["price": 5]
+/// update.resultType = .updatedObjectIDsResultType
+/// let ids = (try context.execute(update) as? NSBatchUpdateResult)?.result as? [NSManagedObjectID]
+/// ```
 public enum NSBatchUpdateRequestResultType: UInt, Sendable {
     /// Whether it succeeded.
     case statusOnlyResultType = 0

@@ -15,6 +15,17 @@ import Synchronization
 ///
 /// **Threads.** Contexts read without asking the subclass; its methods are called one at a time, on whatever thread a
 /// context saves.
+///
+/// ```swift
+/// final class MemoryStore: NSAtomicStore {
+///     static let storeType = NSPersistentStore.StoreType(rawValue: "Memory")
+///     override var type: String { Self.storeType.rawValue }
+///     override func loadMetadata() throws { metadata = [NSStoreTypeKey: type, NSStoreUUIDKey: UUID().uuidString] }
+///     override func load() throws {}
+///     override func save() throws {}
+/// }
+/// NSPersistentStoreCoordinator.registerStoreClass(MemoryStore.self, type: MemoryStore.storeType)
+/// ```
 open class NSAtomicStore: NSPersistentStore, @unchecked Sendable {
     // @unchecked Sendable: what is here is Sendable, behind a mutex, or guarded by `turn`. A subclass answers for its
     // own state.
@@ -72,6 +83,8 @@ open class NSAtomicStore: NSPersistentStore, @unchecked Sendable {
     /// Makes a reference for a new object: a text or a whole number that no object of the entity has, had or will have.
     ///
     /// Stops the program unless it is overridden.
+    ///
+    /// - Returns: A `String` or a number.
     open func newReferenceObject(for managedObject: NSManagedObject) -> Any {
         fatalError("CoreData: \(Swift.type(of: self)) has to override newReferenceObject(for:).")
     }
@@ -80,6 +93,8 @@ open class NSAtomicStore: NSPersistentStore, @unchecked Sendable {
     ///
     /// Default: an empty ``NSAtomicStoreCacheNode``. Its values come by ``updateCacheNode(_:from:)``, which is called
     /// once all new objects have a node.
+    ///
+    /// - Returns: A node with the object's values, which ``addCacheNodes(_:)`` is then called with.
     open func newCacheNode(for managedObject: NSManagedObject) -> NSAtomicStoreCacheNode {
         NSAtomicStoreCacheNode(objectID: managedObject.objectID)
     }
@@ -110,6 +125,8 @@ open class NSAtomicStore: NSPersistentStore, @unchecked Sendable {
     open func addCacheNodes(_ cacheNodes: Set<NSAtomicStoreCacheNode>) { nodes.add(cacheNodes) }
 
     /// All nodes.
+    ///
+    /// - Returns: The nodes, in no order. O(number of objects).
     open func cacheNodes() -> Set<NSAtomicStoreCacheNode> { nodes.all }
 
     /// The node of an object.
@@ -137,6 +154,8 @@ open class NSAtomicStore: NSPersistentStore, @unchecked Sendable {
     /// The reference that an ID was made of.
     ///
     /// May be called on any thread. For an ID of another store, or a temporary one, `NSNull`.
+    ///
+    /// - Returns: What ``objectID(for:withReferenceObject:)`` was called with.
     public func referenceObject(for objectID: NSManagedObjectID) -> Any {
         names.object(of: objectID) ?? NSNull()
     }

@@ -7,6 +7,12 @@ import StrataMemoryStore
 /// relationship and its inverse one side is enough.
 ///
 /// Not thread-safe: used while the store loads and while it saves.
+///
+/// ```swift
+/// let node = NSAtomicStoreCacheNode(objectID: id)
+/// node.setValue("Hot Five", forKey: "name")
+/// print(node.value(forKey: "name") ?? "")
+/// ```
 open class NSAtomicStoreCacheNode: NSObject {
     /// The object.
     public let objectID: NSManagedObjectID

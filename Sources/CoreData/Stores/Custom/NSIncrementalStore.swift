@@ -7,8 +7,18 @@ import StrataRows
 /// ``newValue(forRelationship:forObjectWith:with:)`` and ``obtainPermanentIDs(for:)``. Register it with
 /// ``NSPersistentStoreCoordinator/registerStoreClass(_:type:)`` and add it like any other store:
 ///
-///     NSPersistentStoreCoordinator.registerStoreClass(ServerStore.self, type: ServerStore.storeType)
-///     try coordinator.addPersistentStore(type: ServerStore.storeType, configuration: nil, at: url)
+/// ```swift
+/// final class ServerStore: NSIncrementalStore {
+///     static let storeType = NSPersistentStore.StoreType(rawValue: "Server")
+///     override var type: String { Self.storeType.rawValue }
+///     override func loadMetadata() throws { metadata = [NSStoreTypeKey: type, NSStoreUUIDKey: UUID().uuidString] }
+///
+///     override func execute(_ request: NSPersistentStoreRequest, with context: NSManagedObjectContext?) throws -> Any {
+///         []  // asks the server
+///     }
+/// }
+/// NSPersistentStoreCoordinator.registerStoreClass(ServerStore.self, type: ServerStore.storeType)
+/// ```
 ///
 /// A store names each object by a *reference*, a text or a whole number that it knows the object by for ever. IDs are
 /// made of them by ``newObjectID(for:referenceObject:)``.
@@ -58,6 +68,8 @@ open class NSIncrementalStore: NSPersistentStore, @unchecked Sendable {
     /// The identifier of a store that is made anew, which ``NSPersistentStore/identifier`` is at first.
     ///
     /// Default: a new UUID's text.
+    ///
+    /// - Returns: A text, a UUID unless a subclass says otherwise.
     open class func identifierForNewStore(at storeURL: URL) -> Any { UUID().uuidString }
 
     /// Sets ``NSPersistentStore/metadata``, with `NSStoreUUIDKey` and `NSStoreTypeKey` at least.
@@ -163,6 +175,8 @@ open class NSIncrementalStore: NSPersistentStore, @unchecked Sendable {
     /// The reference that an ID was made of.
     ///
     /// May be called on any thread. For an ID of another store, or a temporary one, `NSNull`.
+    ///
+    /// - Returns: What ``newObjectID(for:referenceObject:)`` was called with.
     public func referenceObject(for objectID: NSManagedObjectID) -> Any {
         names.object(of: objectID) ?? NSNull()
     }

@@ -6,6 +6,11 @@ import Foundation
 /// then ``update(withValues:version:)`` tells what a save or the outside has changed.
 ///
 /// Not thread-safe: used only while the store is being asked something.
+///
+/// ```swift
+/// let node = NSIncrementalStoreNode(objectID: id, withValues: ["name": "Hot Five"], version: 1)
+/// node.update(withValues: ["name": "Hot Six"], version: 2)
+/// ```
 open class NSIncrementalStoreNode: NSObject {
     /// The object that the values are of.
     public let objectID: NSManagedObjectID

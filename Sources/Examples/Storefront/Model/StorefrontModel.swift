@@ -125,7 +125,7 @@ package enum StorefrontStore {
         let container = NSPersistentContainer(name: "Storefront", managedObjectModel: try StorefrontModel.model.get())
         let description = NSPersistentStoreDescription(url: url)
         // Who waits longer for another process answers 503 instead.
-        description.timeout = 10
+        description.timeout = 30
         container.persistentStoreDescriptions = [description]
         container.followsRemoteChanges = true
         var failure: (any Error)?

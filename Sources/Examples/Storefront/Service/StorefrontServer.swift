@@ -46,9 +46,9 @@ package final class StorefrontServer: Sendable {
     package func stop() async throws {
         isStopping.set()
         feed.end()
-        await server.stop(within: 10)
+        await server.stop(within: 30)
         following.cancel()
-        try await container.close(within: .seconds(10))
+        try await container.close(within: .seconds(60))
     }
 }
 

@@ -5,6 +5,19 @@ import StrataRows
 ///
 /// Snapshots hold attributes and the IDs of to-one relationships, not to-many contents. Confined to the queue of the
 /// source object's context.
+///
+/// See <doc:Saving>.
+///
+/// ```swift
+/// let other = container.newBackgroundContext()
+/// try await other.perform(retrying: 0) { (try other.existingObject(with: id) as? Venue)?.price = 1 }
+/// venue.price = 2
+/// do { try context.save() } catch let error as NSError {
+///     for conflict in error.userInfo["conflictList"] as? [NSMergeConflict] ?? [] {
+///         print(conflict.objectSnapshot?["price"] ?? "", conflict.persistedSnapshot?["price"] ?? "")
+///     }
+/// }
+/// ```
 public final class NSMergeConflict: NSObject {
     /// The object in the context that saves.
     public let sourceObject: NSManagedObject
@@ -100,6 +113,17 @@ public final class NSMergeConflict: NSObject {
 /// Objects that cannot all be stored because a uniqueness constraint allows only one of them.
 ///
 /// Confined to the queue of the objects' context.
+///
+/// See <doc:Saving>.
+///
+/// ```swift
+/// City(context: context).name = "Lund"  // there is one
+/// do { try context.save() } catch let error as NSError {
+///     for conflict in error.userInfo["conflictList"] as? [NSConstraintConflict] ?? [] {
+///         print(conflict.constraint, conflict.conflictingObjects.count)
+///     }
+/// }
+/// ```
 public final class NSConstraintConflict: NSObject {
     /// The names of the attributes that must be unique together.
     public let constraint: [String]

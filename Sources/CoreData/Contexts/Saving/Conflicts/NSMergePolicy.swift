@@ -5,6 +5,14 @@ import Foundation
 /// Subclass it for a policy of your own: override ``resolve(optimisticLockingConflicts:)`` or
 /// ``resolve(constraintConflicts:)``, change the conflicting objects as you like, and call `super` for what the
 /// policy's type does. When the call returns without an error the save tries again, upon the newer versions.
+///
+/// See <doc:Saving>.
+///
+/// ```swift
+/// context.mergePolicy = NSMergePolicy.mergeByPropertyObjectTrump
+/// venue.price += 1
+/// try context.save()
+/// ```
 open class NSMergePolicy: NSObject, @unchecked Sendable {
     // @unchecked Sendable: the only state is constant; a subclass answers for its own.
 
@@ -103,6 +111,10 @@ open class NSMergePolicy: NSObject, @unchecked Sendable {
 }
 
 /// What a merge policy does by itself.
+///
+/// ```swift
+/// context.mergePolicy = NSMergePolicy(merge: .mergeByPropertyStoreTrumpMergePolicyType)
+/// ```
 public enum NSMergePolicyType: UInt, Sendable {
     /// Throws.
     case errorMergePolicyType = 0
