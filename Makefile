@@ -35,7 +35,7 @@ export STRATA_COMMIT := $(shell git describe --always --dirty 2>/dev/null || ech
 
 .DEFAULT_GOAL := help
 .PHONY: help demo demo-jobs demo-migration demo-server test test-of test-postgresql test-repeat bench stress stress-quick stress-red \
-	stress-tsan stress-asan soak tsan lint format layers check-layers docs docs-preview check-docs system-packages postgresql-packages
+	stress-tsan stress-asan soak mutants check-mutants tsan lint format layers check-layers docs docs-preview check-docs system-packages postgresql-packages
 
 help:
 	@echo "make demo     import this machine's Debian package index and answer questions about it"
@@ -49,6 +49,7 @@ help:
 	@echo "make bench    compare the framework with the raw SQLite C API"
 	@echo "make stress   try to make the framework lose, tear, deadlock, leak or crash, from two seeds, for about 5 minutes"
 	@echo "make stress-red, stress-tsan, stress-asan, soak HOURS=n   see Docs/Reliability.md"
+	@echo "make mutants  break the library in 131 small ways, one at a time, and see which tests and scenarios notice; MUTANTS=3,7 picks"
 	@echo "make tsan     run the tests under the thread sanitizer"
 	@echo "make lint     check the form of the sources"
 	@echo "make format   put the sources into that form"
@@ -158,6 +159,18 @@ soak: system-packages
 	$(SWIFT) build -c release --product stress
 	.build/release/stress soak --seed random --seconds $$(( $(HOURS) * 3600 )) $(STRESS_ARGS)
 
+# Builds a copy with all faults of StressTests/mutants behind one switch, and tries them one by one: first the suites beside each, then all
+# tests, then stress. This takes a day; it goes on where it was stopped. Results go to .build/mutants-results.json, and with
+# MUTANTS_ARGS=--publish to Docs/Reliability.md.
+MUTANTS ?=
+MUTANTS_ARGS ?=
+mutants: system-packages postgresql-packages python
+	SWIFT='$(SWIFT)' python3 -B StressTests/mutants/run --only '$(MUTANTS)' $(MUTANTS_ARGS)
+
+# Whether each fault still fits the sources: a second.
+check-mutants: python
+	@python3 -B StressTests/mutants/run --check
+
 TSAN = --sanitize=thread --scratch-path .build/tsan -Xswiftc -DSTRATA_TSAN
 
 # A build of its own: every module has to be compiled for the sanitizer, with mutexes that it knows (see StrataLocks).
@@ -216,6 +229,14 @@ system-packages:
 		$$sudo apt-get update -qq && \
 		$$sudo apt-get install -y -qq --no-install-recommends libsqlite3-dev pkg-config > /dev/null; \
 	fi
+
+python:
+	@command -v python3 > /dev/null || { \
+		if ! command -v apt-get > /dev/null; then echo "Install Python 3, please." >&2; exit 1; fi; \
+		sudo=; if [ "$$(id -u)" -ne 0 ]; then sudo=sudo; fi; \
+		export DEBIAN_FRONTEND=noninteractive; \
+		$$sudo apt-get update -qq && $$sudo apt-get install -y -qq --no-install-recommends python3 > /dev/null; \
+	}
 
 # What the store for PostgreSQL and its tests need beside that: libpq's header, and a server.
 postgresql-packages:
