@@ -270,6 +270,14 @@ if hasPostgreSQL {
     for target in package.targets where target.name == "TestSupport" {
         target.dependencies += ["CoreDataPostgreSQL", "StrataPostgreSQL", "StrataPostgreSQLStore"]
     }
+    for target in package.targets where target.name == "StrataInspector" || target.name == "StrataInspectorTests" {
+        target.dependencies += ["CoreDataPostgreSQL"]
+    }
+    for target in package.targets where target.name == "JobQueue" { target.dependencies += ["CoreDataPostgreSQL"] }
+    for target in package.targets where target.name == "stress" { target.dependencies += ["CoreDataPostgreSQL"] }
+    for target in package.targets where target.name == "bench" {
+        target.dependencies += ["CoreDataPostgreSQL", "CStrataPostgreSQL"]
+    }
 }
 
 // STRATA_TESTS=StrataSQLTests,StrataRowsTests leaves out all other test targets: SwiftPM links the tests of a package into one
