@@ -263,7 +263,7 @@ if hasPostgreSQL {
             name: "StrataPostgreSQLStoreTests",
             dependencies: [
                 "CoreDataPostgreSQL", "StrataPostgreSQL", "StrataPostgreSQLStore", "CoreData", "StrataRows",
-                "TestSupport",
+                "StrataInspector", "TestSupport",
             ]
         ),
     ]

@@ -35,6 +35,15 @@ enum DatabasePlace {
         }
     }
 
+    /// What `strata verify` finds in a store.
+    static func problems(at url: URL, _ model: NSManagedObjectModel) throws -> [String] {
+        #if canImport(CoreDataPostgreSQL)
+        try PostgreSQLStore.problems(at: url, model)
+        #else
+        []
+        #endif
+    }
+
     /// The schema that stands for a file, the same in every process.
     static func url(for file: URL) -> URL {
         var hash: UInt64 = 0xcbf2_9ce4_8422_2325

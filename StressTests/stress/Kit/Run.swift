@@ -140,17 +140,22 @@ final class Run: Sendable {
         for store in coordinator.persistentStores { try coordinator.remove(store) }
     }
 
-    /// Checks a closed store's file as `strata verify` does.
+    /// Checks a closed store as `strata verify` does.
     ///
     /// - Parameters:
     ///   - moment: Which closing it was, if there were several.
     ///   - url: The file, alone in its folder; the run's own if `nil`.
     /// - Throws: If the folder or the file cannot be read.
     func audit(_ moment: String = "audit", of url: URL? = nil) throws {
-        guard kind == .sqlite else { return }
-        watchdog.beat(-1, "checking a file")
+        guard kind != .memory else { return }
+        watchdog.beat(-1, "checking a store")
         defer { watchdog.leave(-1) }
         let url = url ?? storeURL
+        guard kind == .sqlite else {
+            let problems = try DatabasePlace.problems(at: kind.place(url), StressModel.shared)
+            for problem in problems { find("\(moment): \(problem)") }
+            return
+        }
         // First, as the verifier, which only reads, makes these anew and leaves them there.
         let rest = try FileManager.default.contentsOfDirectory(atPath: url.deletingLastPathComponent().path)
         for name in rest where name.hasSuffix("-wal") || name.hasSuffix("-journal") {

@@ -85,7 +85,9 @@ enum Anomalies: Scenario {
                     run.count("orders")
                 }
             }
-            let expected = (happening[mode.name] ?? []).intersection(tried.map(\.name))
+            var expected = (happening[mode.name] ?? []).intersection(tried.map(\.name))
+            // Without a history nothing tells of the other coordinator there: what is cached stays as it was read.
+            if run.kind == .postgresql, mode.coordinators > 1 { expected.remove("G-single") }
             let names = Set(happened.keys)
             if names != expected {
                 run.find("\(mode.name): \(names.sorted()) can happen, published are \(expected.sorted())")
