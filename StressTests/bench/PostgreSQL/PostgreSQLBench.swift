@@ -21,8 +21,8 @@ struct PostgreSQLBench {
         let bench = PostgreSQLBench(url: url, options: options, scale: Scale(venues: options.rows))
         print("\(options.rows) rows, medians of \(options.runs) runs")
         for workload in workloads {
-            print(try bench.line(workload))
-            fflush(stdout)
+            // At once, as whoever waits wants to see it.
+            FileHandle.standardOutput.write(Data((try bench.line(workload) + "\n").utf8))
         }
     }
 
@@ -109,7 +109,7 @@ struct PostgreSQLBench {
     private func frameworkValue(_ workload: PostgreSQLWorkload) throws -> (Double, Int) {
         if workload == .history { return try historyValue(true) }
         return try withStore { place in
-            func open() throws -> FrameworkSide.Stack { try stack(place) }
+            func open() throws -> FrameworkSide.Stack { try openStack(place) }
             if needsRows(workload) {
                 let stack = try open()
                 _ = try FrameworkSide.insert(into: stack, scale: scale, venuesPerSave: scale.venues)
@@ -141,7 +141,7 @@ struct PostgreSQLBench {
 
     private func historyValue(_ isOn: Bool) throws -> (Double, Int) {
         try withStore { place in
-            let stack = try stack(place, [NSPersistentHistoryTrackingKey: isOn])
+            let stack = try openStack(place, [NSPersistentHistoryTrackingKey: isOn])
             defer { stack.close() }
             return Self.value(try FrameworkSide.insert(into: stack, scale: scale, venuesPerSave: Scale.venuesPerBatch))
         }
@@ -192,13 +192,13 @@ struct PostgreSQLBench {
             let options: [AnyHashable: Any] = [
                 NSPersistentHistoryTrackingKey: true, NSPersistentStoreRemoteChangeNotificationPostOptionKey: true,
             ]
-            let writer = try stack(place, options)
+            let writer = try openStack(place, options)
             defer { writer.close() }
             try writer.context.performAndWait {
                 City(context: writer.context).name = "0"
                 try writer.context.save()
             }
-            let reader = try stack(place, options)
+            let reader = try openStack(place, options)
             defer { reader.close() }
             let follower = Follower(reader)
             try follower.hold()
@@ -238,7 +238,7 @@ struct PostgreSQLBench {
         return try result.get()
     }
 
-    private func stack(_ place: URL, _ options: [AnyHashable: Any]? = nil) throws -> FrameworkSide.Stack {
+    private func openStack(_ place: URL, _ options: [AnyHashable: Any]? = nil) throws -> FrameworkSide.Stack {
         var all: [AnyHashable: Any] = [NSPersistentStoreConnectionPoolMaxSizeKey: Self.writers + 2]
         all.merge(options ?? [:]) { $1 }
         return try FrameworkSide.Stack(.postgreSQL, place, FrameworkSide.model, options: all)
