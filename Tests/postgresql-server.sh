@@ -3,8 +3,6 @@
 # else on the machine touched.
 #
 #   Tests/postgresql-server.sh start FOLDER [setting=value …]   makes and starts it, and prints the URL of a database
-#   Tests/postgresql-server.sh replica FOLDER PRIMARY            makes and starts a streaming replica of the server in PRIMARY
-#   Tests/postgresql-server.sh promote FOLDER                    makes a replica a server of its own
 #   Tests/postgresql-server.sh stop FOLDER                       stops it, and removes the folder
 #   Tests/postgresql-server.sh run COMMAND …                     runs a command with STRATA_TEST_POSTGRESQL=URL beside one, and stops it then
 #
@@ -24,17 +22,13 @@ as_user() {
 user=postgres
 if [ "$(id -u)" -eq 0 ] && ! id -u "$user" > /dev/null 2>&1; then user=nobody; fi
 
-prepare() {
-    mkdir -p "$1"
-    if [ "$(id -u)" -eq 0 ]; then chown "$user" "$1"; fi
-    # Those who connect need the way to the socket.
-    chmod 755 "$1"
-}
-
 start() {
     local folder=$1
     shift
-    prepare "$folder"
+    mkdir -p "$folder"
+    if [ "$(id -u)" -eq 0 ]; then chown "$user" "$folder"; fi
+    # Those who connect need the way to the socket.
+    chmod 755 "$folder"
     (cd "$folder" && as_user "$programs/initdb" -D "$folder/data" -A trust -U strata -E UTF8 --locale=C --no-sync > "$folder.log" 2>&1) ||
         { cat "$folder.log" >&2; exit 1; }
     rm -f "$folder.log"
@@ -47,21 +41,6 @@ start() {
     echo "postgresql:///strata?host=$folder&user=strata"
 }
 
-replica() {
-    local folder=$1 primary=$2
-    prepare "$folder"
-    (cd "$folder" && as_user "$programs/pg_basebackup" -h "$primary" -U strata -D "$folder/data" -R -X stream -c fast --no-sync > "$folder.log" 2>&1) ||
-        { cat "$folder.log" >&2; exit 1; }
-    rm -f "$folder.log"
-    local options="-c listen_addresses='' -c unix_socket_directories='$folder' -c max_connections=200 -c fsync=off"
-    options+=" -c max_locks_per_transaction=512"
-    (cd "$folder" && as_user "$programs/pg_ctl" -D "$folder/data" -w -l "$folder/server.log" -o "$options" start > /dev/null) ||
-        { cat "$folder/server.log" >&2; exit 1; }
-    echo "postgresql:///strata?host=$folder&user=strata"
-}
-
-promote() { (cd "$1" && as_user "$programs/pg_ctl" -D "$1/data" -w promote > /dev/null); }
-
 stop() {
     (cd "$1" && as_user "$programs/pg_ctl" -D "$1/data" -m immediate stop > /dev/null 2>&1) || true
     rm -rf "$1"
@@ -69,8 +48,6 @@ stop() {
 
 case "${1:-}" in
     start) shift; start "$@" ;;
-    replica) replica "$2" "$3" ;;
-    promote) promote "$2" ;;
     stop) stop "$2" ;;
     run)
         shift
@@ -79,5 +56,5 @@ case "${1:-}" in
         STRATA_TEST_POSTGRESQL=$(start "$folder")
         export STRATA_TEST_POSTGRESQL
         "$@" ;;
-    *) sed -n '2,14p' "$0" >&2; exit 2 ;;
+    *) sed -n '2,12p' "$0" >&2; exit 2 ;;
 esac

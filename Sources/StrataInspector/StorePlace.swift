@@ -2,7 +2,6 @@ import CoreData
 
 #if canImport(CoreDataPostgreSQL)
 import CoreDataPostgreSQL
-import StrataPostgreSQLStore
 #endif
 
 /// Where a store is that the command line names: a file of SQLite, or a schema of a PostgreSQL database by its URL.
