@@ -34,12 +34,14 @@ REPEAT_SEED ?=
 export STRATA_COMMIT := $(shell git describe --always --dirty 2>/dev/null || echo unknown)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-jobs demo-migration demo-server test test-of test-postgresql test-repeat bench stress stress-quick stress-red \
-	stress-tsan stress-asan soak mutants check-mutants tsan lint format layers check-layers docs docs-preview check-docs system-packages postgresql-packages
+.PHONY: help demo demo-jobs demo-jobs-postgresql demo-migration demo-server test test-of test-postgresql test-repeat bench stress \
+	stress-quick stress-red stress-tsan stress-asan soak mutants check-mutants tsan lint format layers check-layers docs docs-preview \
+	check-docs system-packages postgresql-packages
 
 help:
 	@echo "make demo     import this machine's Debian package index and answer questions about it"
 	@echo "make demo-jobs  let several processes share a queue of jobs, kill one, and check that none is lost or done twice"
+	@echo "make demo-jobs-postgresql  the same with processes that share a PostgreSQL database only, whose sessions end half-way"
 	@echo "make demo-migration  open an index of an older model, kill that half-way, and open it again"
 	@echo "make demo-server  order from an HTTP server on several connections, kill its worker, and check that all adds up"
 	@echo "make test     run the tests"
@@ -61,6 +63,12 @@ demo: system-packages
 
 demo-jobs: system-packages
 	$(SWIFT) run -c $(DEMO_CONFIGURATION) JobQueue demo --folder $(JOBS_FOLDER) $(JOBS_ARGS)
+
+# The same with processes that share nothing but a database, whose sessions the server ends half-way.
+JOBS_PROGRAM = .build/$(DEMO_CONFIGURATION)/JobQueue
+demo-jobs-postgresql: system-packages postgresql-packages
+	STRATA_POSTGRESQL=1 $(SWIFT) build -c $(DEMO_CONFIGURATION) --product JobQueue
+	Tests/postgresql-server.sh run Tests/jobs-on-postgresql.sh $(JOBS_PROGRAM) $(JOBS_FOLDER)-postgresql $(JOBS_ARGS)
 
 demo-migration: system-packages
 	$(SWIFT) run -c $(DEMO_CONFIGURATION) DebianIndex --demo-migration --store .build/old-index.sqlite $(DEMO_ARGS)

@@ -266,12 +266,20 @@ if hasPostgreSQL {
             name: "StrataPostgreSQLStoreTests",
             dependencies: [
                 "CoreDataPostgreSQL", "StrataPostgreSQL", "StrataPostgreSQLStore", "CoreData", "StrataRows",
-                "TestSupport",
+                "StrataInspector", "TestSupport",
             ]
         ),
     ]
     for target in package.targets where target.name == "TestSupport" {
         target.dependencies += ["CoreDataPostgreSQL", "StrataPostgreSQL", "StrataPostgreSQLStore"]
+    }
+    for target in package.targets where target.name == "StrataInspector" || target.name == "StrataInspectorTests" {
+        target.dependencies += ["CoreDataPostgreSQL"]
+    }
+    for target in package.targets where target.name == "JobQueue" { target.dependencies += ["CoreDataPostgreSQL"] }
+    for target in package.targets where target.name == "stress" { target.dependencies += ["CoreDataPostgreSQL"] }
+    for target in package.targets where target.name == "bench" {
+        target.dependencies += ["CoreDataPostgreSQL", "CStrataPostgreSQL"]
     }
 }
 

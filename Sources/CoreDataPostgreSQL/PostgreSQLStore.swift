@@ -5,7 +5,7 @@ import StrataPostgreSQLStore
 import StrataRows
 
 /// A store in a database of PostgreSQL.
-package final class PostgreSQLStore: NSPersistentStore, EngineStore, WholeStore, @unchecked Sendable {
+package final class PostgreSQLStore: NSPersistentStore, EngineStore, WholeStore, MigratingStore, @unchecked Sendable {
     // @unchecked Sendable: `opened` and `remoteChanges` are behind their mutexes; the rest is the superclass's.
 
     private let opened = Mutex<PostgreSQLEngine?>(nil)
@@ -136,6 +136,47 @@ package final class PostgreSQLStore: NSPersistentStore, EngineStore, WholeStore,
 
     package override class func setMetadata(_ metadata: [String: Any]?, forPersistentStoreAt url: URL) throws {
         try PostgreSQLEngine.rewriteMetadata(metadata, at: database(url))
+    }
+
+    // MARK: - Migration
+
+    package static func migrateStore(at url: URL, options: [AnyHashable: Any], _ migration: InPlaceMigration) throws {
+        try PostgreSQLEngine.migrate(
+            PostgreSQLMigrationRequest(
+                url: database(url),
+                migration: migration.migration,
+                versionIdentifiers: migration.versionIdentifiers,
+                modelCache: migration.modelCache,
+                timeout: StoreOption.timeout(options),
+                advance: migration.advance
+            )
+        )
+    }
+
+    package static func cachedModel(at url: URL) throws -> Data? {
+        try PostgreSQLEngine.cachedModel(at: database(url))
+    }
+
+    // MARK: - Tools
+
+    /// What is wrong with a store, a sentence each; see ``PostgreSQLVerification``.
+    package static func problems(
+        at url: URL,
+        _ model: NSManagedObjectModel,
+        configuration: String? = nil
+    ) throws -> [String] {
+        try model.tryFreeze()
+        return try PostgreSQLVerification.problems(
+            at: database(url),
+            model.frozen.schema,
+            configuration: configuration == defaultConfigurationName ? nil : configuration
+        )
+    }
+
+    /// The statements that create a store for a model, in an empty schema.
+    package static func statements(for model: NSManagedObjectModel) throws -> [String] {
+        try model.tryFreeze()
+        return try PostgreSQLEngine.statements(for: model.frozen.schema)
     }
 
     // MARK: - Whole stores

@@ -48,7 +48,13 @@ package enum ExitCode: Int32 {
 }
 
 extension Option {
-    static let store = Option("--store", "FILE", required: true, help: "the SQLite store, which is not modified")
+    static let store = Option(
+        "--store",
+        "FILE",
+        required: true,
+        help:
+            "the SQLite store, which is not modified; inspect, verify and fetch take the URL of a PostgreSQL store as well"
+    )
     static let model = Option(
         "--model",
         "PATH",

@@ -21,9 +21,11 @@ struct Store {
 
     /// Opens the store that `arguments` name, with the model that they name or the one cached in the store.
     init(_ arguments: Arguments, access: Access = .reading) throws {
-        url = try Self.url(arguments)
-        metadata = try Self.metadata(at: url)
-        model = try Self.model(arguments, storeURL: url)
+        let place = try StorePlace(try arguments.required("--store"))
+        if case .writing = access, !place.isFile { throw UsageError("that is done with files only, not with a URL") }
+        url = place.url
+        metadata = try Self.metadata(of: place)
+        model = try Self.model(arguments, place)
         let configuration = model.configuration(ofStoreMetadata: metadata)
         var options: [AnyHashable: Any] = [NSReadOnlyPersistentStoreOption: true]
         switch access {
@@ -39,7 +41,7 @@ struct Store {
         }
         coordinator = NSPersistentStoreCoordinator(managedObjectModel: model)
         _ = try coordinator.addPersistentStore(
-            type: .sqlite,
+            type: place.type,
             configuration: configuration,
             at: url,
             options: options
@@ -48,15 +50,19 @@ struct Store {
         context.persistentStoreCoordinator = coordinator
     }
 
+    /// The file that `--store` names, for commands that know files only.
     static func url(_ arguments: Arguments) throws -> URL {
-        let url = URL(fileURLWithPath: try arguments.required("--store"))
-        guard FileManager.default.fileExists(atPath: url.path) else {
-            throw CocoaError(
-                .fileReadNoSuchFile,
-                userInfo: [NSLocalizedDescriptionKey: "There is no store at \(url.path)."]
-            )
-        }
-        return url
+        let place = try StorePlace(try arguments.required("--store"))
+        guard place.isFile else { throw UsageError("that is done with files only, not with a URL") }
+        return place.url
+    }
+
+    static func metadata(of place: StorePlace) throws -> [String: Any] {
+        try NSPersistentStoreCoordinator.metadataForPersistentStore(
+            type: place.type,
+            at: place.url,
+            options: [NSReadOnlyPersistentStoreOption: true]
+        )
     }
 
     static func metadata(at url: URL) throws -> [String: Any] {
@@ -80,13 +86,18 @@ struct Store {
         storeURL: URL,
         option: String = "--model"
     ) throws -> NSManagedObjectModel {
+        try model(arguments, try StorePlace(storeURL.path), option: option)
+    }
+
+    static func model(
+        _ arguments: Arguments,
+        _ place: StorePlace,
+        option: String = "--model"
+    ) throws -> NSManagedObjectModel {
         if let path = arguments[option] { return try model(at: path) }
         let cached: NSManagedObjectModel
         do {
-            cached = try NSPersistentStoreCoordinator.cachedModelForPersistentStore(
-                at: storeURL,
-                options: [NSReadOnlyPersistentStoreOption: true]
-            )
+            cached = try place.cachedModel()
         } catch let error as CocoaError where error.code == .migrationMissingSourceModel {
             throw CocoaError(
                 error.code,

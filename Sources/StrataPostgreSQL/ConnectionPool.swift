@@ -104,7 +104,8 @@ package final class ConnectionPool: Sendable {
         return connection
     }
 
-    private func closeIdle() { idle.withLock { $0.removeAll() } }
+    /// Closes the connections that nobody uses: the server has ended one, and probably others.
+    package func closeIdle() { idle.withLock { $0.removeAll() } }
 
     /// Lets go of all connections; those in use are closed when they come back.
     package func close() {

@@ -7,15 +7,26 @@ import StrataRows
 enum TransactionEnd<Answer, Result> {
     /// Nothing may be written.
     case refused(Answer)
-    case written(Answer, Result)
+    /// Everything is written; `isRecorded` says whether the history has the transaction's identifier.
+    case written(Answer, Result, isRecorded: Bool)
 }
 
 extension OpenDatabase {
     /// How often a transaction is made again that the server has ended for the sake of others.
     private static let mostAttempts = 10
 
-    /// Runs `body` with a connection that writes.
+    /// Runs `body` with a connection that writes, once more with another one if its transaction is gone for certain: the connection was lost
+    /// before COMMIT was sent, or the server knows that it did not come.
     func writing<R>(isRetired: () -> CocoaError?, _ body: (Connection) throws -> R) throws -> R {
+        do {
+            return try writingOnce(isRetired, body)
+        } catch let error as PostgreSQLError where error.kind == .connection || error.sqlState == "40003" {
+            pool.closeIdle()
+            return try writingOnce(isRetired, body)
+        }
+    }
+
+    private func writingOnce<R>(_ isRetired: () -> CocoaError?, _ body: (Connection) throws -> R) throws -> R {
         try pool.withConnection { connection in
             if let error = isRetired() { throw error }
             try requireSame(connection)
@@ -68,13 +79,15 @@ extension OpenDatabase {
         while true {
             attempt += 1
             do {
-                try connection.command("BEGIN ISOLATION LEVEL READ COMMITTED")
+                let begun = try connection.command(
+                    "BEGIN ISOLATION LEVEL READ COMMITTED; SELECT pg_catalog.pg_current_xact_id()::text"
+                )
                 switch try body(connection) {
                 case .refused(let answer):
                     try connection.command("ROLLBACK")
                     return answer
-                case .written(let answer, let result):
-                    let mark = try CommitMark(connection, identifier)
+                case .written(let answer, let result, let isRecorded):
+                    let mark = CommitMark(begun, connection, identifier, isRecorded: isRecorded)
                     try commit {
                         do {
                             try connection.commit()
@@ -101,10 +114,16 @@ private struct CommitMark {
     private let transaction: String
     private let serverProcess: Int32
     private let identifier: UUID
+    private let isRecorded: Bool
 
-    init(_ connection: Connection, _ identifier: UUID) throws {
-        let result = try connection.query("SELECT pg_catalog.pg_current_xact_id()::text")
-        transaction = result.rowCount > 0 ? result[0].string(0) : ""
+    /// - Parameters:
+    ///   - begun: The number of the transaction, as it was told when it began.
+    ///   - connection: What writes.
+    ///   - identifier: What the history knows the transaction by.
+    ///   - isRecorded: Whether it does.
+    init(_ begun: QueryResult, _ connection: Connection, _ identifier: UUID, isRecorded: Bool) {
+        self.isRecorded = isRecorded
+        transaction = begun.rowCount > 0 ? begun[0].string(0) : ""
         serverProcess = connection.serverProcess
         self.identifier = identifier
     }
@@ -134,8 +153,13 @@ private struct CommitMark {
     /// Whether the transaction was committed; `nil` as long as the server has not ended it.
     private func ask(_ database: OpenDatabase) throws -> Bool? {
         let connection = try database.pool.open(timeout: 5)
-        let result = try connection.query("SELECT pg_catalog.pg_xact_status($1::text::xid8)", [.text(transaction)])
-        switch result.rowCount > 0 ? result[0].optionalString(0) : nil {
+        let status = try status(connection)
+        if isRecorded, status != "in progress" {
+            // The proof that holds after a failover as well: another server gives the numbers of transactions to others.
+            let found = try connection.query("SELECT 1 FROM strata_transaction WHERE id = $1", [.uuid(identifier)])
+            return found.rowCount > 0
+        }
+        switch status {
         case "committed"?: return true
         case "aborted"?: return false
         case "in progress"?:
@@ -143,6 +167,16 @@ private struct CommitMark {
             try connection.query("SELECT pg_catalog.pg_terminate_backend($1::int)", [.int8(Int64(serverProcess))])
             return nil
         default: throw PostgreSQLError(.server, "the server does not know the transaction any more")
+        }
+    }
+    /// What the server says of the transaction; `nil` if it does not know it.
+    private func status(_ connection: Connection) throws -> String? {
+        do {
+            let result = try connection.query("SELECT pg_catalog.pg_xact_status($1::text::xid8)", [.text(transaction)])
+            return result.rowCount > 0 ? result[0].optionalString(0) : nil
+        } catch let error as PostgreSQLError where error.sqlState == "22023" {
+            // Its number is yet to come: another server, or one that has lost its last moments.
+            return nil
         }
     }
 }

@@ -103,7 +103,7 @@ final class OpenDatabase: Sendable {
 
     /// Opens a store, or makes it if there is none.
     static func open(_ request: PostgreSQLStoreRequest) throws -> OpenDatabase {
-        try requireSupported(request.schema.entities(inConfiguration: request.configuration), request.url)
+        try requireSupported(request.schema.entities(inConfiguration: request.configuration))
         let target: ConnectionTarget
         do { target = try ConnectionTarget(request.url) } catch {
             throw PostgreSQLBoundary.cocoaError(error, .opening, "")
@@ -143,10 +143,7 @@ final class OpenDatabase: Sendable {
         _ connection: Connection
     ) throws -> StoreMetadata? {
         try connection.command("BEGIN")
-        try connection.query(
-            "SELECT pg_catalog.pg_advisory_xact_lock(pg_catalog.hashtextextended($1, 7274))",
-            [.text(target.schema)]
-        )
+        try lockShape(of: target, connection)
         if let metadata = try StoreMetadata.read(connection, target.place) {
             try connection.command("COMMIT")
             return metadata
@@ -169,6 +166,16 @@ final class OpenDatabase: Sendable {
         return metadata
     }
 
+    /// Keeps others from making or migrating a store, until the transaction ends.
+    ///
+    /// What was made meanwhile is seen by later statements only.
+    static func lockShape(of target: ConnectionTarget, _ connection: Connection) throws {
+        try connection.query(
+            "SELECT pg_catalog.pg_advisory_xact_lock(pg_catalog.hashtextextended($1, 7274))",
+            [.text(target.schema)]
+        )
+    }
+
     /// Notes that a history is kept from now on, if it is asked for.
     ///
     /// - Returns: Whether one is kept.
@@ -185,7 +192,7 @@ final class OpenDatabase: Sendable {
     /// Refuses what such a store does not do.
     ///
     /// - Throws: `persistentStoreIncompatibleSchema` (134020).
-    private static func requireSupported(_ entities: [EntityLayout], _ url: URL) throws {
+    static func requireSupported(_ entities: [EntityLayout]) throws {
         for entity in entities {
             guard let slot = entity.slots.first(where: \.isDerived) else { continue }
             throw CocoaError(
@@ -206,7 +213,7 @@ final class OpenDatabase: Sendable {
     ///   another store.
     func requireSame(_ connection: Connection) throws {
         guard !connection.isKnown else { return }
-        let found = try StoreMetadata.read(connection, place)
+        let found = try StoreMetadata.read(connection, place, joining: pool.target)
         guard let found, found.uuid == metadata.uuid else {
             throw CocoaError(
                 .persistentStoreOperation,

@@ -13,6 +13,7 @@ enum PostgreSQLBoundary {
         case reading = "be read"
         case saving = "be saved"
         case destroying = "be destroyed"
+        case migrating = "be migrated"
     }
 
     /// Runs `body` and turns errors of PostgreSQL into errors of the framework; other errors pass as they are.
@@ -31,13 +32,14 @@ enum PostgreSQLBoundary {
             case (.cancelled, _), (_, "57014"): .userCancelled
             case (_, "53100"): .fileWriteOutOfSpace
             case (_, "28000"), (_, "28P01"), (_, "42501"):
-                doing == .saving ? .fileWriteNoPermission : .fileReadNoPermission
+                doing == .saving || doing == .migrating ? .fileWriteNoPermission : .fileReadNoPermission
             case (_, "25006"): .fileWriteNoPermission
             default:
                 switch doing {
                 case .opening: .persistentStoreOpen
                 case .reading, .destroying: .persistentStoreOperation
                 case .saving: .persistentStoreSave
+                case .migrating: .migration
                 }
             }
         return CocoaError(

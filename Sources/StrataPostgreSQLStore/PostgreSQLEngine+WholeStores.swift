@@ -2,6 +2,7 @@ import Foundation
 import StrataKeys
 import StrataPostgreSQL
 import StrataRows
+import StrataSQL
 
 /// What is done with a store that is not open.
 extension PostgreSQLEngine {
@@ -37,6 +38,14 @@ extension PostgreSQLEngine {
         }
     }
 
+    /// The statements that create a store for a model, in an empty schema.
+    ///
+    /// - Throws: `persistentStoreIncompatibleSchema` (134020) for a model that such a store does not take.
+    package static func statements(for schema: Schema) throws -> [String] {
+        try OpenDatabase.requireSupported(schema.entities(inConfiguration: nil))
+        return PostgreSQLSchema(try SQLMapping(schema, dialect: .postgresql)).statements
+    }
+
     private static func existing(_ connection: Connection, _ place: String) throws -> StoreMetadata {
         if let metadata = try StoreMetadata.read(connection, place) { return metadata }
         throw CocoaError(
@@ -45,7 +54,7 @@ extension PostgreSQLEngine {
         )
     }
 
-    private static func withConnection<R>(
+    static func withConnection<R>(
         to url: URL,
         _ doing: PostgreSQLBoundary.Doing,
         timeout: Double,

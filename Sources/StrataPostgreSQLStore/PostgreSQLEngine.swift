@@ -234,8 +234,9 @@ package final class PostgreSQLEngine: RowStore {
                         noteChangesOfOthers()
                         return .refused(conflicts)
                     }
-                    if transaction.history?.isWritten == true { own.withLock { $0.note(identifier) } }
-                    return .written([], transaction.result)
+                    let isRecorded = transaction.history?.isWritten == true
+                    if isRecorded { own.withLock { $0.note(identifier) } }
+                    return .written([], transaction.result, isRecorded: isRecorded)
                 } commit: { commit in
                     try writingMetadata(connection, commit)
                 } didCommit: { result in
@@ -270,10 +271,9 @@ package final class PostgreSQLEngine: RowStore {
                     // A transaction that is made again begins with the rows as they were given.
                     let rows = given.map { GivenRow(row: $0.row.copy(), given: $0.given) }
                     let work = BatchWork(batch, database, connection)
-                    if try work.run(rows, identifier: identifier) {
-                        own.withLock { $0.note(identifier) }
-                    }
-                    return .written((), work.changes)
+                    let isRecorded = try work.run(rows, identifier: identifier)
+                    if isRecorded { own.withLock { $0.note(identifier) } }
+                    return .written((), work.changes, isRecorded: isRecorded)
                 } commit: { commit in
                     try commit()
                 } didCommit: { changes in

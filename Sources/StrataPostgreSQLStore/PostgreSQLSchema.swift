@@ -12,8 +12,9 @@ package struct PostgreSQLSchema {
 
     package init(_ mapping: SQLMapping) {
         statements =
-            Self.bookkeeping + mapping.tables.flatMap(Self.tables) + mapping.joinTables.flatMap(Self.tables)
-            + Self.indexes(mapping)
+            Self.bookkeeping
+            + mapping.tables.flatMap { [Self.createSequence($0), Self.create($0, as: $0.name)] }
+            + mapping.joinTables.map { Self.create($0, as: $0.name) } + Self.indexes(mapping).map(\.sql)
     }
 
     /// The tables in which a store keeps its books.
@@ -45,7 +46,8 @@ package struct PostgreSQLSchema {
 
     // MARK: - Tables
 
-    private static func tables(_ table: SQLTable) -> [String] {
+    /// The statement that makes a table of rows.
+    static func create(_ table: SQLTable, as name: SQLName) -> String {
         let naming = SQLNaming.postgresql
         let columns =
             [
@@ -53,10 +55,11 @@ package struct PostgreSQLSchema {
                 "\(naming.version) bigint NOT NULL",
             ]
             + table.columns.map { "\($0.name) \($0.type)" }
-        return [
-            "CREATE SEQUENCE \(sequence(table)) INCREMENT BY \(keyBlock)",
-            "CREATE TABLE \(table.name) (\(columns.joined(separator: ", ")))",
-        ]
+        return "CREATE TABLE \(name) (\(columns.joined(separator: ", ")))"
+    }
+
+    private static func createSequence(_ table: SQLTable) -> String {
+        "CREATE SEQUENCE \(sequence(table)) INCREMENT BY \(keyBlock)"
     }
 
     /// The sequence that gives a hierarchy its keys, in blocks.
@@ -64,55 +67,72 @@ package struct PostgreSQLSchema {
         SQLName(PostgreSQLName.limited("strata_keys_" + table.name.raw), isQuoted: true)
     }
 
-    private static func tables(_ join: SQLJoinTable) -> [String] {
+    /// The statement that makes a table of pairs.
+    static func create(_ join: SQLJoinTable, as name: SQLName) -> String {
         let columns = ([join.first, join.second].map { "\($0) bigint NOT NULL" }) + join.orders.map { "\($0) bigint" }
-        return [
-            "CREATE TABLE \(join.name) (\(columns.joined(separator: ", ")), PRIMARY KEY (\(join.first), \(join.second)))"
-        ]
+        return
+            "CREATE TABLE \(name) (\(columns.joined(separator: ", ")), PRIMARY KEY (\(join.first), \(join.second)))"
     }
 
     // MARK: - Indexes
 
-    private static func indexes(_ mapping: SQLMapping) -> [String] {
+    /// An index, and what it is for.
+    struct Index {
+        let name: SQLName
+        let table: SQLName
+        let sql: String
+        /// The constraint that it keeps; `nil` for one that makes reads fast.
+        var constraint: SQLConstraint?
+    }
+
+    static func indexes(_ mapping: SQLMapping) -> [Index] {
         // Tables and indexes have one name space.
         var names = UniqueNames(
             taken: mapping.tables.flatMap { [$0.name.raw, sequence($0).raw] + $0.constraints.map(\.index.raw) }
                 + mapping.joinTables.map(\.name.raw),
             naming: { SQLName($0, isQuoted: true) }
         )
-        var statements: [String] = []
+        var indexes: [Index] = []
         var known: Set<String> = []
-        func add(_ name: String, _ on: String) {
-            guard known.insert(on).inserted else { return }
-            statements.append("CREATE INDEX \(names.name(PostgreSQLName.limited(name))) ON \(on)")
+        func add(_ name: String, _ table: SQLName, _ columns: String) {
+            guard known.insert("\(table) (\(columns))").inserted else { return }
+            let name = names.name(PostgreSQLName.limited(name))
+            indexes.append(Index(name: name, table: table, sql: "CREATE INDEX \(name) ON \(table) (\(columns))"))
         }
         for table in mapping.tables {
             for entity in table.entities {
                 for slot in entity.layout.ownSlots where slot.kind == .reference {
                     guard let column = entity.columns[slot.index].name else { continue }
-                    add("\(table.name.raw)_\(column.raw)_index", "\(table.name) (\(column))")
+                    add("\(table.name.raw)_\(column.raw)_index", table.name, column.description)
                 }
             }
             for column in table.inverselessKeys {
-                add("\(table.name.raw)_\(column.raw)_index", "\(table.name) (\(column))")
+                add("\(table.name.raw)_\(column.raw)_index", table.name, column.description)
             }
             if table.entities.count > 1 {
-                add("\(table.name.raw)_entity_index", "\(table.name) (\(SQLNaming.postgresql.entity))")
+                add("\(table.name.raw)_entity_index", table.name, SQLNaming.postgresql.entity.description)
             }
             for entity in table.entities { addFetchIndexes(entity, add) }
             for constraint in table.constraints {
                 let columns = constraint.columns.map(\.description).joined(separator: ", ")
-                statements.append("CREATE UNIQUE INDEX \(constraint.index) ON \(table.name) (\(columns))")
+                indexes.append(
+                    Index(
+                        name: constraint.index,
+                        table: table.name,
+                        sql: "CREATE UNIQUE INDEX \(constraint.index) ON \(table.name) (\(columns))",
+                        constraint: constraint
+                    )
+                )
             }
         }
         for join in mapping.joinTables {
-            add("\(join.name.raw)_inverse_index", "\(join.name) (\(join.second), \(join.first))")
+            add("\(join.name.raw)_inverse_index", join.name, "\(join.second), \(join.first)")
         }
-        return statements
+        return indexes
     }
 
     /// The indexes that the model asks for.
-    private static func addFetchIndexes(_ entity: EntityMapping, _ add: (String, String) -> Void) {
+    private static func addFetchIndexes(_ entity: EntityMapping, _ add: (String, SQLName, String) -> Void) {
         for index in entity.layout.indexes {
             let columns = index.columns.compactMap { column -> String? in
                 guard let slot = entity.layout.slot(named: column.name), slot.kind != .data,
@@ -123,7 +143,7 @@ package struct PostgreSQLSchema {
             // An expression, or bytes: the index is left out, which costs speed only.
             guard !columns.isEmpty, columns.count == index.columns.count else { continue }
             let name = "\(PostgreSQLName.folded(entity.layout.name))_\(PostgreSQLName.folded(index.name))_index"
-            add(name, "\(entity.table) (\(columns.joined(separator: ", ")))")
+            add(name, entity.table, columns.joined(separator: ", "))
         }
     }
 }

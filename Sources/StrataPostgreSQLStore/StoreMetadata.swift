@@ -32,15 +32,20 @@ package struct StoreMetadata: @unchecked Sendable {
     init(newFor request: PostgreSQLStoreRequest) {
         uuid = request.newUUID
         let entities = request.schema.entities(inConfiguration: request.configuration)
-        let hashes = Dictionary(entities.map { ($0.name, $0.versionHash) }) { _, last in last }
-        values = [
-            NSStoreTypeKey: Self.storeType,
-            NSStoreModelVersionHashesKey: hashes,
-            "NSStoreModelVersionHashesVersion": 3,
-            "NSStoreModelVersionHashesDigest": SchemaHashes.digest(of: hashes),
-            NSPersistentStoreModelVersionChecksumKey: SchemaHashes.checksum(of: hashes),
-            NSStoreModelVersionIdentifiersKey: request.versionIdentifiers,
-        ]
+        values = [NSStoreTypeKey: Self.storeType]
+        setModel(
+            Dictionary(entities.map { ($0.name, $0.versionHash) }) { _, last in last },
+            request.versionIdentifiers
+        )
+    }
+
+    /// Notes which version of a model the rows fit.
+    mutating func setModel(_ hashes: [String: Data], _ identifiers: [String]) {
+        values[NSStoreModelVersionHashesKey] = hashes
+        values["NSStoreModelVersionHashesVersion"] = 3
+        values["NSStoreModelVersionHashesDigest"] = SchemaHashes.digest(of: hashes)
+        values[NSPersistentStoreModelVersionChecksumKey] = SchemaHashes.checksum(of: hashes)
+        values[NSStoreModelVersionIdentifiersKey] = identifiers
     }
 
     /// As the coordinator shows it.
@@ -60,11 +65,32 @@ package struct StoreMetadata: @unchecked Sendable {
 
     /// Reads the metadata; `nil` if there is no store.
     ///
+    /// - Parameters:
+    ///   - connection: What reads.
+    ///   - place: What messages call the store.
+    ///   - target: Where the store is, if the session becomes one of those that ``StoreSessions`` knows of; `nil` otherwise.
+    /// - Returns: The metadata.
     /// - Throws: `fileReadCorruptFile` (259) if it is damaged, `persistentStoreOpen` (134080) for a later format.
-    static func read(_ connection: Connection, _ place: String) throws -> StoreMetadata? {
-        let table = try connection.query("SELECT pg_catalog.to_regclass('strata_store')::text")
-        guard table.rowCount > 0, !table[0].isNull(0) else { return nil }
-        let result = try connection.query("SELECT format, uuid, metadata FROM strata_store")
+    static func read(
+        _ connection: Connection,
+        _ place: String,
+        joining target: ConnectionTarget? = nil
+    ) throws -> StoreMetadata? {
+        // A look at the tables of the catalogue, which sees what was committed by the time of this statement. `to_regclass` may answer from
+        // what the session knew before it waited for the lock of whoever made the store.
+        let table = try connection.query(
+            """
+            SELECT 1 FROM pg_catalog.pg_class AS c JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
+            WHERE c.relname = 'strata_store' AND n.nspname = pg_catalog.current_schema()
+            """
+        )
+        guard table.rowCount > 0 else { return nil }
+        // In one statement: nobody can migrate the store between the two.
+        let joining = target.map { _ in ", \(StoreSessions.join(schema: "$1"))" } ?? ""
+        let result = try connection.query(
+            "SELECT format, uuid, metadata\(joining) FROM strata_store",
+            target.map { [PostgreSQLValue.text($0.schema)] } ?? []
+        )
         guard result.rowCount == 1 else { throw PostgreSQLBoundary.damaged(place, "its metadata is missing.") }
         guard result[0].int64(0) <= format else {
             throw CocoaError(

@@ -18,6 +18,13 @@ enum Bench {
             return
         }
         if options.isInstrumented { FrameworkSide.instrument = EventCounter() }
+        if let workloads = options.postgreSQL {
+            #if canImport(CoreDataPostgreSQL)
+            return try PostgreSQLBench.run(workloads, options)
+            #else
+            throw BenchError("This was built without libpq, so nothing can be measured on \(workloads.count) workloads")
+            #endif
+        }
         if let part = options.part { return try part.run(in: options.folder) }
         if let side = options.weighed {
             print(try side.bytesPerObject(in: options.folder, scale: Scale(venues: options.rows)))

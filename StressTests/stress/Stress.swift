@@ -34,7 +34,10 @@ enum Stress {
         }
         var worst = StressExit.clean
         for scenario in options.scenarios {
-            for kind in scenario.stores where options.store == nil || options.store == kind {
+            let stores =
+                scenario.stores + (scenario.runsOnPostgreSQL && options.store == .postgresql ? [.postgresql] : [])
+            for kind in stores where options.store == nil || options.store == kind {
+                if kind == .postgresql { try DatabasePlace.requireServer() }
                 if options.jitter > 0 { FaultPoints.jitter(options.seed, most: options.jitter) }
                 let report = try Run(scenario, options, kind).report()
                 say(options.json ? report.json : report.line)

@@ -149,9 +149,10 @@ struct SharedDatabaseTests {
         #expect(error?.code == .persistentStoreIncompatibleVersionHash)
     }
 
-    @Test func `many coordinators that add a new store at once make it once`() async throws {
+    @Test(arguments: 1...4)
+    func `many coordinators that add a new store at once make it once`(_ round: Int) async throws {
         let stack = try Stack(.postgreSQL, model: GuideModel.make(), options: nil)
-        let url = stack.folder.appendingPathComponent("raced")
+        let url = stack.folder.appendingPathComponent("raced \(round)")
         let identifiers = try await withThrowingTaskGroup(of: String.self) { group in
             for _ in 0..<6 {
                 group.addTask {

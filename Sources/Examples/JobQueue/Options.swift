@@ -9,6 +9,8 @@ struct Options: Equatable {
 
     var role = Role.demo
     var folder = "job-queue"
+    /// The URL of a PostgreSQL store; `nil` for a file in the folder.
+    var database: String?
     var name = "worker"
     var contexts = 2
     var workers = 3
@@ -31,6 +33,7 @@ struct Options: Equatable {
           check     compare the store with the processes' logbooks
 
           --folder DIR    where store and logbooks are (default: job-queue in the current folder)
+          --store URL     a store of PostgreSQL, postgresql://…, instead of a file in the folder
           --seconds S     how long to produce (default: 10)
           --workers N     worker processes of the demo (default: 3)
           --contexts N    contexts of a worker (default: 2)
@@ -41,7 +44,9 @@ struct Options: Equatable {
         """
 
     var folderURL: URL { URL(fileURLWithPath: folder, isDirectory: true) }
-    var storeURL: URL { folderURL.appendingPathComponent("queue.sqlite") }
+    var storeURL: URL {
+        database.flatMap { URL(string: $0) } ?? folderURL.appendingPathComponent("queue.sqlite")
+    }
 
     /// Reads the arguments that follow the program's name.
     ///
@@ -70,6 +75,7 @@ struct Options: Equatable {
             }
             switch name {
             case "--folder": options.folder = try value()
+            case "--store": options.database = try value()
             case "--name": options.name = try value()
             case "--contexts": options.contexts = Int(try number(in: 1...64))
             case "--workers": options.workers = Int(try number(in: 1...64))
@@ -81,6 +87,9 @@ struct Options: Equatable {
             case _ where name.hasPrefix("-com.apple.CoreData."): _ = try value()
             default: throw UsageError("“\(argument)” is not an option")
             }
+        }
+        if let database = options.database, !database.hasPrefix("postgresql://") || URL(string: database) == nil {
+            throw UsageError("--store takes a URL that begins with postgresql://")
         }
         guard !options.name.contains(where: { $0 == "." || $0 == "/" }) else {
             throw UsageError("--name takes a name without dots and slashes")

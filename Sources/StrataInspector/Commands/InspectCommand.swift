@@ -8,10 +8,10 @@ enum InspectCommand: Command {
     static let options: [Option] = [.store, .model]
 
     static func run(_ arguments: Arguments, print: (String) -> Void) throws -> ExitCode {
-        let url = try Store.url(arguments)
-        let figures = try StoreFigures(of: url)
-        let metadata = try Store.metadata(at: url)
-        facts(url, metadata, figures).forEach(print)
+        let place = try StorePlace(try arguments.required("--store"))
+        let figures = try place.isFile ? StoreFigures(of: place.url) : nil
+        let metadata = try Store.metadata(of: place)
+        facts(place.name, metadata, figures).forEach(print)
 
         let store = try Store(arguments)
         let rows = try store.context.performAndWait { try entities(in: store) }
@@ -25,8 +25,8 @@ enum InspectCommand: Command {
     }
 
     /// What the metadata says, the keys of applications included; where the history begins is for `verify` only.
-    static func facts(_ url: URL, _ metadata: [String: Any], _ figures: StoreFigures? = nil) -> [String] {
-        var rows = [["Store", url.path]]
+    static func facts(_ name: String, _ metadata: [String: Any], _ figures: StoreFigures? = nil) -> [String] {
+        var rows = [["Store", name]]
         for (title, key) in [("Type", NSStoreTypeKey), ("UUID", NSStoreUUIDKey)] {
             rows.append([title, metadata[key].map { "\($0)" } ?? "none"])
         }

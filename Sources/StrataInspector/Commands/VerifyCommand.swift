@@ -9,14 +9,23 @@ enum VerifyCommand: Command {
     static let options: [Option] = [.store, .model]
 
     static func run(_ arguments: Arguments, print: (String) -> Void) throws -> ExitCode {
-        let url = try Store.url(arguments)
+        let place = try StorePlace(try arguments.required("--store"))
+        let url = place.url
         var problems: [String]
-        if let problem = try damage({ _ = try Store.metadata(at: url) }) {
+        if let problem = try damage({ _ = try Store.metadata(of: place) }) {
             problems = [problem]
         } else {
-            let model = try Store.model(arguments, storeURL: url)
+            let model = try Store.model(arguments, place)
             var found: [String] = []
-            let problem = try damage { found = try StoreVerifier(storeURL: url, model: model).problems() }
+            let problem = try damage {
+                found =
+                    try place.isFile
+                    ? StoreVerifier(storeURL: url, model: model).problems()
+                    : place.problems(
+                        model,
+                        configuration: model.configuration(ofStoreMetadata: Store.metadata(of: place))
+                    )
+            }
             problems = found + (problem.map { [$0] } ?? [])
             // What is not sound in itself need not be read as objects.
             if problems.isEmpty {
@@ -26,7 +35,7 @@ enum VerifyCommand: Command {
             }
         }
         problems.forEach(print)
-        if problems.isEmpty { print("\(url.path) is sound.") }
+        if problems.isEmpty { print("\(place.name) is sound.") }
         return problems.isEmpty ? .success : .problemsFound
     }
 

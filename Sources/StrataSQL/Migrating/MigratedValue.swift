@@ -3,10 +3,17 @@ import StrataRows
 
 /// What a column holds after a migration: an expression over the row that was there before.
 package struct MigratedValue: Hashable, Sendable {
-    /// The expression; in a subquery the row is called `t`.
-    package let text: String
-    /// What its parameters are bound to.
-    package let bindings: [SQLBinding]
+    /// A value of the new model that stands in the expression.
+    package struct Constant: Hashable, Sendable {
+        package let binding: SQLBinding
+        /// The attribute that the value is one of.
+        package let type: AttributeType
+    }
+
+    /// The expression, with U+0000 where a parameter stands: names and SQL never have it.
+    private let marked: String
+    /// What its parameters stand for, in their order.
+    package let constants: [Constant]
     /// The column that it is made of, if that is one and serves no other purpose.
     package let base: SQLName?
     /// Whether it is that column, unchanged.
@@ -17,73 +24,79 @@ package struct MigratedValue: Hashable, Sendable {
     let isStrict: Bool
 
     private init(
-        _ text: String,
-        _ bindings: [SQLBinding],
-        base: SQLName?,
-        isPlain: Bool,
-        readsOthers: Bool,
-        isStrict: Bool
+        _ marked: String,
+        _ constants: [Constant] = [],
+        base: SQLName? = nil,
+        isPlain: Bool = false,
+        readsOthers: Bool = false,
+        isStrict: Bool = false
     ) {
-        self.text = text
-        self.bindings = bindings
+        self.marked = marked
+        self.constants = constants
         self.base = base
         self.isPlain = isPlain
         self.readsOthers = readsOthers
         self.isStrict = isStrict
     }
 
-    static let null = MigratedValue("NULL", [], base: nil, isPlain: false, readsOthers: false, isStrict: false)
+    static let null = MigratedValue("NULL")
+    private static let mark = "\0"
 
-    package var isNull: Bool { text == "NULL" }
+    package var isNull: Bool { marked == "NULL" }
+
+    /// The value, if it is the same for all rows and not NULL.
+    package var constant: Constant? { marked == Self.mark ? constants.first : nil }
+
+    /// The expression; in a subquery the row is called `t`, and a parameter is a question mark.
+    package var text: String { text { _ in "?" } }
+
+    /// What the parameters are bound to.
+    package var bindings: [SQLBinding] { constants.map(\.binding) }
+
+    /// The expression, with parameters as `parameter` writes them.
+    package func text(_ parameter: (Constant) -> String) -> String {
+        guard !constants.isEmpty else { return marked }
+        let parts = marked.split(separator: Self.mark, omittingEmptySubsequences: false)
+        return zip(parts, constants.map(parameter) + [""]).map { $0 + $1 }.joined()
+    }
 
     /// A column as it is.
     static func column(_ name: SQLName) -> MigratedValue {
-        MigratedValue(name.description, [], base: name, isPlain: true, readsOthers: false, isStrict: true)
+        MigratedValue(name.description, base: name, isPlain: true, isStrict: true)
     }
 
     /// A value that is the same for all rows.
-    static func constant(_ value: SQLBinding) -> MigratedValue {
+    static func constant(_ value: SQLBinding, _ type: AttributeType) -> MigratedValue {
         if case .null = value { return .null }
-        return MigratedValue("?", [value], base: nil, isPlain: false, readsOthers: false, isStrict: false)
+        return MigratedValue(mark, [Constant(binding: value, type: type)])
     }
 
     /// A column, or a value where it is NULL.
-    static func column(_ name: SQLName, orElse value: SQLBinding) -> MigratedValue {
+    static func column(_ name: SQLName, orElse value: SQLBinding, _ type: AttributeType) -> MigratedValue {
         if case .null = value { return column(name) }
-        return MigratedValue(
-            "COALESCE(\(name), ?)",
-            [value],
-            base: name,
-            isPlain: false,
-            readsOthers: false,
-            isStrict: false
-        )
+        return MigratedValue("COALESCE(\(name), \(mark))", [Constant(binding: value, type: type)], base: name)
     }
 
     /// An expression over the row's own columns.
     static func expression(_ text: String, base: SQLName?, isStrict: Bool = false) -> MigratedValue {
-        MigratedValue(text, [], base: base, isPlain: false, readsOthers: false, isStrict: isStrict)
+        MigratedValue(text, base: base, isStrict: isStrict)
     }
 
     /// An expression that looks at other rows.
-    static func query(_ text: String) -> MigratedValue {
-        MigratedValue("(\(text))", [], base: nil, isPlain: false, readsOthers: true, isStrict: false)
-    }
+    static func query(_ text: String) -> MigratedValue { MigratedValue("(\(text))", readsOthers: true) }
 
-    /// One value for the rows of some entities, another for those of others.
-    static func cases(_ groups: [(value: MigratedValue, numbers: [Int])]) -> MigratedValue {
+    /// One value for the rows of some entities, whose numbers are in the column `entity`, another for those of others.
+    static func cases(_ groups: [(value: MigratedValue, numbers: [Int])], entity: SQLName) -> MigratedValue {
         let bases = Set(groups.compactMap { $0.value.isNull ? nil : $0.value.base })
         let isOfOne = bases.count == 1 && groups.allSatisfy { $0.value.isNull || $0.value.base != nil }
         let arms = groups.filter { !$0.value.isNull }.map { group in
-            "WHEN Z_ENT IN (\(group.numbers.map(String.init).joined(separator: ", "))) THEN \(group.value.text)"
+            "WHEN \(entity) IN (\(group.numbers.map(String.init).joined(separator: ", "))) THEN \(group.value.marked)"
         }
         return MigratedValue(
             "CASE \(arms.joined(separator: " ")) END",
-            groups.filter { !$0.value.isNull }.flatMap(\.value.bindings),
+            groups.filter { !$0.value.isNull }.flatMap(\.value.constants),
             base: isOfOne ? bases.first : nil,
-            isPlain: false,
-            readsOthers: groups.contains { $0.value.readsOthers },
-            isStrict: false
+            readsOthers: groups.contains { $0.value.readsOthers }
         )
     }
 }

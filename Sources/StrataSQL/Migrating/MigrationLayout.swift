@@ -27,6 +27,8 @@ package struct MigrationLayout: Sendable {
 struct MigrationMapper {
     let source: SQLMapping
     let destination: SQLMapping
+    /// How the database calls the columns of both.
+    var naming: SQLNaming { destination.dialect.naming }
     /// The pairs of entities that both mappings hold.
     let pairs: [MappedPair]
     private(set) var checks: [RowCheck] = []
@@ -62,6 +64,7 @@ struct MigrationMapper {
         guard let name = members.first?.from.table, let from = source.tables.first(where: { $0.name == name }) else {
             return TableMigration(
                 destination: table,
+                naming: naming,
                 source: nil,
                 numbers: [],
                 leavesRowsBehind: false,
@@ -103,6 +106,7 @@ struct MigrationMapper {
         let ordered = table.columns.map { values[$0.name] ?? .null }
         return TableMigration(
             destination: table,
+            naming: naming,
             source: from,
             numbers: rows.map { ($0.from.number, $0.to.number) },
             leavesRowsBehind: leaves || isShared,
@@ -139,7 +143,7 @@ struct MigrationMapper {
             }
             if isFree { return others[0].value }
         }
-        return MigratedValue.cases(groups)
+        return MigratedValue.cases(groups, entity: naming.entity)
     }
 
     // MARK: - Attributes
@@ -148,9 +152,9 @@ struct MigrationMapper {
         let fallback = slot.isDerived ? .null : defaultValue(row.to.layout, slot, isTagged: isTagged)
         guard let old = row.pair.source(of: slot), old.kind != .reference, let name = row.from.columns[old.index].name
         else {
-            return .constant(fallback)
+            return .constant(fallback, slot.type)
         }
-        return old.isOptional && !slot.isOptional ? .column(name, orElse: fallback) : .column(name)
+        return old.isOptional && !slot.isOptional ? .column(name, orElse: fallback, slot.type) : .column(name)
     }
 
     private func defaultValue(_ layout: EntityLayout, _ slot: Slot, isTagged: Bool) -> SQLBinding {

@@ -37,17 +37,17 @@ extension MigrationMapper {
         }
         let links = links(relationship, ownedBy: [row])
         guard let pairs = Link.union(links), let members = links.first?.members else { return .null }
-        let found = "SELECT m FROM (\(pairs)) WHERE o = t.Z_PK ORDER BY m LIMIT 1"
+        let found = "SELECT m FROM (\(pairs)) AS p WHERE o = t.\(naming.key) ORDER BY m LIMIT 1"
         switch part {
         case .key: return .query(found)
         case .entity:
             let arms = successors(of: members, in: target).map { "WHEN \($0.from) THEN \($0.to ?? 0)" }
             return .query(
-                "SELECT CASE x.Z_ENT \(arms.joined(separator: " ")) END FROM \(members.table) AS x WHERE x.Z_PK = (\(found))"
+                "SELECT CASE x.\(naming.entity) \(arms.joined(separator: " ")) END FROM \(members.table) AS x WHERE x.\(naming.key) = (\(found))"
             )
         case .order:
             return .query(
-                "SELECT COALESCE(fi, (t.Z_PK + 1) * 1024) FROM (\(pairs)) WHERE o = t.Z_PK ORDER BY m LIMIT 1"
+                "SELECT COALESCE(fi, (t.\(naming.key) + 1) * 1024) FROM (\(pairs)) AS p WHERE o = t.\(naming.key) ORDER BY m LIMIT 1"
             )
         }
     }
@@ -78,7 +78,7 @@ extension MigrationMapper {
             return .expression("CASE \(entity) \(arms.joined(separator: " ")) END", base: entity, isStrict: true)
         case .order:
             if let order = column.order { return .column(order) }
-            return .expression("CASE WHEN \(key) IS NOT NULL THEN (Z_PK + 1) * 1024 END", base: nil)
+            return .expression("CASE WHEN \(key) IS NOT NULL THEN (\(naming.key) + 1) * 1024 END", base: nil)
         }
     }
 
@@ -127,12 +127,12 @@ extension MigrationMapper {
             let column = owner.columns[slot.index]
             guard let key = column.name else { return nil }
             table = owner.table
-            columns = ("Z_PK", key.description, nil, column.order?.description)
+            columns = (naming.key.description, key.description, nil, column.order?.description)
         } else if let slot = owner.layout.toMany(named: old.name) {
             switch owner.toMany[slot.index] {
             case .key(let key):
                 table = key.table
-                columns = (key.column.description, "Z_PK", key.order?.description, nil)
+                columns = (key.column.description, naming.key.description, key.order?.description, nil)
             case .join(let side):
                 guard let found = source.joinTables.first(where: { $0.name == side.table }) else { return nil }
                 table = side.table
@@ -149,8 +149,10 @@ extension MigrationMapper {
         } else {
             return nil
         }
+        // With a type, which some databases want to know.
+        let absent = "CAST(NULL AS bigint)"
         var sql =
-            "SELECT \(columns.owner) AS o, \(columns.member) AS m, \(columns.order ?? "NULL") AS fo, \(columns.inverseOrder ?? "NULL") AS fi FROM \(table) WHERE \(columns.owner) IS NOT NULL AND \(columns.member) IS NOT NULL"
+            "SELECT \(columns.owner) AS o, \(columns.member) AS m, \(columns.order ?? absent) AS fo, \(columns.inverseOrder ?? absent) AS fi FROM \(table) WHERE \(columns.owner) IS NOT NULL AND \(columns.member) IS NOT NULL"
         // What leads from, or to, rows that go is left out.
         let kept = Set(owners.map(\.from.number))
         let ends = [(columns.owner, owner, kept), (columns.member, target, survivors(target))]
@@ -162,9 +164,12 @@ extension MigrationMapper {
             guard !all.allSatisfy(kept.contains) else { continue }
             isFiltered = true
             let numbers = kept.sorted().map(String.init).joined(separator: ", ")
-            sql += " AND \(column) IN (SELECT Z_PK FROM \(entity.table) WHERE Z_ENT IN (\(numbers)))"
+            sql +=
+                kept.isEmpty
+                ? " AND 1 = 0"
+                : " AND \(column) IN (SELECT \(naming.key) FROM \(entity.table) WHERE \(naming.entity) IN (\(numbers)))"
         }
-        if isReversed { sql = "SELECT m AS o, o AS m, fi AS fo, fo AS fi FROM (\(sql))" }
+        if isReversed { sql = "SELECT m AS o, o AS m, fi AS fo, fo AS fi FROM (\(sql)) AS p" }
         let single = (owner: !old.isToMany, member: old.inverse.map { !$0.isToMany } ?? old.isToMany)
         return Link(
             sql: sql,
@@ -196,20 +201,23 @@ extension MigrationMapper {
                     if let order = key.order {
                         values[order] =
                             old.order.map { .column($0) }
-                            ?? .expression("CASE WHEN \(old.column) IS NOT NULL THEN (Z_PK + 1) * 1024 END", base: nil)
+                            ?? .expression(
+                                "CASE WHEN \(old.column) IS NOT NULL THEN (\(naming.key) + 1) * 1024 END",
+                                base: nil
+                            )
                     }
                     continue
                 }
-                let found = "FROM (\(pairs)) WHERE m = t.Z_PK ORDER BY o LIMIT 1"
+                let found = "FROM (\(pairs)) AS p WHERE m = t.\(naming.key) ORDER BY o LIMIT 1"
                 values[key.column] = .query("SELECT o \(found)")
                 if let order = key.order {
-                    values[order] = .query("SELECT COALESCE(fo, (t.Z_PK + 1) * 1024) \(found)")
+                    values[order] = .query("SELECT COALESCE(fo, (t.\(naming.key) + 1) * 1024) \(found)")
                 }
                 if links.count > 1 || links.contains(where: { !$0.isSingle.member }) {
                     add(
                         RowCheck(
                             sql:
-                                "SELECT COUNT(*) FROM (SELECT 1 FROM (\(pairs)) GROUP BY m HAVING COUNT(DISTINCT o) > 1)",
+                                "SELECT COUNT(*) FROM (SELECT 1 FROM (\(pairs)) AS p GROUP BY m HAVING COUNT(DISTINCT o) > 1) AS q",
                             entity: entity.layout.name,
                             property: slot.name,
                             reason:
@@ -243,7 +251,8 @@ extension MigrationMapper {
         guard links.contains(where: { !$0.isSingle.owner }), let pairs = Link.union(links) else { return }
         add(
             RowCheck(
-                sql: "SELECT COUNT(*) FROM (SELECT 1 FROM (\(pairs)) GROUP BY o HAVING COUNT(DISTINCT m) > 1)",
+                sql:
+                    "SELECT COUNT(*) FROM (SELECT 1 FROM (\(pairs)) AS p GROUP BY o HAVING COUNT(DISTINCT m) > 1) AS q",
                 entity: entity.layout.name,
                 property: slot.name,
                 reason:
@@ -255,7 +264,7 @@ extension MigrationMapper {
     /// What values and entities the rows must have.
     mutating func checkRows() {
         for pair in pairs where !pair.from.layout.isAbstract {
-            let rows = "SELECT COUNT(*) FROM \(pair.from.table) WHERE Z_ENT = \(pair.from.number)"
+            let rows = "SELECT COUNT(*) FROM \(pair.from.table) WHERE \(naming.entity) = \(pair.from.number)"
             let entity = pair.to.layout
             guard !entity.isAbstract else {
                 add(

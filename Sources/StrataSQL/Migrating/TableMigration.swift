@@ -3,6 +3,8 @@ import StrataRows
 /// What becomes of a table.
 package struct TableMigration: Sendable {
     package let destination: SQLTable
+    /// How the database calls its columns.
+    let naming: SQLNaming
     /// The table that has the rows; `nil` for one that starts empty.
     package let source: SQLTable?
     /// The numbers of the entities whose rows go on, as they were and as they will be.
@@ -11,7 +13,7 @@ package struct TableMigration: Sendable {
     package let leavesRowsBehind: Bool
     /// Whether the source gives rows to other tables too, so that none can be it.
     package let sharesSource: Bool
-    /// What the destination's columns hold, in the order of its columns, which are those behind `Z_OPT`.
+    /// What the destination's columns hold, in the order of its columns, which are those behind the version.
     package let values: [MigratedValue]
     /// Columns whose data gets a tag in front, or loses it.
     package let tagChanges: [TagChange]
@@ -25,28 +27,39 @@ package struct TableMigration: Sendable {
 
     /// The entity's number as it will be.
     package var entityValue: String {
-        if numbers.allSatisfy({ $0.from == $0.to }) { return "Z_ENT" }
+        if numbers.allSatisfy({ $0.from == $0.to }) { return naming.entity.description }
         if numbers.count == 1 { return "\(numbers[0].to)" }
         let arms = numbers.map { "WHEN \($0.from) THEN \($0.to)" }.joined(separator: " ")
-        return "CASE Z_ENT \(arms) END"
+        return "CASE \(naming.entity) \(arms) END"
     }
 
+    /// Whether rows get other numbers of entities.
+    package var renumbers: Bool { entityValue != naming.entity.description }
+
     /// The condition for rows that go on; empty if all do.
-    package var condition: String {
-        guard leavesRowsBehind else { return "" }
-        return " WHERE Z_ENT IN (\(numbers.map { "\($0.from)" }.joined(separator: ", ")))"
+    package var condition: String { leavesRowsBehind ? " WHERE \(goesOn)" : "" }
+
+    /// That a row goes on.
+    fileprivate var goesOn: String {
+        // A list without members is no SQL everywhere.
+        if numbers.isEmpty { return "1 = 0" }
+        return "\(naming.entity) IN (\(numbers.map { "\($0.from)" }.joined(separator: ", ")))"
     }
 
     /// The statement that fills the table, under another name if it has one yet.
-    package func fill(_ name: SQLName) -> (sql: String, bindings: [SQLBinding])? {
+    ///
+    /// - Parameters:
+    ///   - name: The table's name.
+    ///   - write: How a value is written that a column gets.
+    /// - Returns: The statement; `nil` for a table that starts empty.
+    package func fill(_ name: SQLName, _ write: (MigratedValue, SQLColumn) -> String) -> String? {
         guard let source else { return nil }
         let filled = zip(destination.columns, values).filter { !$1.isNull }
-        let names = ["Z_PK", "Z_ENT", "Z_OPT"] + filled.map { $0.0.name.description }
-        let texts = ["Z_PK", entityValue, "Z_OPT"] + filled.map { $0.1.text }
-        return (
-            "INSERT INTO \(name) (\(names.joined(separator: ", "))) SELECT \(texts.joined(separator: ", ")) FROM \(source.name) AS t\(condition)",
-            filled.flatMap { $0.1.bindings }
-        )
+        let own = [naming.key.description, naming.entity.description, naming.version.description]
+        let names = own + filled.map { $0.0.name.description }
+        let texts = [own[0], entityValue, own[2]] + filled.map { write($0.1, $0.0) }
+        return
+            "INSERT INTO \(name) (\(names.joined(separator: ", "))) SELECT \(texts.joined(separator: ", ")) FROM \(source.name) AS t\(condition)"
     }
 }
 
@@ -55,15 +68,35 @@ package struct TableAlteration: Sendable {
     /// Rows that go, by a condition; `nil` if none do.
     package let deletion: String?
     package let added: [SQLColumn]
-    /// The statement that gives columns their new values, by the names that they had; `nil` if all keep theirs.
-    package let update: (sql: String, bindings: [SQLBinding])?
-    /// The columns that it gives values, by those names.
-    package let updated: [SQLName]
+    /// The columns that get new values, by the names that they had.
+    package let changes: [(name: SQLName, value: MigratedValue)]
+    /// What the number of the entity becomes; `nil` if rows keep theirs.
+    package let entity: String?
     package let renamed: [(from: SQLName, to: SQLName)]
     /// Whether columns stay that nobody needs any more.
     package let hasLeftovers: Bool
 
-    package var isNothing: Bool { deletion == nil && added.isEmpty && update == nil && renamed.isEmpty }
+    private let table: SQLName
+    private let entityColumn: SQLName
+
+    package var isNothing: Bool {
+        deletion == nil && added.isEmpty && changes.isEmpty && entity == nil && renamed.isEmpty
+    }
+
+    /// The statement that gives columns their new values.
+    ///
+    /// - Parameters:
+    ///   - changes: The columns.
+    ///   - write: How a value is written.
+    /// - Returns: The statement; `nil` if nothing gets another value.
+    package func update(
+        _ changes: [(name: SQLName, value: MigratedValue)],
+        _ write: (MigratedValue) -> String
+    ) -> String? {
+        var assignments = changes.map { "\($0.name) = \(write($0.value))" }
+        if let entity { assignments.insert("\(entityColumn) = \(entity)", at: 0) }
+        return assignments.isEmpty ? nil : "UPDATE \(table) SET \(assignments.joined(separator: ", "))"
+    }
 
     /// How `migration` can be carried out without copying the table; `nil` if a copy is needed: columns go, change their types or trade names,
     /// or values come from other tables.
@@ -74,7 +107,8 @@ package struct TableAlteration: Sendable {
     ///   - keepsLeftovers: Whether columns may stay that go; they do not count then.
     package init?(_ migration: TableMigration, columns: [(name: String, type: String)], keepsLeftovers: Bool = false) {
         guard let source = migration.source, !migration.sharesSource else { return nil }
-        let own: Set<String> = ["Z_PK", "Z_ENT", "Z_OPT"]
+        let naming = migration.naming
+        let own = Set([naming.key, naming.entity, naming.version].map { $0.raw.uppercased() })
         var unused = Dictionary(
             columns.map { ($0.name.uppercased(), $0.type.uppercased()) }.filter { !own.contains($0.0) }
         ) { first, _ in first }
@@ -103,20 +137,11 @@ package struct TableAlteration: Sendable {
         hasLeftovers = !unused.isEmpty
         self.added = added
         self.renamed = renamed
-        deletion =
-            migration.leavesRowsBehind
-            ? "NOT (Z_ENT IN (\(migration.numbers.map { "\($0.from)" }.joined(separator: ", "))))" : nil
-        updated = changes.map(\.name)
-        var assignments = changes.map { "\($0.name) = \($0.value.text)" }
-        let entity = migration.entityValue
-        if entity != "Z_ENT" { assignments.insert("Z_ENT = \(entity)", at: 0) }
-        update =
-            assignments.isEmpty
-            ? nil
-            : (
-                "UPDATE \(source.name) SET \(assignments.joined(separator: ", "))",
-                changes.flatMap(\.value.bindings)
-            )
+        self.changes = changes
+        table = source.name
+        entityColumn = naming.entity
+        deletion = migration.leavesRowsBehind ? "NOT (\(migration.goesOn))" : nil
+        entity = migration.renumbers ? migration.entityValue : nil
     }
 }
 
@@ -146,7 +171,7 @@ package struct JoinMigration: Sendable {
             }
             let list = names.map(\.description).joined(separator: ", ")
             return
-                "INSERT OR IGNORE INTO \(name) (\(list)) SELECT \(texts.joined(separator: ", ")) FROM (\(pairs)) WHERE o IS NOT NULL AND m IS NOT NULL"
+                "INSERT INTO \(name) (\(list)) SELECT \(texts.joined(separator: ", ")) FROM (\(pairs)) AS p WHERE o IS NOT NULL AND m IS NOT NULL ON CONFLICT DO NOTHING"
         }
         var statements = [statement("o", "m", "fo", "fi")]
         if destination.isSymmetric { statements.append(statement("m", "o", "fi", "fo")) }

@@ -196,8 +196,13 @@ final class SQLiteMigration {
         }
         let name = provisionalName(table.destination.name)
         try connection.execute(SQLiteSchema.create(table.destination, as: name))
-        guard let source = table.source, let fill = table.fill(name) else { return }
-        try run(fill.sql, fill.bindings)
+        var bindings: [SQLBinding] = []
+        let fill = table.fill(name) { value, _ in
+            bindings += value.bindings
+            return value.text
+        }
+        guard let source = table.source, let fill else { return }
+        try run(fill, bindings)
         let written = connection.changeCount
         report.noteCopy(table.destination.name, rows: written)
         let expected = try connection.firstInt64(SQL("SELECT COUNT(*) FROM \(source.name)\(table.condition)")) ?? 0
@@ -233,9 +238,9 @@ final class SQLiteMigration {
         for column in alteration.added {
             try connection.execute("ALTER TABLE \(source.name) ADD COLUMN \(column.name) \(column.type)")
         }
-        if let update = alteration.update {
-            try dropConstraints(source.name, over: alteration.updated)
-            try run(update.sql, update.bindings)
+        if let update = alteration.update(alteration.changes, \.text) {
+            try dropConstraints(source.name, over: alteration.changes.map(\.name))
+            try run(update, alteration.changes.flatMap(\.value.bindings))
         }
         if alteration.hasLeftovers { hasLeftovers = true }
         try rename(alteration.renamed, of: source.name)

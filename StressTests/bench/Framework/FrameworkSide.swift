@@ -56,14 +56,18 @@ enum FrameworkSide: Side {
         let context: NSManagedObjectContext
 
         init(_ path: String, _ model: NSManagedObjectModel, options: [AnyHashable: Any]? = nil) throws {
+            try self.init(.sqlite, URL(fileURLWithPath: path), model, options: options)
+        }
+
+        init(
+            _ type: NSPersistentStore.StoreType,
+            _ url: URL,
+            _ model: NSManagedObjectModel,
+            options: [AnyHashable: Any]? = nil
+        ) throws {
             coordinator = NSPersistentStoreCoordinator(managedObjectModel: model)
             coordinator.instrument = FrameworkSide.instrument
-            store = try coordinator.addPersistentStore(
-                type: .sqlite,
-                configuration: nil,
-                at: URL(fileURLWithPath: path),
-                options: options
-            )
+            store = try coordinator.addPersistentStore(type: type, configuration: nil, at: url, options: options)
             context = NSManagedObjectContext(concurrencyType: .privateQueueConcurrencyType)
             context.persistentStoreCoordinator = coordinator
             context.undoManager = nil
@@ -105,7 +109,7 @@ enum FrameworkSide: Side {
         }
     }
 
-    private static func readEverything(_ stack: Stack) throws -> Sample {
+    static func readEverything(_ stack: Stack) throws -> Sample {
         let context = stack.context
         return try context.performAndWait {
             let clock = ContinuousClock()
@@ -152,7 +156,7 @@ enum FrameworkSide: Side {
     }
 
     /// IDs to look up, the same rows as on the other side.
-    private static func ids(_ stack: Stack, scale: Scale) throws -> [NSManagedObjectID] {
+    static func ids(_ stack: Stack, scale: Scale) throws -> [NSManagedObjectID] {
         var generator = SeededGenerator(seed: 4)
         let keys = (0..<scale.lookups).map { _ in Int64.random(in: 1...Int64(scale.venues), using: &generator) }
         let identifier = stack.store.identifier ?? ""
@@ -165,7 +169,7 @@ enum FrameworkSide: Side {
         }
     }
 
-    private static func lookUp(_ stack: Stack, scale: Scale) throws -> Sample {
+    static func lookUp(_ stack: Stack, scale: Scale) throws -> Sample {
         let ids = try ids(stack, scale: scale)
         let context = stack.context
         return try context.performAndWait {

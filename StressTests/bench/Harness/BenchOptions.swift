@@ -22,12 +22,17 @@ struct BenchOptions {
     var part: ChildPart?
     /// Whether the framework's coordinators have an instrument.
     var isInstrumented = false
+    /// The workloads on PostgreSQL; `nil` for those on SQLite.
+    var postgreSQL: [PostgreSQLWorkload]?
     var showsHelp = false
 
     static let help = """
         Compares the framework with the raw SQLite C API doing the same work, in alternating runs.
 
         Usage: bench [--only W1,W2] [--rows N] [--runs N] [--json FILE] [--folder FOLDER]
+               bench --store postgresql [--only P1,P2] [--rows N] [--runs N] [--seconds N]
+
+          --store postgresql  compare with raw libpq, on the server that STRATA_TEST_POSTGRESQL names
 
           --only LIST      some of \((Workload.allCases.map(\.name) + ConcurrentWorkload.allCases.map(\.name)).joined(separator: ", ")) (default: all)
           --rows N         venues in the store (default: 100000)
@@ -39,6 +44,7 @@ struct BenchOptions {
 
         \(Workload.allCases.map { "\($0.name)  \($0.summary)" }.joined(separator: "\n"))
         \(ConcurrentWorkload.allCases.map { "\($0.name)  \($0.summary)" }.joined(separator: "\n"))
+        \(PostgreSQLWorkload.allCases.map { "\($0.rawValue)  \($0.summary)" }.joined(separator: "\n"))
 
         Only ratios mean something: machines change speed within seconds. Under 15 % is noise. Build with -c release.
         """
@@ -58,8 +64,24 @@ struct BenchOptions {
             }
             return number
         }
+        if let place = rest.firstIndex(of: "--store") {
+            guard rest.indices.contains(place + 1), rest[place + 1] == "postgresql" else {
+                throw BenchError("--store takes postgresql; without it SQLite is measured")
+            }
+            rest.removeSubrange(place...(place + 1))
+            options.postgreSQL = PostgreSQLWorkload.allCases
+        }
         while let name = rest.popFirst() {
             switch name {
+            case "--only" where options.postgreSQL != nil:
+                options.postgreSQL = try value(of: name).split(separator: ",").map { text in
+                    guard
+                        let found = PostgreSQLWorkload.allCases.first(where: {
+                            $0.rawValue.lowercased() == text.lowercased()
+                        })
+                    else { throw BenchError("There is no workload “\(text)” on PostgreSQL. --help lists them") }
+                    return found
+                }
             case "--only":
                 let names = try value(of: name).split(separator: ",").map { $0.uppercased() }
                 options.concurrent = ConcurrentWorkload.allCases.filter { names.contains($0.name) }

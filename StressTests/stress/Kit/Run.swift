@@ -14,6 +14,8 @@ final class Run: Sendable {
     let start = ContinuousClock.now
     let end: ContinuousClock.Instant
     private let sum = Mutex(Tally())
+    /// Where stores were opened.
+    private let places = Mutex<Set<URL>>([])
     /// How much of the scenario's work is done, by workers that are still at it too.
     private let done = Atomic(0)
 
@@ -44,6 +46,13 @@ final class Run: Sendable {
     func report() throws -> Report {
         defer {
             watchdog.stop()
+            if kind == .postgresql, !options.keepsFolder {
+                for url in places.withLock({ $0 }) {
+                    // What is left of a server that goes anyway.
+                    try? NSPersistentStoreCoordinator(managedObjectModel: NSManagedObjectModel())
+                        .destroyPersistentStore(at: url, type: kind.type, options: nil)
+                }
+            }
             // What cannot be removed is left to whoever cleans the temporary folder.
             if !options.keepsFolder { try? FileManager.default.removeItem(at: folder) }
         }
@@ -97,7 +106,7 @@ final class Run: Sendable {
 
     var storeURL: URL { folder.appendingPathComponent("store.sqlite") }
 
-    /// A coordinator with the run's store; several on one file if asked again on SQLite.
+    /// A coordinator with the run's store; several on one store if asked again, unless it is in memory.
     ///
     /// - Parameters:
     ///   - options: The store's options.
@@ -108,7 +117,9 @@ final class Run: Sendable {
         watchdog.beat(-1, "opening a store")
         defer { watchdog.leave(-1) }
         let coordinator = NSPersistentStoreCoordinator(managedObjectModel: StressModel.shared)
-        try coordinator.addPersistentStore(type: kind.type, configuration: nil, at: url ?? storeURL, options: options)
+        let place = kind.place(url ?? storeURL)
+        places.withLock { _ = $0.insert(place) }
+        try coordinator.addPersistentStore(type: kind.type, configuration: nil, at: place, options: options)
         return coordinator
     }
 
@@ -117,7 +128,7 @@ final class Run: Sendable {
         var drawing = stream(-1)
         let drawn = 1 + drawing.below(2)
         // Stores in memory cannot be shared.
-        let number = kind == .sqlite ? (self.knob(knob) == 0 ? drawn : self.knob(knob)) : 1
+        let number = kind.isShared ? (self.knob(knob) == 0 ? drawn : self.knob(knob)) : 1
         count("stacks", number)
         return try (0..<number).map { _ in try open() }
     }
@@ -129,17 +140,22 @@ final class Run: Sendable {
         for store in coordinator.persistentStores { try coordinator.remove(store) }
     }
 
-    /// Checks a closed store's file as `strata verify` does.
+    /// Checks a closed store as `strata verify` does.
     ///
     /// - Parameters:
     ///   - moment: Which closing it was, if there were several.
     ///   - url: The file, alone in its folder; the run's own if `nil`.
     /// - Throws: If the folder or the file cannot be read.
     func audit(_ moment: String = "audit", of url: URL? = nil) throws {
-        guard kind == .sqlite else { return }
-        watchdog.beat(-1, "checking a file")
+        guard kind != .memory else { return }
+        watchdog.beat(-1, "checking a store")
         defer { watchdog.leave(-1) }
         let url = url ?? storeURL
+        guard kind == .sqlite else {
+            let problems = try DatabasePlace.problems(at: kind.place(url), StressModel.shared)
+            for problem in problems { find("\(moment): \(problem)") }
+            return
+        }
         // First, as the verifier, which only reads, makes these anew and leaves them there.
         let rest = try FileManager.default.contentsOfDirectory(atPath: url.deletingLastPathComponent().path)
         for name in rest where name.hasSuffix("-wal") || name.hasSuffix("-journal") {
@@ -215,7 +231,7 @@ final class Worker {
     /// - Returns: The context; `nil` where no versions are kept, and from the ninth on.
     /// - Throws: What pinning throws.
     func pinned(_ context: NSManagedObjectContext, _ index: Int) throws -> NSManagedObjectContext? {
-        guard run.kind == .sqlite, index < 8 else { return nil }
+        guard run.kind.isShared, index < 8 else { return nil }
         if !run.isSabotaged("unpinned") { try context.performAndWait { try context.setQueryGenerationFrom(.current) } }
         return context
     }

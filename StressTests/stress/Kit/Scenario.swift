@@ -8,6 +8,8 @@ protocol Scenario: SendableMetatype {
     static var summary: String { get }
     /// The stores on which it makes sense.
     static var stores: [StoreKind] { get }
+    /// Whether it runs on PostgreSQL as well, if the command line asks for that.
+    static var runsOnPostgreSQL: Bool { get }
     /// How long it runs on each store unless told otherwise, in seconds.
     static var seconds: Double { get }
     /// The figure that counts its work, and the number below which a run proves nothing.
@@ -27,7 +29,8 @@ protocol Scenario: SendableMetatype {
 }
 
 extension Scenario {
-    static var stores: [StoreKind] { StoreKind.allCases }
+    static var stores: [StoreKind] { [.sqlite, .memory] }
+    static var runsOnPostgreSQL: Bool { false }
     static var seconds: Double { 5 }
     static var knobs: [Knob] { [] }
     static var parts: [String] { [] }
@@ -73,8 +76,21 @@ struct Sabotage: Equatable {
 enum StoreKind: String, CaseIterable {
     case sqlite
     case memory
+    case postgresql
 
-    var type: NSPersistentStore.StoreType { self == .sqlite ? .sqlite : .inMemory }
+    var type: NSPersistentStore.StoreType {
+        switch self {
+        case .sqlite: .sqlite
+        case .memory: .inMemory
+        case .postgresql: DatabasePlace.type
+        }
+    }
+
+    /// Whether several coordinators may have one store, contexts can be pinned to versions, and a history is kept.
+    var isShared: Bool { self != .memory }
+
+    /// The URL of a store that is named like a file.
+    func place(_ file: URL) -> URL { self == .postgresql ? DatabasePlace.url(for: file) : file }
 }
 
 /// Why the harness cannot go on.

@@ -71,7 +71,7 @@ struct StressOptions {
               --policy KIND      error, store, object, overwrite or rollback for all contexts (interleave; drawn for each)
               --pinned           pin all that can be pinned (bank, append; about half of it)
               --batch-size N     of fetches (interleave, soak, mixed; drawn or none)
-              --store KIND       sqlite or memory (all on which the scenario makes sense, one after the other)
+              --store KIND       sqlite, memory or postgresql (the first two on which the scenario makes sense, one after the other)
               --only KIND        make no other trouble (crash, hostile, iofault; the kinds are above)
               --sabotage NAME    break something on purpose; the run has to fail
               --floor N          the work below which a run proves nothing

@@ -7,6 +7,7 @@ import Synchronization
 enum Append: Scenario {
     static let name = "append"
     static let summary = "appends to lists and reads them; the history must have no forbidden cycle"
+    static let runsOnPostgreSQL = true
     static let work = (figure: "transactions", floor: 200)
     static let keys = Knob("keys", 12, "how many lists are in use at a time")
     static let length = Knob("length", 6, "operations of a transaction, at most")

@@ -5,6 +5,7 @@ import Synchronization
 enum Bank: Scenario {
     static let name = "bank"
     static let summary = "moves money between accounts: each balance is the sum of acknowledged transfers"
+    static let runsOnPostgreSQL = true
     static let work = (figure: "transfers", floor: 100)
     static let accounts = Knob("accounts", 20, "fewer accounts mean more conflicts")
     static let coordinators = Knob(

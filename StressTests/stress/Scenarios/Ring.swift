@@ -4,6 +4,7 @@ import CoreData
 enum Ring: Scenario {
     static let name = "ring"
     static let summary = "rotates to-one relationships in threes: one ring through all objects, inverses agree"
+    static let runsOnPostgreSQL = true
     static let work = (figure: "rotations", floor: 100)
     static let size = Knob("ring", 24, "the objects in the ring")
     static let knobs = [size]

@@ -12,8 +12,8 @@ struct InPlaceAttributeTests {
         <attribute name="people" optional="YES" attributeType="Integer 32" usesScalarValueType="NO"/></entity>
         """
 
-    private func filled(_ lines: String? = nil) throws -> AgingStore {
-        let store = try AgingStore()
+    private func filled(_ lines: String? = nil, _ kind: StoreKind = .migrating) throws -> AgingStore {
+        let store = try AgingStore(kind)
         try store.use(lines ?? v1) { context in
             context.insert("City", ["name": "Ulm", "people": 126_000])
             context.insert("City", ["name": nil, "people": nil])
@@ -57,7 +57,7 @@ struct InPlaceAttributeTests {
         #expect(inner.userInfo["entity"] as? String == "City")
         #expect(inner.userInfo["attribute"] as? String == "code")
         #expect((inner.userInfo["reason"] as? String)?.contains("mandatory destination attribute") == true)
-        let empty = try AgingStore()
+        let empty = try AgingStore(.migrating)
         try empty.use(v1) { _ in }
         try empty.use(v2) { _ in }
         #expect(try empty.problems(v2) == [])
@@ -82,7 +82,7 @@ struct InPlaceAttributeTests {
 
     @Test func `m035 two attributes may trade their names`() throws {
         let v1 = city(name + "<attribute name=\"alias\" optional=\"YES\" attributeType=\"String\"/>")
-        let store = try AgingStore()
+        let store = try AgingStore(.migrating)
         try store.use(v1) { $0.insert("City", ["name": "Ulm", "alias": "Münsterstadt"]) }
         let v2 = city(
             """
@@ -191,7 +191,7 @@ struct InPlaceAttributeTests {
     }
 
     @Test func `m067 a modifier alone makes a version`() throws {
-        let store = try filled()
+        let store = try filled(nil, .sqlite)
         let v2 = "<entity name=\"City\" versionHashModifier=\"2\">\(name)\(people)</entity>"
         let before = try store.number("PRAGMA schema_version")
         try store.use(v2) { context in
@@ -202,7 +202,7 @@ struct InPlaceAttributeTests {
     }
 
     @Test func `m069 objects that break a new constraint are named, and nothing changes`() throws {
-        let store = try AgingStore()
+        let store = try AgingStore(.migrating)
         try store.use(v1) { context in
             for name in ["Ulm", "Ulm", "Bonn", nil, nil] { context.insert("City", ["name": name]) }
         }
@@ -322,7 +322,7 @@ struct InPlaceAttributeTests {
     }
 
     @Test func `m036 m069 a default that makes objects alike is an error that names them`() throws {
-        let store = try AgingStore()
+        let store = try AgingStore(.migrating)
         try store.use(ModelSketch.model("A: n String, code Int32 | unique code")) { context in
             context.make("A", "a1")
             context.make("A", "a2")

@@ -130,7 +130,7 @@ struct InPlaceEntityTests {
 
     @Test(arguments: changes)
     func `the objects are the same in their new entities`(_ change: Change) throws {
-        let store = try AgingStore()
+        let store = try AgingStore(.migrating)
         try store.use(ModelSketch.model(change.old)) { context in
             change.fill(context)
             if context.hasChanges { try context.save() }
@@ -151,7 +151,7 @@ struct InPlaceEntityTests {
     }
 
     @Test func `m047 objects of an entity that becomes abstract are counted`() throws {
-        let store = try AgingStore()
+        let store = try AgingStore(.migrating)
         try store.use(ModelSketch.model("P: n String\nQ(P)")) { context in
             for name in ["p1", "p2"] { context.make("P", name) }
             try context.save()
@@ -169,7 +169,7 @@ struct InPlaceEntityTests {
         ("A: n String\nX(A)\nB: n String", "A: n String\nB: n String\nX(B)"),
     ])
     func `m048 m051 hierarchies are not merged`(_ old: String, _ new: String) throws {
-        let store = try AgingStore()
+        let store = try AgingStore(.migrating)
         try store.use(ModelSketch.model(old)) { _ in }
         let error = try #require(throws: CocoaError.self) { try store.use(ModelSketch.model(new)) { _ in } }
         #expect(error.code == .migrationMissingMappingModel)

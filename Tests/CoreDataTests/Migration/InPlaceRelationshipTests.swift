@@ -183,7 +183,7 @@ struct InPlaceRelationshipTests {
 
     @Test(arguments: changes)
     func `the objects show the same relationships in their new form`(_ change: Change) throws {
-        let store = try AgingStore()
+        let store = try AgingStore(.migrating)
         try store.use(ModelSketch.model(change.old)) { context in
             change.fill(context)
             if context.hasChanges { try context.save() }
@@ -194,7 +194,7 @@ struct InPlaceRelationshipTests {
     }
 
     @Test func `m057 several members are never reduced to one silently`() throws {
-        let store = try AgingStore()
+        let store = try AgingStore(.migrating)
         try store.use(ModelSketch.model("A: n String, bs ->> B/a\nB: n String, a -> A/bs")) { context in
             context.make("A", "a1", ["bs": [context.make("B", "b1"), context.make("B", "b2")] as Set])
             try context.save()
@@ -209,7 +209,7 @@ struct InPlaceRelationshipTests {
     }
 
     @Test func `m059 members can be moved within an order that a migration has made`() throws {
-        let store = try AgingStore()
+        let store = try AgingStore(.migrating)
         try store.use(ModelSketch.model("A: n String, bs ->> B/a\nB: n String, a -> A/bs")) { context in
             let a = context.make("A", "a1")
             for name in ["b1", "b2", "b3"] { context.make("B", name, ["a": a]) }

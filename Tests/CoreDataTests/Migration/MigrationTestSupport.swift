@@ -7,14 +7,20 @@ import Testing
 @testable import StrataSQLite
 @testable import StrataSQLiteStore
 
-/// A store file that goes from one version of a model to the next.
+/// A store that goes from one version of a model to the next: a file of SQLite, or one of another kind.
 final class AgingStore: Sendable {
     let scratch: ScratchFolder
     let url: URL
+    let kind: StoreKind
 
-    init() throws {
+    init(_ kind: StoreKind = .sqlite) throws {
+        self.kind = kind
         scratch = try ScratchFolder()
         url = scratch.file("aging.sqlite")
+    }
+
+    deinit {
+        if kind == .postgreSQL { DatabaseTexts.drop(url) }
     }
 
     static var migrating: [AnyHashable: Any] {
@@ -30,7 +36,7 @@ final class AgingStore: Sendable {
     ) throws -> R {
         let coordinator = NSPersistentStoreCoordinator(managedObjectModel: model)
         let store = try coordinator.addPersistentStore(
-            type: .sqlite,
+            type: kind.type,
             configuration: configuration,
             at: url,
             options: Self.migrating.merging(options) { $1 }
@@ -67,7 +73,8 @@ final class AgingStore: Sendable {
 
     /// All rows of all tables, as text.
     func contents() throws -> [String] {
-        try read { connection in
+        if kind == .postgreSQL { return try DatabaseTexts.rows(ofStoreAt: url) }
+        return try read { connection in
             let tables = try connection.strings("SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name")
             return try tables.flatMap { table -> [String] in
                 let statement = try connection.statement(SQL("SELECT * FROM \"\(table)\" ORDER BY 1"))
@@ -99,8 +106,8 @@ final class AgingStore: Sendable {
     }
 
     func problems(_ model: NSManagedObjectModel) throws -> [String] {
-        let found = try StoreVerifier(storeURL: url, model: model).problems()
-        let fresh = try AgingStore()
+        let found = kind == .sqlite ? try StoreVerifier(storeURL: url, model: model).problems() : []
+        let fresh = try AgingStore(kind)
         // A copy, as the configuration of the verifier's model is settled.
         try fresh.use(model) { _ in }
         let (mine, wanted) = (try shape(), try fresh.shape())
@@ -110,7 +117,8 @@ final class AgingStore: Sendable {
 
     /// Columns with their types, indexes with their columns, triggers, and the entities with their numbers.
     func shape() throws -> Set<String> {
-        try read { connection in
+        if kind == .postgreSQL { return try DatabaseTexts.shape(ofStoreAt: url) }
+        return try read { connection in
             Set(
                 try connection.strings(
                     """
@@ -125,6 +133,11 @@ final class AgingStore: Sendable {
             )
         }
     }
+}
+
+extension StoreKind {
+    /// The stores that change in place when their model does: PostgreSQL in its run, and else SQLite.
+    static let migrating: StoreKind = isPostgreSQL ? .postgreSQL : .sqlite
 }
 
 extension NSManagedObjectContext {

@@ -44,7 +44,10 @@ struct AutomaticMigration {
     ///   ``NSPersistentStoreCoordinator/addPersistentStore(type:configuration:at:options:)`` says.
     func run(_ metadata: [String: Any]) throws {
         try requireWritable(metadata)
-        let turn = try Self.ignoresOthers ? nil : MigrationTurn(of: url, timeout: StoreOption.timeout(options))
+        // An engine that migrates by itself keeps others out by itself.
+        let turn =
+            try Self.ignoresOthers || migratingClass != nil
+            ? nil : MigrationTurn(of: url, timeout: StoreOption.timeout(options))
         try withExtendedLifetime(turn) {
             let now =
                 try Self.ignoresOthers
@@ -113,22 +116,35 @@ struct AutomaticMigration {
         }
         try backUpBefore(metadata)
         let log = MigrationLog.begin(url, source, model, mapping)
-        guard type == NSSQLiteStoreType else {
+        guard type == NSSQLiteStoreType || migratingClass != nil else {
             try migrateObjects(by: mapping, from: source, metadata)
+            return log.end()
+        }
+        let migration = SchemaMigration(
+            mapping,
+            from: source.model.frozen,
+            source.configuration,
+            to: model.frozen,
+            configuration
+        )
+        let identifiers = model.versionIdentifiers.compactMap { $0 as? String }.sorted()
+        let modelCache = model.frozen.copyForStores(of: model)
+        if let migratingClass {
+            let inPlace = InPlaceMigration(
+                migration: migration,
+                versionIdentifiers: identifiers,
+                modelCache: modelCache,
+                advance: { try progress?.advance(to: $0) }
+            )
+            try migratingClass.migrateStore(at: url, options: options, inPlace)
             return log.end()
         }
         var request = SQLiteMigrationRequest(
             url: url,
             options: try SQLiteOptions(url: url, options),
-            migration: SchemaMigration(
-                mapping,
-                from: source.model.frozen,
-                source.configuration,
-                to: model.frozen,
-                configuration
-            ),
-            versionIdentifiers: model.versionIdentifiers.compactMap { $0 as? String }.sorted(),
-            modelCache: model.frozen.copyForStores(of: model)
+            migration: migration,
+            versionIdentifiers: identifiers,
+            modelCache: modelCache
         )
         if let progress { request.advance = { try progress.advance(to: $0) } }
         log.end(try SQLiteEngine.migrate(request))
@@ -137,8 +153,14 @@ struct AutomaticMigration {
     /// The model that the store was written with.
     func source(_ metadata: [String: Any]) throws -> SourceModel {
         try SourceModel.find(forStoreMetadata: metadata, at: url, known: knownModels + progressiveVersions) {
-            try type == NSSQLiteStoreType ? SQLiteEngine.cachedModel(at: url) : nil
+            if let migratingClass { return try migratingClass.cachedModel(at: url) }
+            return try type == NSSQLiteStoreType ? SQLiteEngine.cachedModel(at: url) : nil
         }
+    }
+
+    /// The class of a store whose engine migrates by itself.
+    private var migratingClass: (any MigratingStore.Type)? {
+        StoreTypes.storeClass(type) as? any MigratingStore.Type
     }
 
     /// Takes one step of a migration that has several.
@@ -175,6 +197,9 @@ struct AutomaticMigration {
         let stored = metadata[NSStoreModelVersionHashesKey] as? [String: Data] ?? [:]
         let backup = MigrationBackup.url(of: url, in: folder, hashes: stored)
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        if let storeClass = migratingClass as? any WholeStore.Type {
+            return try storeClass.backUpStore(at: url, options, to: backup)
+        }
         guard type == NSSQLiteStoreType else {
             if FileManager.default.fileExists(atPath: backup.path) { try FileManager.default.removeItem(at: backup) }
             return try FileManager.default.copyItem(at: url, to: backup)
@@ -194,6 +219,8 @@ struct AutomaticMigration {
         let files = FileManager.default
         if StoreOption.flag(options[NSReadOnlyPersistentStoreOption]) {
             reason = "it is opened with NSReadOnlyPersistentStoreOption, and a read-only store is not migrated"
+        } else if migratingClass != nil {
+            // No file.
         } else if !files.isWritableFile(atPath: url.path) {
             reason = "the file may not be written"
         } else if !files.isWritableFile(atPath: url.deletingLastPathComponent().path) {

@@ -64,7 +64,10 @@ struct Demo {
     }
 
     private func start(_ arguments: String...) throws -> Child {
-        try Child(arguments + ["--folder", options.folder, "--supervised"])
+        try Child(
+            arguments + ["--folder", options.folder, "--supervised"]
+                + (options.database.map { ["--store", $0] } ?? [])
+        )
     }
 
     /// Removes what an earlier run has left.

@@ -1,5 +1,9 @@
 import CoreData
 
+#if canImport(CoreDataPostgreSQL)
+import CoreDataPostgreSQL
+#endif
+
 /// Opens the store that holds the queue.
 package enum QueueStore {
     /// The model that the classes make.
@@ -13,6 +17,15 @@ package enum QueueStore {
     package static func open(at url: URL) throws -> NSPersistentContainer {
         let container = NSPersistentContainer(name: "JobQueue", managedObjectModel: try model.get())
         let description = NSPersistentStoreDescription(url: url)
+        if !url.isFileURL {
+            #if canImport(CoreDataPostgreSQL)
+            description.type = NSPostgreSQLStoreType
+            // The container's descriptions of files keep one anyway.
+            description.setOption(NSNumber(value: true), forKey: NSPersistentHistoryTrackingKey)
+            #else
+            throw QueueError("this was built without libpq")
+            #endif
+        }
         // A process that keeps the others waiting for longer is stuck.
         description.timeout = 30
         // So that a process hears of what the others do.

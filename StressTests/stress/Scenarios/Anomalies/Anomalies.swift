@@ -5,6 +5,7 @@ import CoreData
 enum Anomalies: Scenario {
     static let name = "anomalies"
     static let summary = "ten classic anomalies in all orders of their steps; the table must be the published one"
+    static let runsOnPostgreSQL = true
     static let work = (figure: "orders", floor: 1_000)
     static let sabotages = [Sabotage("swapped-policy", "error policy"), Sabotage("unpinned", "error, pinned")]
 
@@ -52,10 +53,10 @@ enum Anomalies: Scenario {
     ]
 
     static func run(_ run: Run) throws {
-        let stacks = try (0..<(run.kind == .sqlite ? 2 : 1)).map { _ in try run.open() }
+        let stacks = try (0..<(run.kind.isShared ? 2 : 1)).map { _ in try run.open() }
         var number: Int64 = 0
         // Stores in memory can be neither shared nor pinned.
-        for mode in modes where run.kind == .sqlite || mode.coordinators == 1 && !mode.isPinned {
+        for mode in modes where run.kind.isShared || mode.coordinators == 1 && !mode.isPinned {
             /// By case, an order with the fewest turns in which it happens.
             var happened: [String: [Int]] = [:]
             var used = mode
@@ -84,7 +85,9 @@ enum Anomalies: Scenario {
                     run.count("orders")
                 }
             }
-            let expected = (happening[mode.name] ?? []).intersection(tried.map(\.name))
+            var expected = (happening[mode.name] ?? []).intersection(tried.map(\.name))
+            // Without a history nothing tells of the other coordinator there: what is cached stays as it was read.
+            if run.kind == .postgresql, mode.coordinators > 1 { expected.remove("G-single") }
             let names = Set(happened.keys)
             if names != expected {
                 run.find("\(mode.name): \(names.sorted()) can happen, published are \(expected.sorted())")

@@ -7,6 +7,7 @@ import Synchronization
 enum Cancel: Scenario {
     static let name = "cancel"
     static let summary = "cancels and abandons fetches and saves: each ends once, with all or nothing, no read open"
+    static let runsOnPostgreSQL = true
     static let work = (figure: "started", floor: 40)
     static let rows = Knob("rows", 1_500, "the rows that a fetch finds")
     static let knobs = [rows]

@@ -5,6 +5,7 @@ import Synchronization
 enum Converge: Scenario {
     static let name = "converge"
     static let summary = "observers merge what writers save, late and reordered, and end up with what is stored"
+    static let runsOnPostgreSQL = true
     static let work = (figure: "agreements", floor: 3)
     static let nodes = Knob("nodes", 60, "the nodes of the graph, about")
     static let knobs = [nodes]
@@ -19,7 +20,7 @@ enum Converge: Scenario {
         let stack = try run.open(options(run))
         let size = max(run.knob(nodes), 4)
         try forge(stack, size)
-        let observers = try Observer.Feed.allCases.filter { run.kind == .sqlite || $0.isInside }.map { feed in
+        let observers = try Observer.Feed.allCases.filter { run.kind.isShared || $0.isInside }.map { feed in
             // What hears of saves from outside has a coordinator of its own.
             try Observer(feed, feed.isInside ? stack : run.open(options(run)), run)
         }
@@ -51,9 +52,9 @@ enum Converge: Scenario {
         try run.audit()
     }
 
-    /// On SQLite the stores keep a history and tell of saves made elsewhere, which observers are fed by.
+    /// Stores that are shared keep a history and tell of saves made elsewhere, which observers are fed by.
     private static func options(_ run: Run) -> [AnyHashable: Any]? {
-        guard run.kind == .sqlite else { return nil }
+        guard run.kind.isShared else { return nil }
         return [NSPersistentHistoryTrackingKey: true, NSPersistentStoreRemoteChangeNotificationPostOptionKey: true]
     }
 
@@ -130,7 +131,7 @@ enum Converge: Scenario {
         run.watchdog.beat(-1, "comparing observers with the store")
         defer { run.watchdog.leave(-1) }
         // Past the row cache that most observers have in common, where that can be.
-        let fresh = run.kind == .sqlite ? try run.open(options(run)) : stack
+        let fresh = run.kind.isShared ? try run.open(options(run)) : stack
         let context = fresh.context()
         let stored = try context.performAndWait { try GraphPicture(context, prefetches: true) }
         for observer in observers { try observer.compare(with: stored) }

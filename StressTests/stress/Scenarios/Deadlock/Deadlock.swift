@@ -28,7 +28,7 @@ enum Deadlock: Scenario {
         // Once is enough: they make their own store.
         if run.kind == .sqlite { try IllegalRing.demandStops(run, run.knob(illegal)) }
         // On a file two coordinators may meet; in memory each would have a store of its own.
-        let stacks = try (0..<(run.kind == .sqlite ? 2 : 1)).map { _ in try run.open() }
+        let stacks = try (0..<(run.kind.isShared ? 2 : 1)).map { _ in try run.open() }
         try forge(stacks[0])
         let isDone = Atomic(false)
         // The main thread serves its queue meanwhile.

@@ -6,6 +6,7 @@ import Synchronization
 enum Nested: Scenario {
     static let name = "nested"
     static let summary = "trees of contexts: what was saved upwards arrives, what was dropped leaves no trace"
+    static let runsOnPostgreSQL = true
     static let work = (figure: "child-saves", floor: 100)
     static let width = Knob("width", 3, "contexts below the root")
     static let counters = Knob("counters", 4, "objects that the children of one context all change")

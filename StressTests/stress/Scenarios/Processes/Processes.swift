@@ -8,6 +8,7 @@ enum Processes: Scenario {
     static let name = "processes"
     static let summary = "several processes move money on one file, some get killed: nothing acknowledged is lost"
     static let stores = [StoreKind.sqlite]
+    static let runsOnPostgreSQL = true
     static let work = (figure: "transfers", floor: 50)
     static let processes = Knob("processes", 3, "processes at a time")
     static let knobs = [processes]
@@ -35,7 +36,7 @@ enum Processes: Scenario {
             let seconds = max(0, Double((run.end - .now).components.seconds))
             return try Child([
                 "child", "processes", run.storeURL.path, ledger, "\(stream.next() >> 1)", "\(seconds)",
-                run.isSabotaged("overwrite") ? "overwrite" : "error",
+                run.isSabotaged("overwrite") ? "overwrite" : "error", run.kind.rawValue,
             ])
         }
         var children = try (0..<max(run.knob(processes), 2)).map { _ in try start() }
@@ -51,7 +52,7 @@ enum Processes: Scenario {
             if stream.chance(0.1), !run.isSabotaged("unmerged") { try follower.restart() }
             if stream.chance(0.1) { try follower.purge() }
             if stream.chance(0.1) { try sleeper.wake(follower.purged) }
-            if stream.chance(run.isSabotaged("no-migration-check") ? 1 : 0.04) {
+            if run.kind == .sqlite, stream.chance(run.isSabotaged("no-migration-check") ? 1 : 0.04) {
                 races += 1
                 try MigrationRace.run(run, races, &stream)
             }
@@ -156,20 +157,24 @@ enum ProcessesChild {
 
     /// Moves money until the time is over.
     ///
-    /// - Parameter arguments: The store, the ledger, the seed, the seconds, and the policy.
+    /// - Parameter arguments: The store, the ledger, the seed, the seconds, the policy, and the kind of the store.
     /// - Throws: Whatever is no conflict.
     static func run(_ arguments: [String]) throws {
-        guard arguments.count == 5, let seed = UInt64(arguments[2]), let seconds = Double(arguments[3]) else {
-            throw StressError("child processes needs a store, a ledger, a seed, seconds and a policy")
+        guard arguments.count == 6, let kind = StoreKind(rawValue: arguments[5]), let seed = UInt64(arguments[2]),
+            let seconds = Double(arguments[3])
+        else {
+            throw StressError(
+                "child processes needs a store, a ledger, a seed, seconds, a policy and the kind of the store"
+            )
         }
         let end = ContinuousClock.now + .seconds(seconds)
         var stream = SeededStream(seed: seed, stream: 0)
         let ledger = try Ledger.Writer(arguments[1])
         let coordinator = NSPersistentStoreCoordinator(managedObjectModel: StressModel.shared)
         try coordinator.addPersistentStore(
-            type: .sqlite,
+            type: kind.type,
             configuration: nil,
-            at: URL(fileURLWithPath: arguments[0]),
+            at: kind.place(URL(fileURLWithPath: arguments[0])),
             options: [NSPersistentHistoryTrackingKey: true]
         )
         let context = coordinator.context(arguments[4] == "overwrite" ? .overwrite : .error)

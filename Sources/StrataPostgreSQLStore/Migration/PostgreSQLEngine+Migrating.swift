@@ -1,0 +1,126 @@
+import Foundation
+import StrataKeys
+import StrataPostgreSQL
+import StrataRows
+import StrataSQL
+
+/// What a store is migrated with.
+package struct PostgreSQLMigrationRequest {
+    package let url: URL
+    /// What becomes what.
+    package let migration: SchemaMigration
+    /// The labels of the new version of the model.
+    package let versionIdentifiers: [String]
+    /// The copy of the new model for the store; `nil` for none.
+    package let modelCache: Data?
+    /// For how many seconds others may keep the store locked.
+    package let timeout: Double
+    /// Told how much of the work is done, from 0 to 1; what it throws ends the migration.
+    package let advance: (Double) throws -> Void
+
+    package init(
+        url: URL,
+        migration: SchemaMigration,
+        versionIdentifiers: [String],
+        modelCache: Data?,
+        timeout: Double,
+        advance: @escaping (Double) throws -> Void
+    ) {
+        self.url = url
+        self.migration = migration
+        self.versionIdentifiers = versionIdentifiers
+        self.modelCache = modelCache
+        self.timeout = timeout
+        self.advance = advance
+    }
+}
+
+extension PostgreSQLEngine {
+    /// Brings a store to another version of its model, in one transaction.
+    ///
+    /// Whoever reads or saves waits until it is done. Tables are locked before anything is changed, and for a second at most it is waited
+    /// for them: whoever waits for a table keeps all others from it.
+    ///
+    /// Sessions that were opened before end at the commit. So nobody reads or saves with the old model afterwards: a new session looks at
+    /// the metadata first.
+    ///
+    /// - Parameter request: The store, and what becomes what.
+    /// - Returns: Whether it was migrated here; false if it has another version than the one to start from, since somebody else was first.
+    /// - Throws: `migration` (134110) with the reason, and `persistentStoreTimeout` (134090) if others keep a table locked.
+    @discardableResult
+    package static func migrate(_ request: PostgreSQLMigrationRequest) throws -> Bool {
+        let target: ConnectionTarget
+        do { target = try ConnectionTarget(request.url) } catch {
+            throw PostgreSQLBoundary.cocoaError(error, .migrating, "")
+        }
+        return try PostgreSQLBoundary.run(.migrating, target.place) {
+            let pool = OpenDatabase.pool(target, size: 1, timeout: request.timeout)
+            defer { pool.close() }
+            return try pool.withConnection { connection in
+                // Copying large tables takes the time that it takes.
+                connection.patience = max(request.timeout, 86_400)
+                return try migrate(request, target, connection)
+            }
+        }
+    }
+
+    private static func migrate(
+        _ request: PostgreSQLMigrationRequest,
+        _ target: ConnectionTarget,
+        _ connection: Connection
+    ) throws -> Bool {
+        let end = ContinuousClock.now + .seconds(request.timeout)
+        while true {
+            do {
+                return try attempt(request, target, connection)
+            } catch let error as PostgreSQLError where error.sqlState == "55P03" && ContinuousClock.now < end {
+                // Others get their turn before it is tried again.
+                try connection.command("ROLLBACK")
+                usleep(UInt32.random(in: 50_000..<200_000))
+            } catch let error as PostgreSQLError where error.sqlState == "55P03" || error.kind != .server {
+                throw error
+            } catch let error as CocoaError where [.migration, .migrationCancelled].contains(error.code) {
+                throw error
+            } catch let error as PostgreSQLError {
+                throw MigrationErrors.failure(
+                    request.url,
+                    PostgreSQLBoundary.cocoaError(error, .migrating, target.place),
+                    place: target.place
+                )
+            } catch {
+                throw MigrationErrors.failure(request.url, error, place: target.place)
+            }
+        }
+    }
+
+    private static func attempt(
+        _ request: PostgreSQLMigrationRequest,
+        _ target: ConnectionTarget,
+        _ connection: Connection
+    ) throws -> Bool {
+        try connection.command("BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL lock_timeout = 1000")
+        try OpenDatabase.lockShape(of: target, connection)
+        guard let metadata = try StoreMetadata.read(connection, target.place) else {
+            throw PostgreSQLBoundary.damaged(target.place, "it has no metadata.")
+        }
+        guard metadata.versionHashes == request.migration.sourceHashes else {
+            try connection.command("ROLLBACK")
+            return false
+        }
+        let migration = try PostgreSQLMigration(request, target, metadata, connection)
+        try migration.run()
+        // Their statements and numbers of entities are those of the old model.
+        try StoreSessions.endOthers(of: target, connection)
+        try connection.commit()
+        return true
+    }
+
+    /// The copy of its model that a store keeps; `nil` if it has none.
+    package static func cachedModel(at url: URL) throws -> Data? {
+        try withConnection(to: url, .reading, timeout: 30) { connection, place in
+            guard try StoreMetadata.read(connection, place) != nil else { return nil }
+            let result = try connection.query("SELECT model FROM strata_store")
+            return result.rowCount > 0 && !result[0].isNull(0) ? result[0].data(0) : nil
+        }
+    }
+}

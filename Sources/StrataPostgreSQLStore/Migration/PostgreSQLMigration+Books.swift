@@ -1,0 +1,106 @@
+import Foundation
+import StrataKeys
+import StrataPostgreSQL
+import StrataRows
+import StrataSQL
+
+// What a store says of itself: metadata, the copy of the model, and the history.
+
+extension PostgreSQLMigration {
+    func writeMetadata() throws {
+        metadata.setModel(request.migration.destinationHashes, request.versionIdentifiers)
+        try metadata.write(connection)
+        try connection.query(
+            "UPDATE strata_store SET model = $1",
+            [request.modelCache.map { .bytea($0) } ?? .null(.bytea)]
+        )
+    }
+
+    /// Lets the history speak of the new entities, and notes the migration in it.
+    func migrateHistory() throws {
+        let pairs = request.migration.pairs.compactMap { pair in
+            source.entity(pair.source).flatMap { from in destination.entity(pair.destination).map { (pair, from, $0) } }
+        }
+        for (pair, from, to) in pairs { try moveChanges(pair, from, to) }
+        try connection.query(
+            "DELETE FROM strata_change WHERE entity <> ALL($1)",
+            [.array(PostgreSQLArray(pairs.map { Int64($0.1.number) }))]
+        )
+        let changed = pairs.filter { $0.1.number != $0.2.number }
+        if !changed.isEmpty {
+            let arms = changed.map { "WHEN \($0.1.number) THEN \($0.2.number)" }.joined(separator: " ")
+            try connection.command("UPDATE strata_change SET entity = CASE entity \(arms) ELSE entity END")
+        }
+        try noteMigration()
+    }
+
+    /// As a transaction without changes, by Apple's author text.
+    private func noteMigration() throws {
+        guard try connection.query("SELECT 1 FROM strata_history").rowCount > 0 else { return }
+        let digest =
+            metadata.values["NSStoreModelVersionHashesDigest"] as? String
+            ?? SchemaHashes.digest(of: metadata.versionHashes)
+        try connection.query(
+            "INSERT INTO strata_transaction (id, time, author, process) VALUES ($1, $2, $3, $4)",
+            [
+                .uuid(UUID()), .float8(Date().timeIntervalSinceReferenceDate),
+                .text("com.apple.coredata.schemamigrator: lightweight migration from model with digest { \(digest) }"),
+                .text(ProcessInfo.processInfo.processName),
+            ]
+        )
+    }
+
+    /// How many changes are rewritten by one statement.
+    private static let pieceSize = 5_000
+
+    /// The bits of changed properties lie at other places, and values that are kept of deleted objects have other names.
+    private func moveChanges(_ pair: EntityPair, _ from: EntityMapping, _ to: EntityMapping) throws {
+        let old = HistoryPlaces(from.layout) { from.columns[$0.index].entity != nil }
+        let new = HistoryPlaces(to.layout) { to.columns[$0.index].entity != nil }
+        let names = Dictionary(pair.names.map { ($0.value, $0.key) }) { first, _ in first }
+        var last: (Int64, Int64) = (-1, -1)
+        while true {
+            let found = try connection.query(
+                """
+                SELECT seq, place, mask, tombstone FROM strata_change
+                WHERE entity = $1 AND (mask IS NOT NULL OR tombstone IS NOT NULL) AND (seq, place) > ($2, $3)
+                ORDER BY seq, place LIMIT \(Self.pieceSize)
+                """,
+                [.int8(Int64(from.number)), .int8(last.0), .int8(last.1)]
+            )
+            guard found.rowCount > 0 else { return }
+            var arrays: [PostgreSQLArray] = [.int8, .int8, .bytea, .bytea].map { PostgreSQLArray($0) }
+            for row in found.rows {
+                last = (row.int64(0), row.int64(1))
+                arrays[0].append(.int8(last.0))
+                arrays[1].append(.int8(last.1))
+                let mask =
+                    row.isNull(2)
+                    ? nil : new.mask(names: old.names(of: HistoryMask(old, row.bytes(2))).compactMap { names[$0] })
+                arrays[2].append(mask.map { .bytea(Data($0.bytes)) } ?? .null(.bytea))
+                let tombstone = row.isNull(3) ? nil : Tombstone.renamed(row.data(3), names)
+                arrays[3].append(tombstone.map { .bytea($0) } ?? .null(.bytea))
+            }
+            try connection.query(
+                """
+                UPDATE strata_change AS c SET mask = u.mask, tombstone = u.tombstone
+                FROM \(unnested([.int8, .int8, .bytea, .bytea], from: 1)) AS u (seq, place, mask, tombstone)
+                WHERE c.seq = u.seq AND c.place = u.place
+                """,
+                arrays.map { .array($0) }
+            )
+        }
+    }
+}
+
+extension Tombstone {
+    /// The values under new names; those of properties that went are left out.
+    fileprivate static func renamed(_ data: Data, _ names: [String: String]) -> Data? {
+        guard let list = try? PropertyListSerialization.propertyList(from: data, format: nil) as? [String: Any] else {
+            return nil
+        }
+        var values: [String: Any] = [:]
+        for (name, value) in list { if let new = names[name] { values[new] = value } }
+        return try? PropertyListSerialization.data(fromPropertyList: values, format: .binary, options: 0)
+    }
+}

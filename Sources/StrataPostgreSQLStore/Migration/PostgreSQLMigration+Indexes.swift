@@ -1,0 +1,78 @@
+import Foundation
+import StrataPostgreSQL
+import StrataRows
+import StrataSQL
+
+extension PostgreSQLMigration {
+    /// Drops the indexes that nobody will need, or that are of tables which are written anew.
+    func dropIndexes() throws {
+        var stable: Set<SQLName> = []
+        var rewritten: Set<SQLName> = []
+        for table in layout.tables where table.source?.name == table.destination.name {
+            guard let alteration = alteration(table) else { continue }
+            stable.insert(table.destination.name)
+            if !alteration.changes.isEmpty { rewritten.insert(table.destination.name) }
+        }
+        for join in layout.joins where join.kept?.source.name == join.destination.name {
+            stable.insert(join.destination.name)
+        }
+        let wanted = Dictionary(PostgreSQLSchema.indexes(destination).map { ($0.name, $0) }) { first, _ in first }
+        for index in PostgreSQLSchema.indexes(source) {
+            // Unique values are judged when all are there.
+            let isKept =
+                stable.contains(index.table) && wanted[index.name]?.sql == index.sql
+                && (index.constraint == nil || !rewritten.contains(index.table))
+            if isKept {
+                standing.insert(index.name)
+            } else {
+                try connection.command("DROP INDEX IF EXISTS \(index.name)")
+            }
+        }
+    }
+
+    func makeIndexes() throws {
+        for index in PostgreSQLSchema.indexes(destination) where !standing.contains(index.name) { try make(index) }
+    }
+
+    private func make(_ index: PostgreSQLSchema.Index) throws {
+        try connection.command("SAVEPOINT strata_index")
+        do {
+            try connection.command(index.sql)
+        } catch let error as PostgreSQLError where error.isUniqueViolation {
+            try connection.command("ROLLBACK TO SAVEPOINT strata_index")
+            guard let constraint = index.constraint else { throw error }
+            throw MigrationErrors.constraint(
+                request.url,
+                constraint.layout.name,
+                constraint.attributes,
+                try duplicates(constraint, index.table),
+                place: place
+            )
+        }
+        try connection.command("RELEASE SAVEPOINT strata_index")
+    }
+
+    /// How many groups of objects an error lists.
+    private static let mostGroups = 100
+
+    /// The objects that a constraint does not allow beside each other, by the values that they share.
+    private func duplicates(_ constraint: SQLConstraint, _ table: SQLName) throws -> [[URL]] {
+        let columns = constraint.columns.map(\.description)
+        let found = try connection.query(
+            """
+            SELECT pg_catalog.array_agg(\(naming.key) ORDER BY \(naming.key)),
+            pg_catalog.array_agg(\(naming.entity)::bigint ORDER BY \(naming.key))
+            FROM \(table) WHERE \(columns.map { "\($0) IS NOT NULL" }.joined(separator: " AND "))
+            GROUP BY \(columns.joined(separator: ", ")) HAVING pg_catalog.count(*) > 1
+            ORDER BY pg_catalog.min(\(naming.key)) LIMIT \(Self.mostGroups)
+            """
+        )
+        return found.rows.map { row in
+            zip(row.int64s(0), row.int64s(1)).compactMap { key, number in
+                destination.entity(storeNumber: number).flatMap {
+                    URL(string: "x-coredata://\(metadata.uuid)/\($0.layout.name)/p\(key)")
+                }
+            }
+        }
+    }
+}

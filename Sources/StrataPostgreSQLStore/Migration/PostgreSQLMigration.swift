@@ -1,0 +1,278 @@
+import Foundation
+import StrataKeys
+import StrataPostgreSQL
+import StrataRows
+import StrataSQL
+
+/// One migration, inside a transaction that its caller begins, and commits or rolls back.
+///
+/// Columns are added and renamed where they are; a table whose columns go, change their types or trade places is copied once.
+///
+/// Used once, by one thread.
+final class PostgreSQLMigration {
+    let request: PostgreSQLMigrationRequest
+    let connection: Connection
+    let source: SQLMapping
+    let destination: SQLMapping
+    let layout: MigrationLayout
+    let place: String
+    var metadata: StoreMetadata
+
+    /// The tables that stay, by the name that they have.
+    private var kept: Set<SQLName> = []
+    /// Tables that have to be renamed at the end.
+    private var renamed: [(from: SQLName, to: SQLName)] = []
+    private var temporaryCount = 0
+    /// The indexes that stay.
+    var standing: Set<SQLName> = []
+
+    var naming: SQLNaming { destination.dialect.naming }
+
+    init(
+        _ request: PostgreSQLMigrationRequest,
+        _ target: ConnectionTarget,
+        _ metadata: StoreMetadata,
+        _ connection: Connection
+    ) throws {
+        self.request = request
+        self.connection = connection
+        self.metadata = metadata
+        place = target.place
+        let migration = request.migration
+        try OpenDatabase.requireSupported(
+            migration.destination.entities(inConfiguration: migration.destinationConfiguration)
+        )
+        source = try SQLMapping(
+            migration.source,
+            configuration: migration.sourceConfiguration,
+            dialect: .postgresql
+        )
+        destination = try SQLMapping(
+            migration.destination,
+            configuration: migration.destinationConfiguration,
+            dialect: .postgresql
+        )
+        layout = MigrationLayout(migration, from: source, to: destination)
+    }
+
+    /// Writes everything.
+    func run() throws {
+        try lockAll()
+        try checkRows()
+        try dropIndexes()
+        let total = Double(layout.tables.count + layout.joins.count + 1)
+        for (number, table) in layout.tables.enumerated() {
+            try request.advance(Double(number) / total)
+            try copyUnlessKept(table)
+        }
+        for (number, join) in layout.joins.enumerated() {
+            try request.advance(Double(layout.tables.count + number) / total)
+            try copyUnlessKept(join)
+        }
+        try request.advance((total - 1) / total)
+        try keepSequences()
+        for table in layout.tables { try alterIfKept(table) }
+        for join in layout.joins { try alterIfKept(join) }
+        for table in oldTables where !kept.contains(table) { try connection.command("DROP TABLE \(table)") }
+        for (from, to) in renamed { try connection.command("ALTER TABLE \(from) RENAME TO \(to)") }
+        try makeIndexes()
+        try migrateHistory()
+        try writeMetadata()
+    }
+
+    private var oldTables: [SQLName] { source.tables.map(\.name) + source.joinTables.map(\.name) }
+
+    /// Keeps everybody from all tables, before anything waits for a lock in the midst of the work.
+    private func lockAll() throws {
+        let tables = ["strata_store", "strata_change"] + oldTables.map(\.description)
+        try connection.command("LOCK TABLE \(tables.joined(separator: ", ")) IN ACCESS EXCLUSIVE MODE")
+    }
+
+    private func checkRows() throws {
+        var problems: [(entity: String, property: String?, reason: String)] = []
+        for check in layout.checks {
+            guard let count = try connection.query(check.sql).firstInt64, count > 0 else { continue }
+            problems.append((check.entity, check.property, check.reason.replacing("%d", with: "\(count)")))
+        }
+        if !problems.isEmpty { throw MigrationErrors.rows(request.url, problems, place: place) }
+    }
+
+    // MARK: - Tables
+
+    func alteration(_ table: TableMigration) -> TableAlteration? {
+        guard let source = table.source else { return nil }
+        return TableAlteration(table, columns: source.columns.map { ($0.name.raw, $0.type) })
+    }
+
+    /// The name under which a new table is made: its own, unless another table has that as yet.
+    private func provisionalName(_ name: SQLName) -> SQLName {
+        guard oldTables.contains(name) else { return name }
+        let temporary = temporaryName()
+        renamed.append((temporary, name))
+        return temporary
+    }
+
+    private func temporaryName() -> SQLName {
+        temporaryCount += 1
+        return naming.name("strata_migrated_\(temporaryCount)")
+    }
+
+    private func copyUnlessKept(_ table: TableMigration) throws {
+        if let source = table.source, alteration(table) != nil {
+            kept.insert(source.name)
+            return
+        }
+        let name = provisionalName(table.destination.name)
+        try connection.command(PostgreSQLSchema.create(table.destination, as: name))
+        var values: [PostgreSQLValue] = []
+        let fill = table.fill(name) { value, column in
+            let text = value.text { Self.parameter($0, &values) }
+            guard let base = value.base, let was = table.source?.columns.first(where: { $0.name == base }),
+                was.type != column.type
+            else { return text }
+            // A truth value becomes a number by way of `integer` only.
+            return was.type == "boolean" ? "(\(text))::integer::\(column.type)" : "(\(text))::\(column.type)"
+        }
+        if let fill { try connection.query(fill, values) }
+    }
+
+    private func copyUnlessKept(_ join: JoinMigration) throws {
+        if let source = join.kept?.source {
+            kept.insert(source.name)
+            return
+        }
+        let name = provisionalName(join.destination.name)
+        try connection.command(PostgreSQLSchema.create(join.destination, as: name))
+        for statement in join.fill(name) { try connection.query(statement) }
+    }
+
+    private func alterIfKept(_ table: TableMigration) throws {
+        guard let source = table.source, kept.contains(source.name), let alteration = alteration(table) else { return }
+        if let condition = alteration.deletion {
+            try connection.command("DELETE FROM \(source.name) WHERE \(condition)")
+        }
+        var changes = alteration.changes
+        for column in alteration.added {
+            let change = changes.firstIndex { $0.name == column.name && $0.value.constant != nil }
+            guard let change, let constant = changes[change].value.constant, let text = Self.text(constant) else {
+                try connection.command("ALTER TABLE \(source.name) ADD COLUMN \(column.name) \(column.type)")
+                continue
+            }
+            changes.remove(at: change)
+            try add(column, text, source.name)
+        }
+        var values: [PostgreSQLValue] = []
+        if let update = alteration.update(changes, { value in value.text { Self.parameter($0, &values) } }) {
+            try connection.query(update, values)
+        }
+        try rename(alteration.renamed, of: source.name)
+        try move(source.name, to: table.destination.name)
+    }
+
+    /// Adds a column that has one value in all rows, without touching them: the value is kept as what the column had at first.
+    private func add(_ column: SQLColumn, _ text: String, _ table: SQLName) throws {
+        try connection.query("SELECT pg_catalog.set_config('strata.migrated', $1, true)", [.text(text)])
+        let setting = "pg_catalog.current_setting('strata.migrated')"
+        let value =
+            column.type == "bytea" ? "pg_catalog.decode(\(setting), 'hex')" : "(\(setting))::\(Self.plain(column.type))"
+        try connection.command("ALTER TABLE \(table) ADD COLUMN \(column.name) \(column.type) DEFAULT \(value)")
+        // What comes later is written with all of its values.
+        try connection.command("ALTER TABLE \(table) ALTER COLUMN \(column.name) DROP DEFAULT")
+    }
+
+    private static func plain(_ type: String) -> String { type.hasPrefix("text") ? "text" : type }
+
+    private func alterIfKept(_ join: JoinMigration) throws {
+        guard let kept = join.kept else { return }
+        try rename(kept.renamed, of: kept.source.name)
+        try move(kept.source.name, to: join.destination.name)
+    }
+
+    private func rename(_ columns: [(from: SQLName, to: SQLName)], of table: SQLName) throws {
+        for (from, to) in columns { try connection.command("ALTER TABLE \(table) RENAME COLUMN \(from) TO \(to)") }
+    }
+
+    /// Gives a table that is kept the name that it will have, by way of one that is free.
+    private func move(_ table: SQLName, to name: SQLName) throws {
+        guard table != name else { return }
+        let temporary = temporaryName()
+        try connection.command("ALTER TABLE \(table) RENAME TO \(temporary)")
+        renamed.append((temporary, name))
+    }
+
+    // MARK: - Values of the new model
+
+    /// Writes a parameter, and adds what it is bound to.
+    private static func parameter(_ constant: MigratedValue.Constant, _ values: inout [PostgreSQLValue]) -> String {
+        values.append(value(constant))
+        return "$\(values.count)"
+    }
+
+    private static func value(_ constant: MigratedValue.Constant) -> PostgreSQLValue {
+        switch (constant.binding, constant.type) {
+        case (.integer(let number), .boolean): .bool(number != 0)
+        case (.integer(let number), .decimal): .numeric(Decimal(number))
+        case (.double(let number), .decimal): .numeric(Decimal(string: "\(number)") ?? Decimal(number))
+        case (.integer(let number), .double), (.integer(let number), .float), (.integer(let number), .date):
+            .float8(Double(number))
+        case (.blob(let data), .uuid) where data.count == 16:
+            .uuid(UUID(uuid: data.withUnsafeBytes { $0.loadUnaligned(as: uuid_t.self) }))
+        default: PostgreSQLValue(constant.binding)
+        }
+    }
+
+    /// The value as the database reads it; `nil` for one that it cannot keep.
+    private static func text(_ constant: MigratedValue.Constant) -> String? {
+        switch value(constant) {
+        case .bool(let value): value ? "true" : "false"
+        case .int8(let value): "\(value)"
+        case .float8(let value): value.isFinite ? "\(value)" : nil
+        case .numeric(let value): "\(value)"
+        case .text(let value): value.utf8.contains(0) ? nil : value
+        case .uuid(let value): value.uuidString
+        case .bytea(let value): value.map { String($0 >> 4, radix: 16) + String($0 & 15, radix: 16) }.joined()
+        default: nil
+        }
+    }
+
+    // MARK: - Keys
+
+    /// Counts on where the keys were: a key is never given twice.
+    private func keepSequences() throws {
+        var final: [(from: SQLName, to: SQLName)] = []
+        // What the sequences that stay are called meanwhile.
+        var current: [SQLName: SQLName] = [:]
+        for table in layout.tables {
+            let name = PostgreSQLSchema.sequence(table.destination)
+            guard let old = table.source.map(PostgreSQLSchema.sequence) else {
+                final.append((try newSequence(from: 1), name))
+                continue
+            }
+            if let other = current[old] {
+                // Rows of one hierarchy that becomes two.
+                let last = try connection.query("SELECT last_value FROM \(other)").firstInt64 ?? 1
+                final.append((try newSequence(from: last + Int64(PostgreSQLSchema.keyBlock)), name))
+            } else if old == name {
+                current[old] = old
+            } else {
+                let temporary = temporaryName()
+                try connection.command("ALTER SEQUENCE \(old) RENAME TO \(temporary)")
+                current[old] = temporary
+                final.append((temporary, name))
+            }
+        }
+        for table in source.tables {
+            let old = PostgreSQLSchema.sequence(table)
+            if current[old] == nil { try connection.command("DROP SEQUENCE \(old)") }
+        }
+        for (from, to) in final { try connection.command("ALTER SEQUENCE \(from) RENAME TO \(to)") }
+    }
+
+    private func newSequence(from start: Int64) throws -> SQLName {
+        let name = temporaryName()
+        try connection.command(
+            "CREATE SEQUENCE \(name) INCREMENT BY \(PostgreSQLSchema.keyBlock) START WITH \(start)"
+        )
+        return name
+    }
+}

@@ -1,0 +1,202 @@
+import Foundation
+import StrataKeys
+import StrataPostgreSQL
+import StrataRows
+import StrataSQL
+
+/// Looks for what must not be in a store: in its tables, between its rows, and in its history.
+///
+/// Everything is of one moment, and nothing is changed. Reads all tables.
+package struct PostgreSQLVerification {
+    private let connection: Connection
+    private let mapping: SQLMapping
+    private var naming: SQLNaming { mapping.dialect.naming }
+    private var problems: [String] = []
+
+    private init(_ connection: Connection, _ mapping: SQLMapping) {
+        self.connection = connection
+        self.mapping = mapping
+    }
+
+    /// Looks at a store.
+    ///
+    /// - Parameters:
+    ///   - url: Where it is.
+    ///   - schema: The model that it was made with.
+    ///   - configuration: The configuration of it that the store holds, or `nil` for all.
+    /// - Returns: What is wrong, a sentence each; empty for a sound store.
+    /// - Throws: `fileReadNoSuchFile` (260) if there is no store, and errors of reading.
+    package static func problems(at url: URL, _ schema: Schema, configuration: String?) throws -> [String] {
+        try PostgreSQLEngine.withConnection(to: url, .reading, timeout: 600) { connection, place in
+            let mapping = try SQLMapping(schema, configuration: configuration, dialect: .postgresql)
+            return try connection.inSnapshot {
+                guard try StoreMetadata.read(connection, place) != nil else {
+                    throw CocoaError(
+                        .fileReadNoSuchFile,
+                        userInfo: [NSLocalizedDescriptionKey: "There is no store at \(place)."]
+                    )
+                }
+                var verification = PostgreSQLVerification(connection, mapping)
+                try verification.checkColumns()
+                // What is not there cannot be looked at.
+                guard verification.problems.isEmpty else { return verification.problems }
+                try verification.checkIndexes()
+                for table in mapping.tables { try verification.checkRows(table) }
+                for entity in mapping.entities { try verification.checkReferences(entity) }
+                for join in mapping.joinTables { try verification.checkPairs(join) }
+                try verification.checkHistory()
+                return verification.problems
+            }
+        }
+    }
+
+    /// Adds a problem if the query counts anything.
+    private mutating func count(_ sql: String, _ what: (Int64) -> String) throws {
+        let number = try connection.query(sql).firstInt64 ?? 0
+        if number > 0 { problems.append(what(number)) }
+    }
+
+    // MARK: - Tables
+
+    private mutating func checkColumns() throws {
+        let found = try connection.query(
+            """
+            SELECT c.relname::text, a.attname::text, pg_catalog.format_type(a.atttypid, a.atttypmod)
+            FROM pg_catalog.pg_class AS c JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
+            JOIN pg_catalog.pg_attribute AS a ON a.attrelid = c.oid
+            WHERE n.nspname = pg_catalog.current_schema() AND c.relkind IN ('r', 'p') AND a.attnum > 0 AND NOT a.attisdropped
+            """
+        )
+        var types: [String: [String: String]] = [:]
+        for row in found.rows { types[row.string(0), default: [:]][row.string(1)] = row.string(2) }
+        func wanted(_ table: SQLName, _ columns: [(SQLName, String)]) -> [String] {
+            guard let own = types[table.raw] else { return ["\(table.raw) is missing"] }
+            return columns.compactMap { column, type in
+                let plain = type.hasPrefix("text") ? "text" : type
+                guard let found = own[column.raw] else { return "\(table.raw).\(column.raw) is missing" }
+                return found == plain ? nil : "\(table.raw).\(column.raw) is of type \(found), not \(plain)"
+            }
+        }
+        for table in mapping.tables {
+            let own = [(naming.key, "bigint"), (naming.entity, "integer"), (naming.version, "bigint")]
+            problems += wanted(table.name, own + table.columns.map { ($0.name, $0.type) })
+        }
+        for join in mapping.joinTables {
+            problems += wanted(join.name, ([join.first, join.second] + join.orders).map { ($0, "bigint") })
+        }
+    }
+
+    private mutating func checkIndexes() throws {
+        let found = try connection.query(
+            """
+            SELECT c.relname::text, i.indisvalid FROM pg_catalog.pg_index AS i JOIN pg_catalog.pg_class AS c ON c.oid = i.indexrelid
+            JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace WHERE n.nspname = pg_catalog.current_schema()
+            """
+        )
+        let isValid = Dictionary(found.rows.map { ($0.string(0), $0.int64(1) != 0) }) { $0 && $1 }
+        for index in PostgreSQLSchema.indexes(mapping) where isValid[index.name.raw] != true {
+            problems.append(
+                "the index \(index.name.raw) is \(isValid[index.name.raw] == nil ? "missing" : "not valid")"
+            )
+        }
+    }
+
+    // MARK: - Rows
+
+    private mutating func checkRows(_ table: SQLTable) throws {
+        let concrete = table.entities.filter { !$0.layout.isAbstract }.map { "\($0.number)" }.joined(separator: ", ")
+        try count(
+            "SELECT pg_catalog.count(*) FROM \(table.name) WHERE \(naming.entity) NOT IN (\(concrete.isEmpty ? "0" : concrete))"
+        ) { "\($0) rows of \(table.name.raw) are of no entity of the model" }
+        try count("SELECT pg_catalog.count(*) FROM \(table.name) WHERE \(naming.version) < 1") {
+            "\($0) rows of \(table.name.raw) have no version"
+        }
+        // The sequence gives the first key of a block.
+        try count(
+            """
+            SELECT pg_catalog.count(*) FROM \(table.name), \(PostgreSQLSchema.sequence(table)) AS s
+            WHERE \(naming.key) < 1 OR \(naming.key) >= s.last_value + \(PostgreSQLSchema.keyBlock)
+            """
+        ) { "\($0) rows of \(table.name.raw) have keys that were not given yet" }
+    }
+
+    /// The condition that the row `alias` is of an entity, or of one that inherits from it.
+    private func isKind(_ alias: String, of entity: EntityMapping) -> String {
+        "\(alias).\(naming.entity) BETWEEN \(entity.subtree.lowerBound) AND \(entity.subtree.upperBound)"
+    }
+
+    private mutating func checkReferences(_ entity: EntityMapping) throws {
+        for slot in entity.layout.ownSlots where slot.kind == .reference {
+            let column = entity.columns[slot.index]
+            guard let key = column.name, let target = mapping.entity(modelNumber: slot.destinationNumber) else {
+                continue
+            }
+            let what = "\(entity.layout.name).\(slot.name)"
+            let number = column.entity.map { " AND d.\(naming.entity) = t.\($0)" } ?? ""
+            try count(
+                """
+                SELECT pg_catalog.count(*) FROM \(entity.table) AS t WHERE \(isKind("t", of: entity)) AND t.\(key) IS NOT NULL
+                AND NOT EXISTS (SELECT 1 FROM \(target.table) AS d WHERE d.\(naming.key) = t.\(key) AND \(isKind("d", of: target))\(number))
+                """
+            ) { "\($0) objects have an object at \(what) that is not there, or not what it says" }
+            if let inverse = slot.relationship?.inverse, !inverse.isToMany, inverse !== slot.relationship {
+                try count(
+                    """
+                    SELECT pg_catalog.count(*) FROM (SELECT 1 FROM \(entity.table) AS t WHERE \(isKind("t", of: entity))
+                    AND t.\(key) IS NOT NULL GROUP BY t.\(key) HAVING pg_catalog.count(*) > 1) AS u
+                    """
+                ) { "\($0) objects are at \(what) of several, and may be of one only" }
+            }
+        }
+        for relationship in entity.layout.ownToMany {
+            guard case .key(let key) = entity.toMany[relationship.index], key.isWithoutInverse else { continue }
+            try count(
+                """
+                SELECT pg_catalog.count(*) FROM \(key.table) AS t WHERE t.\(key.column) IS NOT NULL
+                AND NOT EXISTS (SELECT 1 FROM \(entity.table) AS o WHERE o.\(naming.key) = t.\(key.column) AND \(isKind("o", of: entity)))
+                """
+            ) { "\($0) members of \(entity.layout.name).\(relationship.name) have an owner that is not there" }
+        }
+    }
+
+    private mutating func checkPairs(_ join: SQLJoinTable) throws {
+        for (column, table) in [(join.first, join.firstTable), (join.second, join.secondTable)] {
+            try count(
+                """
+                SELECT pg_catalog.count(*) FROM \(join.name) AS t
+                WHERE NOT EXISTS (SELECT 1 FROM \(table) AS d WHERE d.\(naming.key) = t.\(column))
+                """
+            ) { "\($0) pairs of \(join.name.raw) have an object in \(column.raw) that is not there" }
+        }
+        guard join.isSymmetric else { return }
+        try count(
+            """
+            SELECT pg_catalog.count(*) FROM \(join.name) AS t WHERE NOT EXISTS
+            (SELECT 1 FROM \(join.name) AS u WHERE u.\(join.first) = t.\(join.second) AND u.\(join.second) = t.\(join.first))
+            """
+        ) { "\($0) pairs of \(join.name.raw) are there in one direction only" }
+    }
+
+    // MARK: - History
+
+    private mutating func checkHistory() throws {
+        try count(
+            "SELECT pg_catalog.count(*) FROM strata_change AS c WHERE NOT EXISTS (SELECT 1 FROM strata_transaction AS t WHERE t.seq = c.seq)"
+        ) { "history: \($0) changes are of no transaction" }
+        try count(
+            "SELECT pg_catalog.count(*) FROM strata_change WHERE entity NOT BETWEEN 1 AND \(mapping.entities.count)"
+        ) { "history: \($0) changes are of no entity of the model" }
+        try count(
+            """
+            SELECT pg_catalog.count(*) FROM strata_transaction WHERE number > (SELECT last FROM strata_history) OR number < 1
+            """
+        ) { "history: \($0) transactions have numbers that were not given yet" }
+        // What is purged goes from the beginning on.
+        try count(
+            """
+            SELECT COALESCE(pg_catalog.max(number) - pg_catalog.min(number) + 1 - pg_catalog.count(number), 0)
+            FROM strata_transaction WHERE number IS NOT NULL
+            """
+        ) { "history: \($0) numbers are missing between others" }
+    }
+}

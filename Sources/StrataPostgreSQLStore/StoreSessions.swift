@@ -1,0 +1,43 @@
+import Foundation
+import StrataPostgreSQL
+
+/// The sessions that have read which model a store has, and go by it.
+///
+/// Each holds a lock together with all others, for which nobody ever waits, so that a migration can find them.
+enum StoreSessions {
+    /// The first of the two numbers of the lock; the second is of the schema.
+    private static let lockClass = 7276
+
+    /// The function that makes a session one of them.
+    ///
+    /// - Parameter schema: How the parameter with the name of the schema is written.
+    /// - Returns: The function's call.
+    static func join(schema: String) -> String {
+        "pg_catalog.pg_advisory_lock_shared(\(lockClass), pg_catalog.hashtext(\(schema)))"
+    }
+
+    /// For how many seconds a session may take to end.
+    private static let patience = 10.0
+
+    /// Ends all of them but this one, and waits until they are gone.
+    ///
+    /// - Throws: ``PostgreSQLError``: 42501 if one is of a role that this one may not end, `.deadline` if one does not end.
+    static func endOthers(of target: ConnectionTarget, _ connection: Connection) throws {
+        let end = ContinuousClock.now + .seconds(patience)
+        repeat {
+            let ended = try connection.query(
+                """
+                SELECT pg_catalog.pg_terminate_backend(pid) FROM pg_catalog.pg_locks
+                WHERE locktype = 'advisory' AND objsubid = 2 AND classid = \(lockClass)
+                AND objid::bigint = (pg_catalog.hashtext($1)::bigint & 4294967295)
+                AND database = (SELECT oid FROM pg_catalog.pg_database WHERE datname = pg_catalog.current_database())
+                AND pid <> pg_catalog.pg_backend_pid()
+                """,
+                [.text(target.schema)]
+            )
+            if ended.rowCount == 0 { return }
+            usleep(5_000)
+        } while ContinuousClock.now < end
+        throw PostgreSQLError(.deadline, "a session that has the store open does not end")
+    }
+}

@@ -1,0 +1,113 @@
+import Foundation
+import StrataKeys
+
+/// The errors of migrations.
+package enum MigrationErrors {
+    /// What went wrong while a store was migrated.
+    ///
+    /// - Parameters:
+    ///   - url: The store.
+    ///   - underlying: What went wrong.
+    ///   - place: What messages call the store; `nil` for the path of the URL.
+    /// - Returns: The error, `migration` (134110).
+    package static func failure(_ url: URL, _ underlying: any Error, place: String? = nil) -> CocoaError {
+        let reason = underlying.localizedDescription
+        return CocoaError(
+            .migration,
+            userInfo: [
+                NSLocalizedDescriptionKey:
+                    "The store \(place ?? url.path) was not migrated, and is as it was: \(reason)",
+                NSFilePathErrorKey: url.path,
+                "sourceURL": url,
+                "destinationURL": url,
+                "reason": reason,
+                NSUnderlyingErrorKey: underlying,
+            ]
+        )
+    }
+
+    /// Rows that do not fit the new model.
+    ///
+    /// - Parameters:
+    ///   - url: The store.
+    ///   - problems: One at least.
+    ///   - place: What messages call the store; `nil` for the path of the URL.
+    /// - Returns: The error, `migration` (134110).
+    package static func rows(
+        _ url: URL,
+        _ problems: [(entity: String, property: String?, reason: String)],
+        place: String? = nil
+    ) -> CocoaError {
+        let errors = problems.map { problem in
+            var userInfo: [String: Any] = [
+                NSLocalizedDescriptionKey:
+                    "\(problem.entity)\(problem.property.map { ".\($0)" } ?? ""): \(problem.reason).",
+                "entity": problem.entity,
+                "reason": problem.reason,
+                NSModelEntityNameErrorKey: problem.entity,
+            ]
+            userInfo["attribute"] = problem.property
+            userInfo[NSModelPropertyNameErrorKey] = problem.property
+            return CocoaError(.migration, userInfo: userInfo)
+        }
+        let list = errors.map(\.localizedDescription).joined(separator: " ")
+        return CocoaError(
+            .migration,
+            userInfo: [
+                NSLocalizedDescriptionKey:
+                    "The store \(place ?? url.path) was not migrated, and is as it was: objects do not fit the new model. \(list) Change them with the old model, or in a custom stage, first.",
+                NSFilePathErrorKey: url.path,
+                "sourceURL": url,
+                "destinationURL": url,
+                "reason": list,
+                NSUnderlyingErrorKey: errors[0],
+                NSDetailedErrorsKey: errors,
+            ]
+        )
+    }
+
+    /// Rows that break a constraint of the new model.
+    ///
+    /// - Parameters:
+    ///   - url: The store.
+    ///   - entity: The entity that declares the constraint.
+    ///   - attributes: The attributes that must be unique together.
+    ///   - groups: The URIs of objects that are alike, a list for each value.
+    ///   - place: What messages call the store; `nil` for the path of the URL.
+    /// - Returns: The error, `migration` (134110).
+    package static func constraint(
+        _ url: URL,
+        _ entity: String,
+        _ attributes: [String],
+        _ groups: [[URL]],
+        place: String? = nil
+    ) -> CocoaError {
+        let names = attributes.joined(separator: ", ")
+        let shown = groups.prefix(3).map { $0.prefix(5).map(\.absoluteString).joined(separator: " and ") }
+        let more = groups.count > 3 ? " and more" : ""
+        let text =
+            "\(entity): objects have the same \(names), which must be unique: \(shown.joined(separator: "; "))\(more)."
+        let underlying = CocoaError(
+            CocoaError.Code(rawValue: NSMigrationConstraintViolationError),
+            userInfo: [
+                NSLocalizedDescriptionKey: text,
+                "entity": entity,
+                "constraint": attributes,
+                "objects": groups,
+                NSModelEntityNameErrorKey: entity,
+            ]
+        )
+        return CocoaError(
+            .migration,
+            userInfo: [
+                NSLocalizedDescriptionKey:
+                    "The store \(place ?? url.path) was not migrated, and is as it was: constraint violation during attempted migration. \(text)",
+                NSFilePathErrorKey: url.path,
+                "sourceURL": url,
+                "destinationURL": url,
+                "reason": "constraint violation during attempted migration. \(text)",
+                NSUnderlyingErrorKey: underlying,
+            ]
+        )
+    }
+}

@@ -1,0 +1,327 @@
+#if canImport(CoreDataPostgreSQL)
+import CoreData
+import CoreDataPostgreSQL
+import Foundation
+import Synchronization
+
+/// Runs the framework and raw libpq in turn on one server, and compares them.
+struct PostgreSQLBench {
+    private let url: String
+    private let options: BenchOptions
+    private let scale: Scale
+    private static let rawSchema = "bench_raw"
+
+    /// Measures, and prints a table.
+    static func run(_ workloads: [PostgreSQLWorkload], _ options: BenchOptions) throws {
+        guard let url = ProcessInfo.processInfo.environment["STRATA_TEST_POSTGRESQL"] else {
+            throw BenchError(
+                "Start it beside a server: Tests/postgresql-server.sh run \(CommandLine.arguments[0]) --store postgresql"
+            )
+        }
+        let bench = PostgreSQLBench(url: url, options: options, scale: Scale(venues: options.rows))
+        print("\(options.rows) rows, medians of \(options.runs) runs")
+        for workload in workloads {
+            // At once, as whoever waits wants to see it.
+            FileHandle.standardOutput.write(Data((try bench.line(workload) + "\n").utf8))
+        }
+    }
+
+    private func line(_ workload: PostgreSQLWorkload) throws -> String {
+        func padded(_ text: String, _ width: Int) -> String {
+            text + String(repeating: " ", count: max(0, width - text.count))
+        }
+        let start = padded(workload.rawValue, 5) + padded(workload.summary, 75)
+        func text(_ value: Double) -> String { String(format: value < 10 ? "%.2f" : "%.0f", value) }
+        if workload == .remoteChange {
+            let median = try remoteChanges()
+            return start
+                + "\(text(median)) ms, goal ≤ \(text(workload.goal)) ms\(median > workload.goal ? " missed" : "")"
+        }
+        var raw: [Double] = []
+        var framework: [Double] = []
+        // The first round warms up caches and is not counted.
+        for round in 0...options.runs {
+            let isRawFirst = round % 2 == 0
+            var sums: [Int] = []
+            for isRaw in [isRawFirst, !isRawFirst] {
+                let (value, checksum) = try isRaw ? rawValue(workload) : frameworkValue(workload)
+                sums.append(checksum)
+                if round > 0 { if isRaw { raw.append(value) } else { framework.append(value) } }
+            }
+            guard workload == .writers || sums[0] == sums[1] else {
+                throw BenchError("The two sides of \(workload.rawValue) did different work: \(sums)")
+            }
+        }
+        let (one, other) = (Self.median(raw), Self.median(framework))
+        let ratio = other / one
+        if workload == .writers {
+            return start
+                + "raw \(text(one)) saves a second, coredata \(text(other)), share \(text(ratio)), goal ≥ \(text(workload.goal))\(ratio < workload.goal ? " missed" : "")"
+        }
+        return start
+            + "raw \(text(one)) ms, coredata \(text(other)) ms, ratio \(text(ratio)), goal ≤ \(text(workload.goal))\(ratio > workload.goal ? " missed" : "")"
+    }
+
+    static func median(_ values: [Double]) -> Double {
+        let sorted = values.sorted()
+        return sorted.isEmpty ? .nan : sorted[sorted.count / 2]
+    }
+
+    private static func value(_ sample: Sample) -> (Double, Int) {
+        (sample.duration / .milliseconds(1), sample.checksum)
+    }
+
+    // MARK: - Raw libpq
+
+    private func rawValue(_ workload: PostgreSQLWorkload) throws -> (Double, Int) {
+        // The raw side has no history: the framework without one is what it is held against.
+        if workload == .history { return try historyValue(false) }
+        let database = try RawPostgreSQL(url, schema: Self.rawSchema)
+        try RawPostgreSQLSide.create(database)
+        if needsRows(workload) {
+            _ = try RawPostgreSQLSide.insert(database, scale, venuesPerSave: scale.venues)
+            try database.execute("ANALYZE venue")
+        }
+        switch workload {
+        case .insert: return Self.value(try RawPostgreSQLSide.insert(database, scale, venuesPerSave: scale.venues))
+        case .insertInBatches:
+            return Self.value(try RawPostgreSQLSide.insert(database, scale, venuesPerSave: Scale.venuesPerBatch))
+        case .readEverything: return Self.value(try RawPostgreSQLSide.readEverything(database))
+        case .lookUp: return Self.value(try RawPostgreSQLSide.lookUp(database, scale))
+        case .gather: return Self.value(try RawPostgreSQLSide.gather(database, scale))
+        case .change: return Self.value(try RawPostgreSQLSide.change(database, scale))
+        case .batchUpdate: return Self.value(try RawPostgreSQLSide.updateBatch(database))
+        case .batchDelete: return Self.value(try RawPostgreSQLSide.deleteBatch(database, scale))
+        case .batchInsert: return Self.value(try RawPostgreSQLSide.insertBatch(database, scale))
+        case .writers:
+            let count = try RawPostgreSQLSide.writers(url, Self.rawSchema, Self.writers, seconds: options.seconds)
+            return (Double(count) / options.seconds, 0)
+        case .history, .remoteChange: return (.nan, 0)
+        }
+    }
+
+    private func needsRows(_ workload: PostgreSQLWorkload) -> Bool {
+        [.readEverything, .lookUp, .gather, .change, .batchUpdate].contains(workload)
+    }
+
+    // MARK: - The framework
+
+    private func frameworkValue(_ workload: PostgreSQLWorkload) throws -> (Double, Int) {
+        if workload == .history { return try historyValue(true) }
+        return try withStore { place in
+            func open() throws -> FrameworkSide.Stack { try openStack(place) }
+            if needsRows(workload) {
+                let stack = try open()
+                _ = try FrameworkSide.insert(into: stack, scale: scale, venuesPerSave: scale.venues)
+                stack.close()
+                try RawPostgreSQL(url, schema: Self.rawSchema).execute("ANALYZE \(Self.schema(place)).venue")
+            }
+            // A new coordinator has an empty row cache.
+            let stack = try open()
+            defer { stack.close() }
+            switch workload {
+            case .insert:
+                return Self.value(try FrameworkSide.insert(into: stack, scale: scale, venuesPerSave: scale.venues))
+            case .insertInBatches:
+                return Self.value(
+                    try FrameworkSide.insert(into: stack, scale: scale, venuesPerSave: Scale.venuesPerBatch)
+                )
+            case .readEverything: return Self.value(try FrameworkSide.readEverything(stack))
+            case .lookUp: return Self.value(try FrameworkSide.lookUp(stack, scale: scale))
+            case .gather: return Self.value(try gather(stack))
+            case .change: return Self.value(try FrameworkSide.change(stack, scale: scale))
+            case .batchUpdate: return Self.value(try FrameworkSide.updateBatch(stack))
+            case .batchDelete: return Self.value(try FrameworkSide.deleteBatch(stack, scale: scale))
+            case .batchInsert: return Self.value(try FrameworkSide.insertBatch(stack, scale: scale))
+            case .writers: return (Double(try write(stack)) / options.seconds, 0)
+            case .history, .remoteChange: return (.nan, 0)
+            }
+        }
+    }
+
+    private func historyValue(_ isOn: Bool) throws -> (Double, Int) {
+        try withStore { place in
+            let stack = try openStack(place, [NSPersistentHistoryTrackingKey: isOn])
+            defer { stack.close() }
+            return Self.value(try FrameworkSide.insert(into: stack, scale: scale, venuesPerSave: Scale.venuesPerBatch))
+        }
+    }
+
+    /// The rows of objects that are known by their IDs, all at once.
+    private func gather(_ stack: FrameworkSide.Stack) throws -> Sample {
+        let ids = Array(Set(try FrameworkSide.ids(stack, scale: scale)))
+        return try stack.context.performAndWait {
+            let start = ContinuousClock.now
+            let request = NSFetchRequest<Venue>(entityName: "Venue")
+            request.predicate = NSPredicate(format: "self IN %@", ids)
+            request.returnsObjectsAsFaults = false
+            let checksum = try stack.context.fetch(request).reduce(0) { $0 &+ FrameworkSide.checksum(of: $1) }
+            return Sample(duration: .now - start, checksum: checksum)
+        }
+    }
+
+    private static let writers = 8
+
+    private func write(_ stack: FrameworkSide.Stack) throws -> Int {
+        try Self.race(Self.writers, options.seconds) {
+            let context = NSManagedObjectContext(concurrencyType: .privateQueueConcurrencyType)
+            context.persistentStoreCoordinator = stack.coordinator
+            context.undoManager = nil
+            return {
+                try context.performAndWait {
+                    for number in 0..<10 {
+                        let sample = VenueSample(number, scale: Scale(venues: 1000))
+                        let venue = Venue(context: context)
+                        venue.name = sample.name
+                        venue.price = sample.price
+                        venue.distance = sample.distance
+                        venue.createdAt = Date(timeIntervalSinceReferenceDate: sample.createdAt)
+                        venue.favorite = sample.isFavorite
+                    }
+                    try context.save()
+                    context.reset()
+                }
+            }
+        }
+    }
+
+    /// From a commit of one coordinator to the changed object in a context of another, which has no more to do with it than one of another
+    /// process: the median in milliseconds.
+    private func remoteChanges() throws -> Double {
+        try withStore { place in
+            let options: [AnyHashable: Any] = [
+                NSPersistentHistoryTrackingKey: true, NSPersistentStoreRemoteChangeNotificationPostOptionKey: true,
+            ]
+            let writer = try openStack(place, options)
+            defer { writer.close() }
+            try writer.context.performAndWait {
+                City(context: writer.context).name = "0"
+                try writer.context.save()
+            }
+            let reader = try openStack(place, options)
+            defer { reader.close() }
+            let follower = Follower(reader)
+            try follower.hold()
+            let observation = NotificationCenter.default.addObserver(
+                forName: .NSPersistentStoreRemoteChange,
+                object: reader.coordinator,
+                queue: nil
+            ) { _ in follower.follow() }
+            defer { NotificationCenter.default.removeObserver(observation) }
+            var times: [Double] = []
+            for number in 1...Scale.remoteChanges {
+                let start = try writer.context.performAndWait {
+                    let request = NSFetchRequest<City>(entityName: "City")
+                    try writer.context.fetch(request).first?.name = "\(number)"
+                    try writer.context.save()
+                    return ContinuousClock.now
+                }
+                guard let end = follower.waits(for: "\(number)") else { throw BenchError("A change never came") }
+                times.append((end - start) / .milliseconds(1))
+            }
+            return Self.median(times)
+        }
+    }
+
+    // MARK: - Stores
+
+    private static func schema(_ place: URL) -> String {
+        URLComponents(url: place, resolvingAgainstBaseURL: true)?.queryItems?.last { $0.name == "schema" }?.value ?? ""
+    }
+
+    private func withStore<R>(_ body: (URL) throws -> R) throws -> R {
+        let schema = "bench_" + UUID().uuidString.lowercased().prefix(8)
+        guard let place = URL(string: "\(url)&schema=\(schema)") else { throw BenchError("The URL is none") }
+        let result = Result { try body(place) }
+        try NSPersistentStoreCoordinator(managedObjectModel: NSManagedObjectModel())
+            .destroyPersistentStore(at: place, type: .postgreSQL, options: nil)
+        return try result.get()
+    }
+
+    private func openStack(_ place: URL, _ options: [AnyHashable: Any]? = nil) throws -> FrameworkSide.Stack {
+        var all: [AnyHashable: Any] = [NSPersistentStoreConnectionPoolMaxSizeKey: Self.writers + 2]
+        all.merge(options ?? [:]) { $1 }
+        return try FrameworkSide.Stack(.postgreSQL, place, FrameworkSide.model, options: all)
+    }
+
+    /// Lets threads repeat something, each what `make` makes for it, and counts.
+    static func race(_ count: Int, _ seconds: Double, _ make: @escaping @Sendable () throws -> () throws -> Void) throws
+        -> Int
+    {
+        let total = Mutex(0)
+        let failure = Mutex<(any Error)?>(nil)
+        let group = DispatchGroup()
+        for _ in 0..<count {
+            group.enter()
+            let thread = Thread {
+                defer { group.leave() }
+                do {
+                    let step = try make()
+                    let end = ContinuousClock.now + .seconds(seconds)
+                    var done = 0
+                    while ContinuousClock.now < end {
+                        try step()
+                        done += 1
+                    }
+                    total.withLock { $0 += done }
+                } catch {
+                    failure.withLock { $0 = error }
+                }
+            }
+            thread.stackSize = 1 << 20
+            thread.start()
+        }
+        group.wait()
+        if let error = failure.withLock({ $0 }) { throw error }
+        return total.withLock { $0 }
+    }
+}
+
+/// Holds an object, and merges into it what others save.
+private final class Follower: @unchecked Sendable {
+    // @unchecked Sendable: the object is touched on its context's queue; the rest is behind the condition.
+    private let stack: FrameworkSide.Stack
+    private var city: City?
+    private var token: NSPersistentHistoryToken?
+    private let condition = NSCondition()
+    private var seen: (name: String, at: ContinuousClock.Instant)?
+
+    init(_ stack: FrameworkSide.Stack) { self.stack = stack }
+
+    func hold() throws {
+        token = stack.coordinator.currentPersistentHistoryToken(fromStores: nil)
+        try stack.context.performAndWait {
+            city = try stack.context.fetch(NSFetchRequest<City>(entityName: "City")).first
+            _ = city?.name
+        }
+    }
+
+    func follow() {
+        stack.context.performAndWait {
+            let request = NSPersistentHistoryChangeRequest.fetchHistory(after: token)
+            // What fails here is missed by whoever waits.
+            let result = try? stack.context.execute(request) as? NSPersistentHistoryResult
+            for transaction in result?.result as? [NSPersistentHistoryTransaction] ?? [] {
+                stack.context.mergeChanges(fromContextDidSave: transaction.objectIDNotification())
+                token = transaction.token
+            }
+            guard let name = city?.name else { return }
+            condition.lock()
+            if seen?.name != name { seen = (name, .now) }
+            condition.broadcast()
+            condition.unlock()
+        }
+    }
+
+    /// When the object had a name; `nil` if it never does.
+    func waits(for name: String) -> ContinuousClock.Instant? {
+        let limit = Date(timeIntervalSinceNow: 30)
+        condition.lock()
+        defer { condition.unlock() }
+        while seen?.name != name {
+            guard condition.wait(until: limit) else { return nil }
+        }
+        return seen?.at
+    }
+}
+#endif

@@ -1,0 +1,44 @@
+/// The pieces of work that are measured on PostgreSQL, by the names they have in the documentation.
+enum PostgreSQLWorkload: String, CaseIterable {
+    case insert = "P1"
+    case insertInBatches = "P2"
+    case readEverything = "P3"
+    case lookUp = "P4"
+    case gather = "P4b"
+    case change = "P5"
+    case batchUpdate = "P6"
+    case batchDelete = "P7"
+    case batchInsert = "P8"
+    case writers = "P9"
+    case history = "P10"
+    case remoteChange = "P11"
+
+    var summary: String {
+        switch self {
+        case .insert: "insert all rows, one save"
+        case .insertInBatches: "insert all rows, a save each 100"
+        case .readEverything: "fetch all rows, read every property, caches cold"
+        case .lookUp: "1,000 look-ups by ID in random order, caches cold"
+        case .gather: "1,000 faults filled by one fetch"
+        case .change: "load, change and save 10,000 rows"
+        case .batchUpdate: "batch update of all rows"
+        case .batchDelete: "batch delete of half of the rows"
+        case .batchInsert: "batch insert of all rows"
+        case .writers: "8 threads, saves of 10 insertions; ratio of the saves"
+        case .history: "P2 with a history; against without"
+        case .remoteChange: "from a commit of one coordinator to the merged object of another, 100 times"
+        }
+    }
+
+    /// How often what raw libpq takes it may take, but for P9, where it is the least share of its saves, and P11, in milliseconds.
+    var goal: Double {
+        switch self {
+        case .insert, .gather, .change: 1.5
+        case .insertInBatches, .readEverything, .lookUp: 1.3
+        case .batchUpdate, .batchDelete, .batchInsert: 1.1
+        case .writers: 0.8
+        case .history: 1.4
+        case .remoteChange: 50
+        }
+    }
+}

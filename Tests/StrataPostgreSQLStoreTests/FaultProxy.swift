@@ -1,0 +1,191 @@
+import Foundation
+import Synchronization
+import TestSupport
+import Testing
+
+/// Stands between a client and the server, on a Unix socket of its own, and breaks connections at the word COMMIT.
+///
+/// Has a thread for the door and two for each connection; all end with the proxy.
+final class FaultProxy: @unchecked Sendable {
+    // @unchecked Sendable: what is not constant is behind the mutex.
+
+    /// What happens at the next COMMIT, once.
+    enum Fault {
+        /// The server never hears of it, and the connection is cut.
+        case cutBefore
+        /// The server has carried it out, and the connection is cut instead of the answer.
+        case cutAfter
+        /// The server never hears of it, and the client never hears anything more.
+        case silence
+    }
+
+    private struct State {
+        var fault: Fault?
+        var isOpen = true
+        var hasStruck = false
+        var sockets: Set<Int32> = []
+    }
+
+    private let state = Mutex(State())
+    private let folder: URL
+    private let door: Int32
+    private let server: String
+    /// The URL of the server by way of the proxy.
+    let url: URL
+
+    init() throws {
+        let direct = try #require(TestDatabase.url)
+        var parts = try #require(URLComponents(url: direct, resolvingAgainstBaseURL: true))
+        let items = parts.queryItems ?? []
+        let host = try #require(items.first { $0.name == "host" }?.value)
+        server = host + "/.s.PGSQL.5432"
+        // A short path: a socket's has 107 bytes at most.
+        folder = URL(fileURLWithPath: "/tmp/strata-proxy-\(UInt32.random(in: 0 ... .max))")
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        parts.queryItems = items.filter { $0.name != "host" } + [URLQueryItem(name: "host", value: folder.path)]
+        url = try #require(parts.url)
+        door = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0)
+        let isBound = Self.withAddress(folder.path + "/.s.PGSQL.5432") { bind(door, $0, $1) == 0 }
+        try #require(isBound && listen(door, 64) == 0)
+        start { [self] in accept() }
+    }
+
+    /// Lets nobody in any more, and breaks what there is.
+    func close() {
+        setOpen(false)
+        shutdown(door, Int32(SHUT_RDWR))
+        try? FileManager.default.removeItem(at: folder)
+    }
+
+    /// Whether new connections are let in; closing the door breaks those that there are.
+    func setOpen(_ isOpen: Bool) {
+        let sockets = state.withLock { state in
+            state.isOpen = isOpen
+            return isOpen ? [] : state.sockets
+        }
+        for socket in sockets { shutdown(socket, Int32(SHUT_RDWR)) }
+    }
+
+    /// Arms a fault.
+    func arm(_ fault: Fault) {
+        state.withLock {
+            $0.fault = fault
+            $0.hasStruck = false
+        }
+    }
+
+    /// Whether the armed fault has struck.
+    var hasStruck: Bool { state.withLock { $0.hasStruck } }
+
+    /// Whether the door closes together with the fault, so that nobody can ask afterwards.
+    let closesWithFault = Mutex(false)
+
+    // MARK: - Threads
+
+    private func start(_ body: @escaping @Sendable () -> Void) {
+        let thread = Thread(block: body)
+        thread.start()
+    }
+
+    private static func withAddress(_ path: String, _ body: (UnsafePointer<sockaddr>, socklen_t) -> Bool) -> Bool {
+        var address = sockaddr_un()
+        address.sun_family = sa_family_t(AF_UNIX)
+        withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: path.utf8) }
+        return withUnsafePointer(to: &address) {
+            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { body($0, socklen_t(MemoryLayout<sockaddr_un>.size)) }
+        }
+    }
+
+    private func accept() {
+        while true {
+            let client = Foundation.accept(door, nil, nil)
+            guard client >= 0 else { return }
+            guard state.withLock({ $0.isOpen }) else {
+                Foundation.close(client)
+                continue
+            }
+            let other = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0)
+            guard Self.withAddress(server, { connect(other, $0, $1) == 0 }) else {
+                Foundation.close(client)
+                Foundation.close(other)
+                continue
+            }
+            state.withLock { $0.sockets.formUnion([client, other]) }
+            let swallows = Flag()
+            start { [self] in pass(from: client, to: other) { try strike($0, swallows) } }
+            start { [self] in pass(from: other, to: client) { _ in swallows.isSet ? .cut : .pass } }
+        }
+    }
+
+    private final class Flag: Sendable {
+        private let value = Atomic(false)
+        var isSet: Bool { value.load(ordering: .acquiring) }
+        func set() { value.store(true, ordering: .releasing) }
+    }
+
+    private enum Verdict {
+        case pass
+        case cut
+        case swallow
+    }
+
+    /// Decides on a piece from the client.
+    private func strike(_ bytes: ArraySlice<UInt8>, _ swallows: Flag) throws -> Verdict {
+        guard bytes.contains(subsequence: Array("COMMIT\0".utf8)) else { return .pass }
+        let fault = state.withLock { state in
+            defer { if state.fault != nil { (state.fault, state.hasStruck) = (nil, true) } }
+            return state.fault
+        }
+        if fault != nil, closesWithFault.withLock({ $0 }) { state.withLock { $0.isOpen = false } }
+        switch fault {
+        case nil: return .pass
+        case .cutBefore: return .cut
+        case .cutAfter:
+            swallows.set()
+            return .pass
+        case .silence: return .swallow
+        }
+    }
+
+    private func pass(from source: Int32, to sink: Int32, _ judge: (ArraySlice<UInt8>) throws -> Verdict) {
+        var buffer = [UInt8](repeating: 0, count: 65_536)
+        loop: while true {
+            let count = recv(source, &buffer, buffer.count, 0)
+            guard count > 0 else { break }
+            switch (try? judge(buffer[..<count])) ?? .cut {
+            case .cut: break loop
+            case .swallow: continue
+            case .pass: break
+            }
+            var sent = 0
+            while sent < count {
+                let done = buffer[sent..<count].withUnsafeBytes {
+                    send(sink, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL))
+                }
+                guard done > 0 else { break loop }
+                sent += done
+            }
+        }
+        // The other direction ends with this one, and whoever is second closes both.
+        shutdown(source, Int32(SHUT_RDWR))
+        shutdown(sink, Int32(SHUT_RDWR))
+        let isLast = state.withLock { state in
+            let isLast = !state.sockets.contains(source) || !state.sockets.contains(sink)
+            state.sockets.subtract([source, sink])
+            return isLast
+        }
+        if isLast {
+            Foundation.close(source)
+            Foundation.close(sink)
+        }
+    }
+}
+
+extension ArraySlice<UInt8> {
+    fileprivate func contains(subsequence: [UInt8]) -> Bool {
+        guard count >= subsequence.count else { return false }
+        return (startIndex...(endIndex - subsequence.count)).contains {
+            self[$0..<($0 + subsequence.count)].elementsEqual(subsequence)
+        }
+    }
+}

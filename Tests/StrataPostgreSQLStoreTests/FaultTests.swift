@@ -1,0 +1,164 @@
+import CoreData
+import CoreDataPostgreSQL
+import Foundation
+import StrataPostgreSQL
+import StrataPostgreSQLStore
+import TestSupport
+import Testing
+
+/// A store behind a proxy, in a schema of its own, and a context on it.
+private final class FaultyStack {
+    let proxy: FaultProxy
+    let url: URL
+    let coordinator: NSPersistentStoreCoordinator
+    let context: NSManagedObjectContext
+    private let schema = "fault_" + String(UInt64.random(in: 0 ... .max), radix: 36)
+
+    init(timeout: Double = 5, history: Bool = false) throws {
+        proxy = try FaultProxy()
+        url = try #require(URL(string: "\(proxy.url.absoluteString)&schema=\(schema)"))
+        coordinator = NSPersistentStoreCoordinator(managedObjectModel: GuideModel.make())
+        try coordinator.addPersistentStore(
+            type: .postgreSQL,
+            configuration: nil,
+            at: url,
+            options: [NSPersistentStoreTimeoutOption: timeout, NSPersistentHistoryTrackingKey: history]
+        )
+        context = NSManagedObjectContext(.privateQueue)
+        context.persistentStoreCoordinator = coordinator
+    }
+
+    deinit {
+        for store in coordinator.persistentStores { try? coordinator.remove(store) }
+        proxy.close()
+        if let direct = try? direct() { try? direct.command("DROP SCHEMA \"\(schema)\" CASCADE") }
+    }
+
+    /// A connection that goes past the proxy.
+    func direct() throws -> Connection {
+        let url = try #require(TestDatabase.url)
+        let target = try ConnectionTarget(#require(URL(string: "\(url.absoluteString)&schema=\(schema)")))
+        let connection = try Connection.open(target, timeout: 30)
+        try connection.command("SET search_path TO \"\(schema)\"")
+        return connection
+    }
+
+    /// How often a city is in the database.
+    func count(_ name: String) throws -> Int64? {
+        try direct().query("SELECT count(*) FROM city WHERE name = $1", [.text(name)]).firstInt64
+    }
+
+    func insert(_ name: String) {
+        context.performAndWait {
+            NSEntityDescription.insertNewObject(forEntityName: "City", into: context).setValue(name, forKey: "name")
+        }
+    }
+
+    func save() throws { try context.performAndWait { try context.save() } }
+
+    func names() throws -> [String] {
+        try context.performAndWait {
+            try context.fetch(NSFetchRequest<NSManagedObject>(entityName: "City"))
+                .compactMap { $0.value(forKey: "name") as? String }.sorted()
+        }
+    }
+}
+
+@Suite("PostgreSQL stores whose connections break", .enabled(if: Server.isThere))
+struct FaultTests {
+    @Test(arguments: [false, true])
+    func `a save whose answer is lost is found to be there`(_ history: Bool) throws {
+        let stack = try FaultyStack(history: history)
+        stack.insert("Rome")
+        stack.proxy.arm(.cutAfter)
+        try stack.save()
+        #expect(stack.proxy.hasStruck)
+        #expect(try stack.count("Rome") == 1)
+        // The context goes on as after any save.
+        stack.insert("Oslo")
+        try stack.save()
+        #expect(try stack.names() == ["Oslo", "Rome"])
+    }
+
+    @Test(arguments: [false, true])
+    func `a save that never arrived is made again, once`(_ history: Bool) throws {
+        let stack = try FaultyStack(history: history)
+        stack.insert("Rome")
+        stack.proxy.arm(.cutBefore)
+        try stack.save()
+        #expect(stack.proxy.hasStruck)
+        #expect(try stack.count("Rome") == 1)
+    }
+
+    @Test func `a save that the network swallows is made again after the time-out, when its session is ended`() throws {
+        let stack = try FaultyStack(timeout: 1)
+        stack.insert("Rome")
+        stack.proxy.arm(.silence)
+        try stack.save()
+        #expect(stack.proxy.hasStruck)
+        #expect(try stack.count("Rome") == 1)
+    }
+
+    @Test func `a save that nobody can tell the end of says so, with its identifier`() throws {
+        let stack = try FaultyStack(timeout: 1, history: true)
+        stack.insert("Rome")
+        stack.proxy.closesWithFault.withLock { $0 = true }
+        stack.proxy.arm(.cutAfter)
+        let error = #expect(throws: CocoaError.self) { try stack.save() }
+        let identifier = try #require(error?.userInfo[NSPersistentStoreSaveInDoubtKey] as? UUID)
+        // Whoever reaches the server again finds out by the identifier.
+        let found = try stack.direct().query(
+            "SELECT count(*) FROM strata_transaction WHERE id = $1",
+            [.uuid(identifier)]
+        )
+        #expect(found.firstInt64 == 1)
+        #expect(try stack.count("Rome") == 1)
+        #expect(stack.context.performAndWait { stack.context.hasChanges })
+    }
+
+    @Test func `who reads and saves does not notice that the server has ended all sessions in between`() throws {
+        let stack = try FaultyStack()
+        stack.insert("Rome")
+        try stack.save()
+        for name in ["Oslo", "Bern"] {
+            stack.proxy.setOpen(false)
+            stack.proxy.setOpen(true)
+            stack.insert(name)
+            try stack.save()
+            stack.proxy.setOpen(false)
+            stack.proxy.setOpen(true)
+            #expect(try stack.names().contains(name))
+        }
+    }
+
+    @Test func `a session that stands still is given up at the time-out, and the next one serves`() throws {
+        let stack = try FaultyStack(timeout: 1)
+        stack.insert("Rome")
+        try stack.save()
+        _ = try stack.names()
+        // All sessions of this store, which no other test uses.
+        let processes = try stack.direct().query(
+            """
+            SELECT DISTINCT l.pid::bigint FROM pg_locks AS l WHERE l.locktype = 'advisory' AND l.classid = 7276
+            AND l.objid::bigint = (hashtext(current_schema())::bigint & 4294967295)
+            """
+        ).rows.map { pid_t($0.int64(0)) }
+        #expect(!processes.isEmpty)
+        for process in processes { kill(process, SIGSTOP) }
+        defer { for process in processes { kill(process, SIGCONT) } }
+        let error = #expect(throws: CocoaError.self) { for _ in processes { _ = try stack.names() } }
+        #expect(error?.code == .persistentStoreTimeout)
+        #expect(try stack.names() == ["Rome"])
+    }
+
+    @Test func `without a server a save fails with the environment's error, and passes when it is back`() throws {
+        let stack = try FaultyStack(timeout: 1)
+        stack.proxy.setOpen(false)
+        stack.insert("Rome")
+        let error = #expect(throws: CocoaError.self) { try stack.save() }
+        #expect(error?.code == .persistentStoreSave)
+        stack.proxy.setOpen(true)
+        try stack.save()
+        #expect(try stack.count("Rome") == 1)
+    }
+}

@@ -1,0 +1,234 @@
+import CoreData
+import CoreDataPostgreSQL
+import Foundation
+import StrataPostgreSQL
+import StrataPostgreSQLStore
+import TestSupport
+import Testing
+
+/// A store whose model changes, in a schema of its own that stands for a file.
+private final class ChangingStore: Sendable {
+    let folder: URL
+    let url: URL
+
+    init() {
+        folder = FileManager.default.temporaryDirectory.appendingPathComponent("strata-" + UUID().uuidString)
+        url = folder.appendingPathComponent("store")
+    }
+
+    deinit { TestDatabase.drop(url) }
+
+    /// A model of cities; the second version has one more attribute, another name for one, and one entity more.
+    static func model(_ version: Int) -> NSManagedObjectModel {
+        func attribute(_ name: String, _ type: NSAttributeType, was: String? = nil) -> NSAttributeDescription {
+            let attribute = NSAttributeDescription()
+            attribute.name = name
+            attribute.attributeType = type
+            attribute.isOptional = true
+            attribute.renamingIdentifier = was
+            return attribute
+        }
+        let city = NSEntityDescription()
+        city.name = "City"
+        city.properties = [attribute("people", .integer32AttributeType)]
+        let model = NSManagedObjectModel()
+        if version == 1 {
+            city.properties.append(attribute("name", .stringAttributeType))
+            model.entities = [city]
+        } else {
+            city.properties.append(attribute("title", .stringAttributeType, was: "name"))
+            let country = attribute("country", .stringAttributeType)
+            country.defaultValue = "DE"
+            city.properties.append(country)
+            let bridge = NSEntityDescription()
+            bridge.name = "Bridge"
+            bridge.properties = [attribute("length", .doubleAttributeType)]
+            // Before the other in the order of names, so that its number changes.
+            model.entities = [bridge, city]
+        }
+        return model
+    }
+
+    static var migrating: [AnyHashable: Any] {
+        [NSMigratePersistentStoresAutomaticallyOption: true, NSInferMappingModelAutomaticallyOption: true]
+    }
+
+    func open(_ version: Int, _ options: [AnyHashable: Any] = [:]) throws -> NSManagedObjectContext {
+        let coordinator = NSPersistentStoreCoordinator(managedObjectModel: Self.model(version))
+        try coordinator.addPersistentStore(
+            type: TestDatabase.storeType,
+            configuration: nil,
+            at: url,
+            options: Self.migrating.merging(options) { $1 }
+        )
+        let context = NSManagedObjectContext(.privateQueue)
+        context.persistentStoreCoordinator = coordinator
+        return context
+    }
+
+    static func close(_ context: NSManagedObjectContext) {
+        guard let coordinator = context.persistentStoreCoordinator else { return }
+        for store in coordinator.persistentStores { try? coordinator.remove(store) }
+    }
+
+    /// The values of an attribute of all cities, in order.
+    static func values(_ key: String, _ context: NSManagedObjectContext) throws -> [String] {
+        try context.performAndWait {
+            try context.fetch(NSFetchRequest<NSManagedObject>(entityName: "City"))
+                .compactMap { $0.value(forKey: key) as? String }.sorted()
+        }
+    }
+
+    func fill(_ options: [AnyHashable: Any] = [:]) throws {
+        let context = try open(1, options)
+        try context.performAndWait {
+            for name in ["Bonn", "Ulm"] {
+                let city = NSEntityDescription.insertNewObject(forEntityName: "City", into: context)
+                city.setValue(name, forKey: "name")
+            }
+            try context.save()
+        }
+        Self.close(context)
+    }
+
+    func connection() throws -> Connection {
+        let target = try ConnectionTarget(TestDatabase.url(for: url))
+        let connection = try Connection.open(target, timeout: 30)
+        try connection.command("SET search_path TO \(target.quotedSchema)")
+        return connection
+    }
+
+    func problems(_ version: Int) throws -> [String] { try PostgreSQLStore.problems(at: url, Self.model(version)) }
+}
+
+@Suite("Migration of PostgreSQL stores", .enabled(if: Server.isThere))
+struct MigrationTests {
+    @Test func `objects keep renamed attributes, and get the default values of new ones`() throws {
+        let store = ChangingStore()
+        try store.fill()
+        let context = try store.open(2)
+        defer { ChangingStore.close(context) }
+        #expect(try ChangingStore.values("title", context) == ["Bonn", "Ulm"])
+        #expect(try ChangingStore.values("country", context) == ["DE", "DE"])
+        try context.performAndWait {
+            NSEntityDescription.insertNewObject(forEntityName: "Bridge", into: context).setValue(12.5, forKey: "length")
+            NSEntityDescription.insertNewObject(forEntityName: "City", into: context).setValue("Kiel", forKey: "title")
+            try context.save()
+        }
+        #expect(try ChangingStore.values("title", context) == ["Bonn", "Kiel", "Ulm"])
+        #expect(try store.problems(2) == [])
+    }
+
+    @Test func `without the option that asks for it a store is refused and stays as it is`() throws {
+        let store = ChangingStore()
+        try store.fill()
+        let error = #expect(throws: CocoaError.self) {
+            try store.open(2, [NSMigratePersistentStoresAutomaticallyOption: false])
+        }
+        #expect(error?.code == .persistentStoreIncompatibleVersionHash)
+        #expect(try store.problems(1) == [])
+    }
+
+    @Test func `who has the store open with the old model neither reads nor saves any more`() throws {
+        let store = ChangingStore()
+        try store.fill()
+        let old = try store.open(1)
+        defer { ChangingStore.close(old) }
+        #expect(try ChangingStore.values("name", old) == ["Bonn", "Ulm"])
+        let new = try store.open(2)
+        defer { ChangingStore.close(new) }
+        let reading = #expect(throws: CocoaError.self) { _ = try ChangingStore.values("name", old) }
+        #expect(reading?.code == .persistentStoreIncompatibleVersionHash)
+        let saving = #expect(throws: CocoaError.self) {
+            try old.performAndWait {
+                _ = NSEntityDescription.insertNewObject(forEntityName: "City", into: old)
+                try old.save()
+            }
+        }
+        #expect(saving?.code == .persistentStoreIncompatibleVersionHash)
+        #expect(try ChangingStore.values("title", new) == ["Bonn", "Ulm"])
+    }
+
+    @Test func `of several that come at once one migrates, and all open the store`() async throws {
+        let store = ChangingStore()
+        try store.fill([NSPersistentHistoryTrackingKey: true])
+        let found = try await withThrowingTaskGroup(of: [String].self) { group in
+            for _ in 0..<4 {
+                group.addTask {
+                    let context = try store.open(2, [NSPersistentHistoryTrackingKey: true])
+                    defer { ChangingStore.close(context) }
+                    return try ChangingStore.values("title", context)
+                }
+            }
+            return try await group.reduce(into: [[String]]()) { $0.append($1) }
+        }
+        #expect(found == Array(repeating: ["Bonn", "Ulm"], count: 4))
+        // The history tells of one migration.
+        let migrations = try store.connection().query(
+            "SELECT count(*) FROM strata_transaction WHERE author LIKE 'com.apple.coredata.schemamigrator%'"
+        )
+        #expect(migrations.firstInt64 == 1)
+        #expect(try store.problems(2) == [])
+    }
+
+    @Test
+    func `a table that somebody keeps locked is waited for until the time-out, and nobody waits behind the migration`()
+        throws
+    {
+        let store = ChangingStore()
+        try store.fill()
+        let holder = try store.connection()
+        try holder.command("BEGIN; SELECT count(*) FROM city")
+        let error = #expect(throws: CocoaError.self) { try store.open(2, [NSPersistentStoreTimeoutOption: 1.5]) }
+        #expect(error?.code == .persistentStoreTimeout)
+        try holder.command("ROLLBACK")
+        #expect(try store.problems(1) == [])
+        let context = try store.open(2)
+        #expect(try ChangingStore.values("title", context) == ["Bonn", "Ulm"])
+        ChangingStore.close(context)
+    }
+
+    @Test func `the history speaks of the new entities and names`() throws {
+        let store = ChangingStore()
+        try store.fill([NSPersistentHistoryTrackingKey: true])
+        let old = try store.open(1, [NSPersistentHistoryTrackingKey: true])
+        try old.performAndWait {
+            let city = try old.fetch(NSFetchRequest<NSManagedObject>(entityName: "City")).first
+            city?.setValue("Köln", forKey: "name")
+            try old.save()
+        }
+        ChangingStore.close(old)
+        let context = try store.open(2, [NSPersistentHistoryTrackingKey: true])
+        defer { ChangingStore.close(context) }
+        let told = try context.performAndWait {
+            let result = try context.execute(
+                NSPersistentHistoryChangeRequest.fetchHistory(after: nil as NSPersistentHistoryToken?)
+            )
+            let transactions = (result as? NSPersistentHistoryResult)?.result as? [NSPersistentHistoryTransaction] ?? []
+            return transactions.flatMap { $0.changes ?? [] }.map { change in
+                "\(change.changedObjectID.entity.name ?? "") \((change.updatedProperties ?? []).map(\.name))"
+            }
+        }
+        #expect(told == ["City []", "City []", "City [\"title\"]"])
+    }
+}
+
+@Suite("Checks of PostgreSQL stores", .enabled(if: Server.isThere))
+struct VerificationTests {
+    @Test(arguments: [
+        ("UPDATE city SET strata_entity = 99", "are of no entity of the model"),
+        ("UPDATE city SET strata_version = 0", "have no version"),
+        ("UPDATE city SET strata_id = 1000000", "have keys that were not given yet"),
+        ("ALTER TABLE city DROP COLUMN people", "city.people is missing"),
+        ("UPDATE strata_change SET seq = 77", "changes are of no transaction"),
+    ])
+    func `what plain SQL has broken is found`(_ sql: String, _ sign: String) throws {
+        let store = ChangingStore()
+        try store.fill([NSPersistentHistoryTrackingKey: true])
+        #expect(try store.problems(1) == [])
+        let connection = try store.connection()
+        if sql.contains("strata_id") { try connection.command("DELETE FROM city WHERE strata_id > 1") }
+        try connection.command(sql)
+        #expect(try store.problems(1).contains { $0.contains(sign) })
+    }
+}
