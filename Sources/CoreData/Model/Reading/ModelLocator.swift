@@ -49,6 +49,13 @@ extension NSManagedObjectModel {
         return models
     }
 
+    /// The model of that name in the resources of the package's targets beside the main program; `nil` if there is none, or if
+    /// several targets have one.
+    static func ofTargets(named name: String) -> NSManagedObjectModel? {
+        let found = modelLocations(in: nil).filter { $0.deletingPathExtension().lastPathComponent == name }
+        return found.count == 1 ? NSManagedObjectModel(contentsOf: found[0]) : nil
+    }
+
     private static func modelLocations(in bundles: [Bundle]?) -> [URL] {
         resources(in: bundles, withExtensions: ["xcdatamodeld", "xcdatamodel", "momd", "mom"])
     }
