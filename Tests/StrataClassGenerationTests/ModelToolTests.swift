@@ -92,6 +92,20 @@ struct ModelToolTests {
         #expect(try target.dates()["Classes.swift"] == first["Classes.swift"])
     }
 
+    @Test func `a model without versions is compiled to one file`() throws {
+        let target = try TargetFolder()
+        let model = target.model.appendingPathComponent("Shop 2.xcdatamodel")
+
+        let code = ModelTool.run([
+            "build", "--module", "App", "--classes", target.file("Classes.swift").path, "--accessors",
+            target.file("Accessors.swift").path, "--model", model.path, "--compile", model.path,
+            target.file("Shop.mom").path,
+        ])
+
+        #expect(code == 0 && target.text("Classes.swift")?.contains("class Item") == true)
+        #expect(try Data(contentsOf: target.file("Shop.mom")) == ModelPackage.contents(at: model).data)
+    }
+
     @Test func `with a fault in the model nothing is written, and the error has the form of the compiler's`() throws {
         let target = try TargetFolder()
         try target.write(
