@@ -35,7 +35,7 @@ export STRATA_COMMIT := $(shell git describe --always --dirty 2>/dev/null || ech
 
 .DEFAULT_GOAL := help
 .PHONY: help demo demo-jobs demo-jobs-postgresql demo-migration demo-server test test-of test-postgresql test-repeat bench stress \
-	stress-quick stress-red stress-tsan stress-asan soak mutants check-mutants tsan lint format layers check-layers docs docs-preview \
+	stress-quick stress-red stress-tsan stress-asan soak mutants check-mutants tsan lint format layers check-layers check-models docs docs-preview \
 	check-docs system-packages postgresql-packages
 
 help:
@@ -56,6 +56,7 @@ help:
 	@echo "make lint     check the form of the sources"
 	@echo "make format   put the sources into that form"
 	@echo "make layers   draw the targets of Package.swift in Docs/Architecture.md; make check-layers compares the two"
+	@echo "make check-models  compile the Swift that is written of models, and compare hashes and tables with those of their files"
 	@echo "make docs     make the documentation as a site; make docs-preview shows it, and make check-docs opens it in Chromium"
 
 demo: system-packages
@@ -225,6 +226,11 @@ docs-preview: docs
 # Opens the landing page, three articles and five symbols in a browser, if there is one, and looks for what they say.
 check-docs: docs
 	Docs/check-site.sh $(DOCS)/CoreData.doccarchive
+
+# The models of the repository, and the fixtures if they are there, as Swift that is compiled and as XML.
+check-models: system-packages
+	$(SWIFT) build --product strata
+	Tests/models-in-swift.sh
 
 # The only thing that Swift itself does not bring: SQLite's header and the tool that finds it.
 system-packages:

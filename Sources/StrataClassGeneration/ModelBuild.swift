@@ -18,6 +18,8 @@ package struct ModelBuild {
     package struct Output: Sendable {
         package var classes = ""
         package var accessors = ""
+        /// Whether there are members that the accessors are for.
+        package var suppliesMembers = false
         /// Faults in the form of the compiler's: `file:line:column: error: …`.
         package var errors: [String] = []
     }
@@ -43,6 +45,7 @@ package struct ModelBuild {
         declarations.add(texts.map { SourceFile(path: "", text: $0, module: module) })
         let accessors = AccessorGenerator(declarations).generate()
         output.errors += accessors.faults.map { "\($0.path):\($0.line):\($0.column): error: \($0.message)" }
+        output.suppliesMembers = !accessors.symbols.isEmpty
         output.accessors = accessors.text.isEmpty ? "// No class has @NSManaged members.\n" : accessors.text
         return output
     }

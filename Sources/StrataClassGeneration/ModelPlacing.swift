@@ -8,10 +8,14 @@ package enum ModelPlacing {
         try write(try tree(of: model), to: destination)
     }
 
-    /// Writes the `.momd` folder of a model: a `.mom` for each version, and the list that names the current one.
+    /// Writes the `.momd` folder of a model: a `.mom` for each version, and the list that names the current one; of a model
+    /// without versions the `.mom`.
     ///
     /// The versions stay XML, which the framework reads wherever a model may be.
     package static func compile(_ model: URL, to destination: URL) throws {
+        guard destination.pathExtension == "momd" else {
+            return try write(try ModelPackage.contents(at: model).data, to: destination)
+        }
         var files: [String: Data] = [:]
         let current = try ModelPackage.contents(at: model).file.deletingLastPathComponent()
         for version in ModelPackage.versions(at: model) {

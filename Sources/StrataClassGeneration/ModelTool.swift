@@ -72,8 +72,16 @@ package enum ModelTool {
         let output = build.run()
         for error in output.errors { report(error) }
         guard output.errors.isEmpty else { return 1 }
+        let accessors = try options.file("accessors")
+        if output.suppliesMembers {
+            let answers = accessors.deletingLastPathComponent().appendingPathComponent("checked-compiler.txt")
+            if let complaint = CompilerProbe.find()?.complaint(answers: answers) {
+                report("error: \(complaint)")
+                return 1
+            }
+        }
         try ModelPlacing.write(Data(output.classes.utf8), to: try options.file("classes"))
-        try ModelPlacing.write(Data(output.accessors.utf8), to: try options.file("accessors"))
+        try ModelPlacing.write(Data(output.accessors.utf8), to: accessors)
         for pair in options.all("copy") where pair.count == 2 {
             try ModelPlacing.copy(URL(fileURLWithPath: pair[0]), to: URL(fileURLWithPath: pair[1]))
         }

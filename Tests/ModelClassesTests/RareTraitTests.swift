@@ -15,6 +15,7 @@ final class ShoutingTransformer: ValueTransformer {
 
 @ManagedObject(
     .compoundIndex("x", "y"),
+    .index("both", on: .ascending("x"), .descending("y")),
     .index("where", on: .rTree("x"), .rTree("y")),
     .index("upper", on: .expression("uppercase:(label)", type: .string, isAscending: false))
 )
@@ -24,7 +25,7 @@ final class Pin: NSManagedObject {
     @Managed(.validated("SELF != 'x'", message: "is no label")) var label: String?
     @Managed(.transformable(by: ShoutingTransformer.self)) var loud: NSString?
     @Managed(.inverse("pin"), .destination(Line.self)) var lines: NSSet?
-    @Managed(.inverse(\Line.orderedPin), .destination(Line.self)) var orderedLines: NSOrderedSet?
+    @Managed(.inverse(\Line.orderedPin), .destination(Line.self), .ordered) var orderedLines: NSOrderedSet?
     @Managed(.inverse(\Line.looserPins), .unordered) var looseLines: [Line]
 
     @ManagedObject
@@ -44,6 +45,8 @@ struct RareTraitTests {
         let pin = try model().entity("Pin")
 
         #expect(pin.compoundIndexNames == [["x", "y"]])
+        let both = try #require(pin.indexes.first { $0.name == "both" })
+        #expect(both.elements.map(\.isAscending) == [true, false])
         let tree = try #require(pin.indexes.first { $0.name == "where" })
         #expect(
             tree.elements.map(\.collationType) == [.rTree, .rTree] && tree.elements.map(\.propertyName) == ["x", "y"]

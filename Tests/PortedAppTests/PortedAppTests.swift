@@ -30,6 +30,12 @@ struct PortedAppTests {
         }
     }
 
+    @Test func `a container finds the model by its name, among those of other targets`() {
+        let names = NSPersistentContainer(name: "Library").managedObjectModel.entities.compactMap(\.name)
+
+        #expect(Set(names) == ["Author", "Book", "Chapter", "Magazine", "Medium", "Shelf"])
+    }
+
     @Test func `the bundle has the model under both of its names`() throws {
         let (compiled, edited) = (try #require(LibraryStack.compiledModel), try #require(LibraryStack.editedModel))
 

@@ -118,6 +118,85 @@ struct ClassGeneratorTests {
         #expect(text.contains("public var `default`: String? {") && text.contains("keyPath: \\A.`default`"))
     }
 
+    @Test func `a transformable attribute has its class, a composite one a dictionary, and one without a type nothing`()
+        throws
+    {
+        let text = try Self.text(
+            Self.entity(
+                "A",
+                "representedClassName=\"A\" codeGenerationType=\"class\"",
+                """
+                <attribute name="tags" attributeType="Transformable" customClassName="[String]"/>
+                <attribute name="color" optional="YES" attributeType="Transformable" customClassName="Color"/>
+                <attribute name="address" optional="YES" attributeType="Composite" composite="Address"/>
+                <attribute name="scratch" optional="YES" transient="YES"/>
+                """
+            ) + "<composite name=\"Address\"><attribute name=\"street\" attributeType=\"String\"/></composite>",
+            sources: "final class Color: NSObject {}"
+        )
+
+        #expect(text.contains("public var tags: [String]? {") && text.contains("public var address: [String: Any]? {"))
+        // As visible as its type.
+        #expect(text.contains("\n    var color: Color? {"))
+        #expect(!text.contains("scratch"))
+    }
+
+    @Test func `a relationship has the destination's class, and one to many the methods that change it`() throws {
+        let text = try Self.text(
+            Self.entity(
+                "A",
+                "representedClassName=\".AThing\" codeGenerationType=\"class\"",
+                """
+                <relationship name="one" optional="YES" maxCount="1" destinationEntity="B"/>
+                <relationship name="any" optional="YES" maxCount="1" destinationEntity="C"/>
+                <relationship name="many" optional="YES" toMany="YES" destinationEntity="A"/>
+                <relationship name="rows" optional="YES" toMany="YES" ordered="YES" destinationEntity="B"/>
+                """
+            ) + Self.entity("B", "representedClassName=\"BThing\"") + Self.entity("C", ""),
+            sources: "public class BThing: NSManagedObject {}"
+        )
+
+        #expect(text.contains("public class AThing: NSManagedObject {"))
+        for line in [
+            "var one: BThing? {", "var any: NSManagedObject? {", "var many: NSSet? {", "var rows: NSOrderedSet? {",
+            "func addToMany(_ value: AThing) {", "func removeFromMany(_ values: NSSet) {",
+            "func insertIntoRows(_ value: BThing, at idx: Int) {", "func removeFromRows(at indexes: NSIndexSet) {",
+            "func replaceRows(at indexes: NSIndexSet, with values: [BThing]) {",
+            "func addToRows(_ values: NSOrderedSet) {",
+        ] {
+            #expect(text.contains("public " + line), "\(line)")
+        }
+        #expect(!text.contains("insertIntoMany") && !text.contains("addToOne"))
+    }
+
+    @Test func `a class inherits from that of the next parent with one, in whatever module`() throws {
+        let lines =
+            Self.entity("A", "representedClassName=\"A\" codeGenerationType=\"class\" parentEntity=\"B\"")
+            + Self.entity("B", "parentEntity=\"C\"")
+            + Self.entity("C", "representedClassName=\"Kit.C\" codeGenerationType=\"category\"")
+        let text = try Self.text(lines)
+
+        #expect(text.contains("\nimport Kit\n") && text.contains("public class A: C {"))
+        #expect(text.contains("extension C {") && !text.contains("class C:"))
+        #expect(text.contains("extension C: Identifiable {}") && !text.contains("extension A: Identifiable"))
+    }
+
+    @Test func `no optionality in the model changes a type`() throws {
+        for optional in ["YES", "NO"] {
+            let text = try Self.text(
+                Self.entity(
+                    "A",
+                    "representedClassName=\"A\" codeGenerationType=\"class\"",
+                    """
+                    <attribute name="name" optional="\(optional)" attributeType="String"/>
+                    <attribute name="count" optional="\(optional)" attributeType="Integer 16" usesScalarValueType="YES"/>
+                    """
+                )
+            )
+            #expect(text.contains("var name: String? {") && text.contains("var count: Int16 {"))
+        }
+    }
+
     @Test(arguments: [
         ("<entity name=\"A\">\n<attribute name=\"x\" attributeType=\"Strin\"/></entity>", 3, "\"Strin\" is unknown"),
         ("<entity name=\"A\">\n<relationship name=\"x\"/></entity>", 3, "no destination entity"),
@@ -132,6 +211,21 @@ struct ClassGeneratorTests {
         ("<entity name=\"A\"/>\n<entity name=\"A\"/>", 3, "two entities with this name"),
         ("<entity name=\"A\" parentEntity=\"A\"/>", 2, "inherits from itself"),
         ("<entity name=\"A\" codeGenerationType=\"class\" representedClassName=\"Other.A\"/>", 2, "is in module Other"),
+        (
+            "<entity name=\"A\">\n<attribute name=\"x\" attributeType=\"String\"/>\n<attribute name=\"x\" attributeType=\"String\"/></entity>",
+            4, "x"
+        ),
+        (
+            "<entity name=\"A\">\n<relationship name=\"x\" destinationEntity=\"A\" deletionRule=\"Forget\"/></entity>",
+            3, "Forget"
+        ),
+        ("<entity name=\"A\">\n<attribute name=\"x\" attributeType=\"Composite\" composite=\"No\"/></entity>", 3, "No"),
+        ("<entity name=\"A\" parentEntity=\"No\"/>", 2, "\"No\""),
+        ("<entity name=\"A\">\n<attribute name=\"description\" attributeType=\"String\"/></entity>", 3, "reserved"),
+        (
+            "<entity name=\"A\" codeGenerationType=\"class\" representedClassName=\"X\"/>\n<entity name=\"B\" codeGenerationType=\"class\" representedClassName=\"X\"/>",
+            3, "generated twice"
+        ),
         (
             "<entity name=\"A\" codeGenerationType=\"class\" representedClassName=\"Own\"/>", 2,
             "is in the sources of App too"

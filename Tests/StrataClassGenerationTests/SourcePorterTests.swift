@@ -64,4 +64,28 @@ struct SourcePorterTests {
         #expect(remarks.map(\.line) == [1, 3, 4])
         #expect(remarks[2].message.contains("NSPersistentContainer"))
     }
+
+    @Test(arguments: [
+        ("@objc protocol P {\n    @objc optional func f()\n}", 2, "default in an extension"),
+        ("class V {\n    @IBOutlet var label: Label?\n}", 2, "user interface"),
+        ("struct V {\n    @FetchRequest(sortDescriptors: []) var all: Results\n}", 2, "SwiftUI or Combine"),
+        ("import Foundation\n\nimport Combine", 3, "no module Combine"),
+        ("var color: UIColor?", 1, "keep the components"),
+        ("var token: NSKeyValueObservation?", 1, "no key-value observing"),
+        ("let k = #keyPath(A.b[0])", 1, "write its path as a text"),
+        ("let k = #keyPath(A)", 1, "write its path as a text"),
+    ])
+    func `each thing without a counterpart has its advice`(_ source: String, _ line: Int, _ advice: String) {
+        let remarks = SourcePorter.port(source).remarks
+
+        #expect(remarks.contains { $0.line == line && $0.message.contains(advice) }, "\(remarks)")
+    }
+
+    @Test func `what makes objects visible to Objective-C goes with it`() {
+        #expect(SourcePorter.port("@objcMembers class A {}", .drop).text == "class A {}")
+        #expect(
+            SourcePorter.port("@objcMembers\nclass A {}").text
+                == "#if canImport(ObjectiveC)\n@objcMembers\n#endif\nclass A {}"
+        )
+    }
 }

@@ -6,10 +6,47 @@ import Testing
 /// The names that the compiler gives to accessors, compared with ours: if a toolchain changes them, this fails.
 @Suite("Symbols of accessors", .enabled(if: Compiler.isThere, "needs swiftc and nm"))
 struct SymbolDifferentialTests {
-    @Test(arguments: 1...3)
+    @Test(arguments: 1...6)
     func `the symbols of random members are those that the compiler leaves undefined`(seed: UInt64) throws {
         var maker = RandomSource(seed: seed)
-        try compare(maker.source())
+        try compare(maker.source(), other: RandomSource.other)
+    }
+
+    @Test func `types and classes of another module, and generic types, have their names`() throws {
+        try compare(
+            """
+            struct Box<Value> { struct Inside {} }
+            enum Space { struct Pair<First, Second> { let first: First } }
+            class Holder: Thing {
+                @NSManaged var kind: Kind
+                @NSManaged var kinds: [OtherKit.Kind: Space.Pair<Kind, Holder>]
+                @NSManaged var deep: Outer.Middle.Inner?
+                @NSManaged var box: Box<Box<Thing?>>
+                @NSManaged var wrapped: Wrapped<[Outer.Middle]>?
+                @NSManaged var otherKit: OtherKit.Wrapped<Holder>
+                @NSManaged var alias: Things
+                @NSManaged var range: Range<Int>?
+            }
+            extension Thing {
+                @NSManaged var ofHere: Box<Thing>?
+                @NSManaged func addToHolders(_ value: Holder)
+                func use(_ holder: Holder) { addToHolders(holder) }
+            }
+            """,
+            other: RandomSource.other
+        )
+    }
+
+    @Test func `names with many words, digits and underscores have their symbols`() throws {
+        let words = (0..<40).map { "Word\(String(UnicodeScalar(UInt8(97 + $0 % 26))))x\($0)" }
+        let members = [
+            "@NSManaged var \(words.joined().lowercased()): Int", "@NSManaged var \(words.joined()): [String: Date]",
+            "@NSManaged var a_b__c: Date?", "@NSManaged var _x: Int", "@NSManaged var URLsOfURLs: [URL]",
+            "@NSManaged var x1y2Z3: [UUID: UUID]", "@NSManaged var `default`: String?", "@NSManaged var `class`: Many?",
+            "@NSManaged var \(String(repeating: "ab", count: 200)): String",
+            "@NSManaged func addTo\(words.reversed().joined())(_ value: Many)",
+        ]
+        try compare("class Many: NSManagedObject {\n\(members.joined(separator: "\n"))\n}")
     }
 
     @Test func `the symbols of all known types are right`() throws {
@@ -65,14 +102,22 @@ struct SymbolDifferentialTests {
     }
 
     /// Compares the symbols that a source lacks with those that are generated for it.
-    private func compare(_ source: String) throws {
-        let text = "import CoreData\nimport Foundation\n" + source
+    private func compare(_ source: String, other: String? = nil) throws {
+        let text = "import CoreData\nimport Foundation\n" + (other == nil ? "" : "import OtherKit\n") + source
         let file = SourceFile(path: "/somewhere/Managed Things.swift", text: text, module: "SampleApp")
-        let generated = AccessorGenerator(SourceDeclarations(module: "SampleApp", files: [file])).generate()
+        let others = other.map { [SourceFile(path: "/other/Other.swift", text: $0, module: "OtherKit")] } ?? []
+        let declarations = SourceDeclarations(module: "SampleApp", files: [file], others: others)
+        let generated = AccessorGenerator(declarations).generate()
         #expect(generated.faults == [])
-        let undefined = try Compiler.undefinedSymbols(of: text, named: "Managed Things.swift", module: "SampleApp")
+        let undefined = try Compiler.undefinedSymbols(
+            of: text,
+            named: "Managed Things.swift",
+            module: "SampleApp",
+            other: other
+        )
         #expect(undefined.count > 1)
-        #expect(Set(generated.symbols) == undefined)
+        let (mine, theirs) = (Set(generated.symbols), undefined)
+        #expect(mine.subtracting(theirs).sorted() == [] && theirs.subtracting(mine).sorted() == [])
     }
 }
 
@@ -99,35 +144,51 @@ private struct RandomSource {
         return name.first?.isLetter == true ? name : "n" + name
     }
 
+    /// What the sources import beside the framework.
+    static let other = """
+        import CoreData
+        open class Thing: NSManagedObject {}
+        public enum Kind: Int16 { case one }
+        public struct Wrapped<Value> { let value: Value }
+        public enum Outer { public struct Middle { public enum Inner { case one } } }
+        public typealias Things = [Thing]
+        """
+
     private mutating func type(_ classes: [String], depth: Int = 0) -> String {
-        switch number(below: depth > 2 ? 5 : 9) {
+        switch number(below: depth > 2 ? 6 : 12) {
         case 0, 1: return pick(["Int16", "Int64", "Bool", "Double", "String", "Float"])
         case 2: return pick(["Date", "UUID", "URL", "Data", "Decimal", "IndexSet"])
         case 3: return pick(["NSSet", "NSOrderedSet", "NSNumber", "NSDecimalNumber", "NSObject"])
         case 4: return pick(classes)
-        case 5: return "[\(type(classes, depth: depth + 1))]"
-        case 6: return "[String: \(type(classes, depth: depth + 1))]"
-        case 7: return "Set<\(pick(["String", "UUID", pick(classes)]))>"
+        case 5: return pick(["Kind", "OtherKit.Kind", "Thing", "Outer.Middle", "Outer.Middle.Inner", "Range<Int>"])
+        case 6: return "[\(type(classes, depth: depth + 1))]"
+        case 7: return "[String: \(type(classes, depth: depth + 1))]"
+        case 8: return "Set<\(pick(["String", "UUID", "Kind", pick(classes)]))>"
+        case 9: return "\(pick(["Box", "Nest.Box", "Nest.Deep.Box"]))<\(type(classes, depth: depth + 1))>"
+        case 10: return "Wrapped<\(type(classes, depth: depth + 1))>"
         default: return type(classes, depth: depth + 1) + "?"
         }
     }
 
+    /// Classes of which every third is nested.
     mutating func source() -> String {
-        let classes = (0..<8).map { name().prefix(1).uppercased() + name() + "\($0)" }
-        var lines: [String] = []
-        for name in classes {
-            lines.append("class \(name): NSManagedObject {")
+        let names = (0..<8).map { name().prefix(1).uppercased() + name() + "\($0)" }
+        let spaces = names.indices.map { $0 % 3 == 2 ? name().prefix(1).uppercased() + name() + "Space\($0)" : nil }
+        let classes = zip(names, spaces).map { name, space in (space.map { $0 + "." } ?? "") + name }
+        var lines = ["struct Box<Value> {}", "enum Nest { struct Box<A> {}; enum Deep { struct Box<A> {} } }"]
+        for (name, space) in zip(names, spaces) {
+            if let space { lines.append("enum \(space) {") }
+            lines.append("class \(name): \(pick(["NSManagedObject", "Thing"])) {")
             for number in 0..<12 {
-                lines.append(
-                    "    @NSManaged \(pick(["", "private ", "public "]))var \(self.name())\(number): \(type(classes))"
-                )
+                let access = pick(["", "private ", "fileprivate ", "internal ", "private(set) "])
+                lines.append("    @NSManaged \(access)var \(self.name())\(number): \(type(classes))")
             }
             let noun = self.name().prefix(1).uppercased() + self.name()
             lines.append("    @NSManaged func addTo\(noun)(_ value: \(pick(classes)))")
             lines.append("    @NSManaged func insertInto\(noun)(_ values: [\(pick(classes))], at indexes: NSIndexSet)")
-            lines.append("}")
+            lines.append(space == nil ? "}" : "}\n}")
         }
-        return lines.joined(separator: "\n").replacingOccurrences(of: "public var", with: "internal var")
+        return lines.joined(separator: "\n")
     }
 }
 
@@ -136,7 +197,14 @@ enum Compiler {
     static let isThere = (try? run("swiftc", ["--version"])) != nil && (try? run("nm", ["--version"])) != nil
 
     /// What a file leaves for others to define in its own module.
-    static func undefinedSymbols(of source: String, named name: String, module: String) throws -> Set<String> {
+    ///
+    /// With `other`, it imports a module `OtherKit` of that source.
+    static func undefinedSymbols(
+        of source: String,
+        named name: String,
+        module: String,
+        other: String? = nil
+    ) throws -> Set<String> {
         let folder = FileManager.default.temporaryDirectory.appendingPathComponent("symbols-\(UUID().uuidString)")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         defer { try? FileManager.default.removeItem(at: folder) }
@@ -148,6 +216,16 @@ enum Compiler {
             "swiftc",
             ["-parse-as-library", "-emit-module", "-module-name", "CoreData", base.path, "-o", interface]
         )
+        if let other {
+            let file = folder.appendingPathComponent("Other.swift")
+            try Data(other.utf8).write(to: file)
+            let interface = folder.appendingPathComponent("OtherKit.swiftmodule").path
+            try run(
+                "swiftc",
+                ["-parse-as-library", "-emit-module", "-module-name", "OtherKit", "-I", folder.path, file.path]
+                    + ["-o", interface]
+            )
+        }
         let object = folder.appendingPathComponent("out.o").path
         try run(
             "swiftc",

@@ -51,6 +51,16 @@ struct ModelPictureTests {
         #expect((0.3...4).contains(layout.width / layout.height), "\(layout.width) by \(layout.height)")
     }
 
+    @Test("a relationship that is its own inverse has its cardinality at both ends, and one without an inverse at one")
+    func ownInverse() throws {
+        let edges = ModelPicture(try ModelFixtures.everythingModel()).edges
+
+        let near = try #require(edges.first { $0.title == "Place.near" })
+        #expect(near.from.cardinality == "*" && near.to.cardinality == "*")
+        let twin = try #require(edges.first { $0.title == "City.twin" })
+        #expect(twin.from.cardinality == nil && twin.to.cardinality != nil)
+    }
+
     @Test("the file is XML with a box for each entity, its attributes, relationships, cardinalities and parents")
     func file() throws {
         let model = try ModelFixtures.everythingModel()

@@ -52,16 +52,18 @@ open class NSPersistentContainer: NSObject, @unchecked Sendable {
         }
     }
 
-    /// Makes a container with the model of that name, found among the main bundle's resources.
+    /// Makes a container with the model of that name, found among the main bundle's resources, or among those of one of the
+    /// package's targets beside the program.
     ///
-    /// Stops the program if there is none; read the model yourself to be told why.
+    /// If no model has that name, all that are found are merged. Stops the program if there is none; read the model yourself to be
+    /// told why.
     ///
     /// - Parameter name: The name of the model's file, and of the store's.
     public convenience init(name: String) {
         let bundle = Bundle.main
         let found = ["momd", "mom", "xcdatamodeld", "xcdatamodel"].lazy
             .compactMap { bundle.url(forResource: name, withExtension: $0) }
-            .compactMap { NSManagedObjectModel(contentsOf: $0) }.first
+            .compactMap { NSManagedObjectModel(contentsOf: $0) }.first ?? .ofTargets(named: name)
         guard let model = found ?? NSManagedObjectModel.mergedModel(from: nil) else {
             fatalError(
                 "CoreData: there is no model \"\(name)\" in \(bundle.bundlePath). Use init(name:managedObjectModel:) with a model read from where it is."

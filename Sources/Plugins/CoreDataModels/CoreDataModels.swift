@@ -32,11 +32,11 @@ struct CoreDataModels: BuildToolPlugin {
                 arguments += ["--copy", model.url.path, copy.path]
                 outputs.append(copy)
             }
-            if model.url.pathExtension == "xcdatamodeld" {
-                let compiled = folder.appending(path: model.url.deletingPathExtension().lastPathComponent + ".momd")
-                arguments += ["--compile", model.url.path, compiled.path]
-                outputs.append(compiled)
-            }
+            // What Xcode makes of it.
+            let kind = model.url.pathExtension == "xcdatamodeld" ? "momd" : "mom"
+            let compiled = folder.appending(path: model.url.deletingPathExtension().lastPathComponent + "." + kind)
+            arguments += ["--compile", model.url.path, compiled.path]
+            outputs.append(compiled)
         }
         arguments += ["--sources"] + sources.map(\.path)
         for other in others { arguments += ["--others", other.name] + other.sources.map(\.path) }

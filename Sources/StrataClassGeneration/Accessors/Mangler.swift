@@ -89,6 +89,8 @@ struct Mangler {
             if appendSubstitution(.type(type)) { return }
             append(name, .nominal(name, []))
             append("y")
+            // Each type around it has a list of arguments of its own, which is empty.
+            for _ in sequence(first: name, next: \.outer).dropFirst() { append("_") }
             for argument in arguments { append(argument) }
             append("G")
             add(.type(type))

@@ -70,10 +70,12 @@ struct ModelPicture {
             // The inverse may be declared by a parent of the destination.
             let other = pair.second?.owner ?? pair.first.destinationEntity
             guard let other, let far = place(other) else { continue }
+            // One that is its own inverse leads back from where it leads to.
+            let back = pair.first.inverseRelationship === pair.first ? pair.first : pair.second
             let titles = [pair.first, pair.second].compactMap { $0 }.map { "\($0.owner?.name ?? "").\($0.name)" }
             edges.append(
                 Edge(
-                    from: End(box: near, row: row(pair.first, in: owner), cardinality: pair.second?.cardinality),
+                    from: End(box: near, row: row(pair.first, in: owner), cardinality: back?.cardinality),
                     to: End(
                         box: far,
                         row: pair.second.flatMap { row($0, in: other) },

@@ -8,7 +8,7 @@ extension NSManagedObjectModel {
     ///
     /// Models are looked for in a bundle's resources, and in the resources of the package's other targets beside the main
     /// program (`*.resources`), as `.xcdatamodeld` and `.xcdatamodel` folders or compiled. An `.xcdatamodeld` and a `.momd` of one
-    /// name are one model.
+    /// name are one model, and so are an `.xcdatamodel` and a `.mom`.
     ///
     /// - Parameter bundles: The bundles, or `nil` for the main one.
     /// - Returns: `nil` when there is no model, one cannot be read, or two entities have the same name but differ.
@@ -49,6 +49,13 @@ extension NSManagedObjectModel {
         return models
     }
 
+    /// The model of that name in the resources of the package's targets beside the main program; `nil` if there is none, or if
+    /// several targets have one.
+    static func ofTargets(named name: String) -> NSManagedObjectModel? {
+        let found = modelLocations(in: nil).filter { $0.deletingPathExtension().lastPathComponent == name }
+        return found.count == 1 ? NSManagedObjectModel(contentsOf: found[0]) : nil
+    }
+
     private static func modelLocations(in bundles: [Bundle]?) -> [URL] {
         resources(in: bundles, withExtensions: ["xcdatamodeld", "xcdatamodel", "momd", "mom"])
     }
@@ -64,8 +71,12 @@ extension NSManagedObjectModel {
             extensions.contains(entry.pathExtension) && seen.insert(entry.resolvingSymlinksInPath().path).inserted
         }
         // The plugin lays a model down as it is edited and as if it were compiled: that is one model.
-        let edited = Set(found.filter { $0.pathExtension == "xcdatamodeld" }.map { $0.deletingPathExtension().path })
-        return found.filter { $0.pathExtension != "momd" || !edited.contains($0.deletingPathExtension().path) }
+        let kinds = ["momd": "xcdatamodeld", "mom": "xcdatamodel"]
+        let edited = Set(found.filter { kinds.values.contains($0.pathExtension) }.map(\.path))
+        return found.filter { entry in
+            guard let kind = kinds[entry.pathExtension] else { return true }
+            return !edited.contains(entry.deletingPathExtension().appendingPathExtension(kind).path)
+        }
     }
 
     private static func entries(of folder: URL) -> [URL] {

@@ -5,7 +5,7 @@ final class Child {
     private let process = Process()
     private let input = Pipe()
     /// How long a process may take to stop, in seconds: a disk that is slow holds it up.
-    private static let patience = 10.0
+    static let patience = 10.0
 
     /// Starts a process, by default of this program.
     init(_ arguments: [String], program: URL? = nil) throws {
@@ -30,11 +30,16 @@ final class Child {
     ///
     /// A thread that runs when the signal comes may go on for an instant, in which it could save.
     ///
-    /// - Parameter threads: Tells how the threads of a process stand.
-    /// - Throws: If it goes on for seconds.
-    func pause(_ threads: (Int32) -> [ThreadState]? = ThreadState.all(of:)) async throws {
+    /// - Parameters:
+    ///   - patience: How long it may take, in seconds.
+    ///   - threads: Tells how the threads of a process stand.
+    /// - Throws: If it goes on for longer.
+    func pause(
+        within patience: Double = Child.patience,
+        _ threads: (Int32) -> [ThreadState]? = ThreadState.all(of:)
+    ) async throws {
         _ = Foundation.kill(processID, SIGSTOP)
-        let deadline = Date(timeIntervalSinceNow: Self.patience)
+        let deadline = Date(timeIntervalSinceNow: patience)
         while let states = threads(processID), !states.allSatisfy(\.standsStill) {
             guard Date() < deadline else { throw QueueError("\(process.arguments ?? []) does not stop") }
             try await Task.sleep(for: .milliseconds(1))

@@ -1,0 +1,180 @@
+import Foundation
+import StrataModelFiles
+import Testing
+
+@testable import StrataClassGeneration
+
+/// A folder with a model of two versions and a source file, as a target has them.
+private final class TargetFolder {
+    let url = FileManager.default.temporaryDirectory.appendingPathComponent("model-tool-\(UUID().uuidString)")
+    var model: URL { url.appendingPathComponent("Shop.xcdatamodeld") }
+    var source: URL { url.appendingPathComponent("Shop.swift") }
+
+    init(source: String = "import CoreData\n") throws {
+        try write("Shop 1", "<entity name=\"Item\"/>")
+        try write(
+            "Shop 2",
+            "<entity name=\"Item\" representedClassName=\"Item\" codeGenerationType=\"class\">"
+                + "<attribute name=\"name\" attributeType=\"String\"/></entity>"
+        )
+        let list = ["_XCCurrentVersionName": "Shop 2.xcdatamodel"]
+        try PropertyListSerialization.data(fromPropertyList: list, format: .xml, options: 0)
+            .write(to: model.appendingPathComponent(".xccurrentversion"))
+        try Data(source.utf8).write(to: self.source)
+    }
+
+    deinit { try? FileManager.default.removeItem(at: url) }
+
+    func file(_ name: String) -> URL { url.appendingPathComponent(name) }
+
+    func text(_ name: String) -> String? { try? String(contentsOf: file(name), encoding: .utf8) }
+
+    func write(_ version: String, _ lines: String) throws {
+        let folder = model.appendingPathComponent("\(version).xcdatamodel")
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        try Data("<model>\n\(lines)\n</model>".utf8).write(to: folder.appendingPathComponent("contents"))
+    }
+
+    /// What the plugin asks for.
+    func build() -> Int32 {
+        ModelTool.run([
+            "build", "--module", "App", "--classes", file("Classes.swift").path, "--accessors",
+            file("Accessors.swift").path, "--model", model.path, "--copy", model.path,
+            file("out/Shop.xcdatamodeld").path, "--compile", model.path, file("out/Shop.momd").path, "--sources",
+            source.path,
+        ])
+    }
+
+    /// When each file of the output was written.
+    func dates() throws -> [String: Date] {
+        let paths = try FileManager.default.subpathsOfDirectory(atPath: url.path)
+        return try Dictionary(
+            uniqueKeysWithValues: paths.map { path in
+                let facts = try FileManager.default.attributesOfItem(atPath: file(path).path)
+                return (path, try #require(facts[.modificationDate] as? Date))
+            }
+        )
+    }
+}
+
+@Suite("The program that the plugins run")
+struct ModelToolTests {
+    @Test func `a build writes the classes of the current version, and places all versions`() throws {
+        let target = try TargetFolder()
+
+        #expect(target.build() == 0)
+
+        #expect(target.text("Classes.swift")?.contains("public class Item: NSManagedObject") == true)
+        #expect(target.text("Accessors.swift") == "// No class has @NSManaged members.\n")
+        let names = try FileManager.default.contentsOfDirectory(atPath: target.file("out/Shop.momd").path).sorted()
+        #expect(names == ["Shop 1.mom", "Shop 2.mom", "VersionInfo.plist"])
+        let list = try PropertyListSerialization.propertyList(
+            from: Data(contentsOf: target.file("out/Shop.momd/VersionInfo.plist")),
+            format: nil
+        )
+        #expect((list as? [String: String])?["NSManagedObjectModel_CurrentVersionName"] == "Shop 2")
+        let copy = try ModelPackage.contents(at: target.file("out/Shop.xcdatamodeld"))
+        #expect(copy.data == (try ModelPackage.contents(at: target.model)).data)
+    }
+
+    @Test func `a second build touches nothing, and one after a change only what differs`() throws {
+        let target = try TargetFolder()
+        #expect(target.build() == 0)
+        let first = try target.dates()
+
+        #expect(target.build() == 0)
+        #expect(try target.dates() == first)
+
+        try FileManager.default.removeItem(at: target.model.appendingPathComponent("Shop 1.xcdatamodel"))
+        #expect(target.build() == 0)
+        #expect(target.text("out/Shop.momd/Shop 1.mom") == nil && target.text("out/Shop.momd/Shop 2.mom") != nil)
+        #expect(target.text("out/Shop.xcdatamodeld/Shop 1.xcdatamodel/contents") == nil)
+        #expect(try target.dates()["Classes.swift"] == first["Classes.swift"])
+    }
+
+    @Test func `a model without versions is compiled to one file`() throws {
+        let target = try TargetFolder()
+        let model = target.model.appendingPathComponent("Shop 2.xcdatamodel")
+
+        let code = ModelTool.run([
+            "build", "--module", "App", "--classes", target.file("Classes.swift").path, "--accessors",
+            target.file("Accessors.swift").path, "--model", model.path, "--compile", model.path,
+            target.file("Shop.mom").path,
+        ])
+
+        #expect(code == 0 && target.text("Classes.swift")?.contains("class Item") == true)
+        #expect(try Data(contentsOf: target.file("Shop.mom")) == ModelPackage.contents(at: model).data)
+    }
+
+    @Test func `with a fault in the model nothing is written, and the error has the form of the compiler's`() throws {
+        let target = try TargetFolder()
+        try target.write(
+            "Shop 2",
+            "<entity name=\"Item\">\n<relationship name=\"next\" destinationEntity=\"No\"/></entity>"
+        )
+
+        #expect(target.build() == 1)
+        #expect(target.text("Classes.swift") == nil && target.text("out/Shop.momd/Shop 2.mom") == nil)
+
+        let errors = ModelBuild(module: "App", models: [target.model], sources: []).run().errors
+        let file = target.model.appendingPathComponent("Shop 2.xcdatamodel/contents").path
+        #expect(errors.count == 1 && errors[0].hasPrefix("\(file):3:1: error: "), "\(errors)")
+        #expect(errors[0].contains("\"No\" is not in the model"), "\(errors)")
+    }
+
+    @Test func `a member that cannot be supplied is an error beside the faults of the model`() throws {
+        let target = try TargetFolder()
+        try target.write("Shop 2", "<entity name=\"A\"/><entity name=\"A\"/>")
+        let source = "import CoreData\nclass B: NSManagedObject {\n    @NSManaged var x: Missing?\n}"
+        let file = SourceFile(path: "/App/B.swift", text: source, module: "App")
+
+        let errors = ModelBuild(module: "App", models: [target.model], sources: [file]).run().errors
+
+        #expect(errors.count == 2 && errors[1].hasPrefix("/App/B.swift:3:20: error: "), "\(errors)")
+        #expect(errors[1].contains("Declare it with @Managed"))
+    }
+
+    @Test func `a compiled model and a model that is no XML are refused with the file's name`() throws {
+        let target = try TargetFolder()
+        for text in ["bplist00", "<model><entity"] {
+            let file = target.model.appendingPathComponent("Shop 2.xcdatamodel/contents")
+            try Data(text.utf8).write(to: file)
+            let errors = ModelBuild(module: "App", models: [target.model], sources: []).run().errors
+            #expect(errors.count == 1 && errors[0].hasPrefix(file.path + ":"), "\(errors)")
+        }
+    }
+
+    @Test func `classes in the source tree are written once, and their properties anew`() throws {
+        let target = try TargetFolder()
+        let words = [
+            "classes", "--module", "App", "--into", target.file("Classes").path, "--model", target.model.path,
+            "--sources", target.source.path,
+        ]
+        #expect(ModelTool.run(words) == 0)
+        #expect(target.text("Classes/Item+CoreDataClass.swift")?.contains("@ManagedObject\npublic class Item") == true)
+        try Data("mine".utf8).write(to: target.file("Classes/Item+CoreDataClass.swift"))
+        try Data("old".utf8).write(to: target.file("Classes/Item+CoreDataProperties.swift"))
+
+        #expect(ModelTool.run(words) == 0)
+
+        #expect(target.text("Classes/Item+CoreDataClass.swift") == "mine")
+        let properties = target.text("Classes/Item+CoreDataProperties.swift")
+        #expect(properties?.contains("@Managed public var name: String?") == true)
+    }
+
+    @Test func `sources are ported in place, and what needs nothing is not touched`() throws {
+        let target = try TargetFolder(source: "@objc(A)\nclass A { let k = #keyPath(A.b) }\n")
+        try Data("class B {}\n".utf8).write(to: target.file("B.swift"))
+        let before = try target.dates()["B.swift"]
+
+        #expect(ModelTool.run(["port", "--drop", target.source.path, target.file("B.swift").path]) == 0)
+
+        #expect(target.text("Shop.swift") == "class A { let k = \"b\" }\n")
+        #expect(try target.dates()["B.swift"] == before)
+    }
+
+    @Test(arguments: [[], ["dance"], ["build"], ["classes", "--module", "App"], ["port", "/no/such/file.swift"]])
+    func `what is not understood ends with an error`(_ words: [String]) {
+        #expect(ModelTool.run(words) == 1)
+    }
+}
