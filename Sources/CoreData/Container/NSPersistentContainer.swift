@@ -61,7 +61,8 @@ open class NSPersistentContainer: NSObject, @unchecked Sendable {
     /// - Parameter name: The name of the model's file, and of the store's.
     public convenience init(name: String) {
         let bundle = Bundle.main
-        let found = ["momd", "mom", "xcdatamodeld", "xcdatamodel"].lazy
+        let found =
+            ["momd", "mom", "xcdatamodeld", "xcdatamodel"].lazy
             .compactMap { bundle.url(forResource: name, withExtension: $0) }
             .compactMap { NSManagedObjectModel(contentsOf: $0) }.first ?? .ofTargets(named: name)
         guard let model = found ?? NSManagedObjectModel.mergedModel(from: nil) else {
