@@ -209,7 +209,7 @@ check-layers:
 # The site: symbol graphs of the three modules that clients see, without what classes and protocols inherit, and the pages of Docs/. A link
 # that leads nowhere is an error. DOCS_BASE is the path at which a web server has the site, such as /strata.
 DOCS_BASE ?=
-DOCS = .build/docs
+DOCS = $(CURDIR)/.build/docs
 docs: system-packages
 	rm -rf $(DOCS) && mkdir -p $(DOCS)/symbols
 	$(SWIFT) build --target CoreData
