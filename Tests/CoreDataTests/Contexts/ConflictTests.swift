@@ -354,19 +354,6 @@ struct ConflictTests {
         }
         #expect(try stack.read(storedID, User.self) { $0.name } == nil)
     }
-}
-
-extension NSPersistentStoreCoordinator {
-    /// Changes a city, which another coordinator on the same file knows by `id`, and saves.
-    func change(_ id: NSManagedObjectID, _ body: (City) -> Void) throws {
-        let context = NSManagedObjectContext(.privateQueue)
-        context.persistentStoreCoordinator = self
-        let own = try #require(managedObjectID(forURIRepresentation: id.uriRepresentation()))
-        try context.performAndWait {
-            body(try typed(context.existingObject(with: own)))
-            try context.save()
-        }
-    }
 
     // Without a log nobody tells what others have committed.
     @Test func `a row that a save finds to be gone is gone for other contexts, too`() throws {
@@ -388,5 +375,18 @@ extension NSPersistentStoreCoordinator {
         }
         let other = stack.context()
         other.performAndWait { #expect(throws: CocoaError.self) { try other.existingObject(with: id) } }
+    }
+}
+
+extension NSPersistentStoreCoordinator {
+    /// Changes a city, which another coordinator on the same file knows by `id`, and saves.
+    func change(_ id: NSManagedObjectID, _ body: (City) -> Void) throws {
+        let context = NSManagedObjectContext(.privateQueue)
+        context.persistentStoreCoordinator = self
+        let own = try #require(managedObjectID(forURIRepresentation: id.uriRepresentation()))
+        try context.performAndWait {
+            body(try typed(context.existingObject(with: own)))
+            try context.save()
+        }
     }
 }

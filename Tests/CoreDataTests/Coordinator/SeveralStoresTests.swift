@@ -220,8 +220,9 @@ struct SeveralStoresTests {
             context.assign(there, to: parts.people)
             let request = NSFetchRequest<NSManagedObject>(entityName: "Label")
             request.affectedStores = [parts.people]
-            #expect(try context.fetch(request) == [there])
-            #expect(try context.count(for: request) == 1)
+            let found = try context.fetch(request)
+            let count = try context.count(for: request)
+            #expect(found == [there] && count == 1)
         }
     }
 }
