@@ -122,6 +122,7 @@ struct RowCacheTests {
     @Test func `an old read does not undo a save, also when the cache has grown far beyond it since`() {
         let read = cache.beginRead()
         publish(cache.beginRead(), writes: 2)
+        cache.limit = 1 << 10
         let others = (2...40_000).map { row(Int64($0), 1) }
         let save = cache.beginRead()
         cache.publish(written: others, removed: [], by: save)
@@ -150,5 +151,77 @@ struct RowCacheTests {
         #expect(version == nil)
         cache.endRead(second)
         cache.endRead(third)
+    }
+
+    @Test func `a read that began before a removal does not bring the row back`() {
+        let read = cache.beginRead()
+        publish(cache.beginRead(), removes: 1)
+
+        var late = [row(1, 1)]
+        cache.offer(&late, root: root, read: read)
+
+        #expect(version == nil)
+        cache.endRead(read)
+    }
+
+    @Test func `a read that began before somebody else changed a row does not bring the old one`() {
+        let read = cache.beginRead()
+        cache.invalidate([1], root: root)
+
+        var late = [row(1, 1)]
+        cache.offer(&late, root: root, read: read)
+
+        #expect(version == nil)
+        cache.endRead(read)
+    }
+
+    @Test func `that a hierarchy was forgotten is remembered for a read before, though an older one has ended`() {
+        let oldest = cache.beginRead()
+        publish(cache.beginRead(), writes: 1)
+        let second = cache.beginRead()
+        cache.invalidateAll(root: root)
+        cache.endRead(oldest)
+
+        var late = [row(1, 1)]
+        cache.offer(&late, root: root, read: second)
+
+        #expect(version == nil)
+        cache.endRead(second)
+    }
+
+    @Test func `rows of a read under way are renewed as long as none of them has gone`() {
+        let read = cache.beginRead()
+        var rows = [row(1, 1)]
+        cache.offer(&rows, root: root, read: read)
+
+        publish(cache.beginRead(), writes: 2)
+        let isRenewed = cache.renew(&rows, root: root, read: read)
+        #expect(isRenewed && rows[0].version == 2)
+        #expect(cache.hasKept([ObjectReference(key: 1, entity: layout.number)], root: root, since: read))
+
+        publish(cache.beginRead(), removes: 2)
+        let isRenewedAgain = cache.renew(&rows, root: root, read: read)
+        #expect(!isRenewedAgain)
+        #expect(!cache.hasKept([ObjectReference(key: 1, entity: layout.number)], root: root, since: read))
+        cache.endRead(read)
+    }
+
+    @Test func `a value that the store computes is taken as it is read last, though the version is the same`() {
+        /// When the row that the cache keeps of two of one version was read.
+        func stamp(_ layout: EntityLayout, _ stamps: [UInt32]) -> UInt32? {
+            let cache = RowCache()
+            let read = cache.beginRead()
+            for stamp in stamps {
+                var rows = [Row(layout: layout, key: 1, version: 1, stamp: stamp)]
+                cache.offer(&rows, root: layout.rootNumber, read: read)
+            }
+            cache.endRead(read)
+            return cache.row(1, root: layout.rootNumber)?.buffer.header.stamp
+        }
+        let computed = Schemas.words.entities[0]
+
+        #expect(stamp(computed, [100, 101]) == 101)
+        #expect(stamp(computed, [101, 100]) == 101)
+        #expect(stamp(layout, [100, 101]) == 100)
     }
 }

@@ -12,6 +12,13 @@ enum Schemas {
         return Schema([item])
     }()
 
+    /// One entity, `Word`, with a text and what the store makes of it.
+    static let words: Schema = {
+        var word = EntityDefinition(name: "Word", companion: description)
+        word.properties = [attribute("text", .string), attribute("plain", .string, derivation: "canonical:(text)")]
+        return Schema([word])
+    }()
+
     /// `Animal`, and below it `Cat` and `Dog`; each may have one `Person` as its owner, who has any number of pets.
     static let pets: Schema = {
         var animal = EntityDefinition(name: "Animal", companion: description)
@@ -29,10 +36,16 @@ enum Schemas {
         return Schema([animal, cat, dog, person], configurations: ["people": [4]])
     }()
 
-    private static func attribute(_ name: String, _ type: AttributeType, defaultValue: Any? = nil) -> PropertyDefinition
-    {
+    private static func attribute(
+        _ name: String,
+        _ type: AttributeType,
+        defaultValue: Any? = nil,
+        derivation: String? = nil
+    ) -> PropertyDefinition {
         var definition = AttributeDefinition(type: type)
         definition.defaultValue = defaultValue
+        definition.isDerived = derivation != nil
+        definition.derivation = derivation
         return PropertyDefinition(
             name: name,
             isOptional: true,

@@ -185,4 +185,49 @@ struct DerivedAttributeTests {
     func `that the store cannot keep are left alone`(text: String) {
         #expect(Derivation(text) == nil)
     }
+
+    @Test(arguments: StoreKind.allCases)
+    func `a sum follows the values of its members alone`(_ kind: StoreKind) throws {
+        let harness = try orders(kind)
+        try harness.insert(
+            harness.row("Order", -1),
+            harness.row("Item", -2, ["price": 2.0], to: ["order": harness.reference("Order", -1)])
+        )
+        try harness.save(StoreChanges(updated: [harness.update("Item", 1, ["price": 7.0])]))
+        #expect(try value(harness.stored("Order", 1), "total") as? Double == 7)
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `a copy follows the relationship`(_ kind: StoreKind) throws {
+        let harness = try orders(kind)
+        try harness.insert(
+            harness.row("Customer", -1, ["name": "a"]),
+            harness.row("Customer", -2, ["name": "b"]),
+            harness.row("Order", -3, to: ["customer": harness.reference("Customer", -1)])
+        )
+        let other = try harness.reference("Customer", 2)
+        try harness.save(StoreChanges(updated: [harness.update("Order", 1, ["customer": other])]))
+        #expect(try value(harness.stored("Order", 1), "customerName") as? String == "b")
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `a copy follows a destination of a sub-entity`(_ kind: StoreKind) throws {
+        let customer = StoreModels.entity("Customer", [StoreModels.attribute("name", .string)])
+        let firm = StoreModels.entity("Firm")
+        customer.subentities = [firm]
+        let order = StoreModels.entity("Order")
+        let (orders, customerOf) = (StoreModels.toMany("orders", order), StoreModels.toOne("customer", customer))
+        StoreModels.connect(orders, customerOf)
+        customer.properties.append(orders)
+        order.properties = [
+            customerOf, StoreModels.derived("customerName", .string, NSExpression(forKeyPath: "customer.name")),
+        ]
+        let harness = try StoreHarness(StoreModels.model(customer, firm, order), type: kind.type)
+        try harness.insert(
+            harness.row("Firm", -1, ["name": "a"]),
+            harness.row("Order", -2, to: ["customer": harness.reference("Firm", -1)])
+        )
+        try harness.save(StoreChanges(updated: [harness.update("Firm", 1, ["name": "b"])]))
+        #expect(try value(harness.stored("Order", 1), "customerName") as? String == "b")
+    }
 }

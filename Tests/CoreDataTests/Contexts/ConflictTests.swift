@@ -354,6 +354,28 @@ struct ConflictTests {
         }
         #expect(try stack.read(storedID, User.self) { $0.name } == nil)
     }
+
+    // Without a log nobody tells what others have committed.
+    @Test func `a row that a save finds to be gone is gone for other contexts, too`() throws {
+        let options: [AnyHashable: Any] = [NSSQLitePragmasOption: ["journal_mode": "DELETE"]]
+        let stack = try Stack(.sqlite, model: GuideModel.make(), options: options)
+        let id = try stack.storeCity()
+        let second = NSPersistentStoreCoordinator(managedObjectModel: GuideModel.make())
+        try second.addPersistentStore(type: .sqlite, configuration: nil, at: stack.storeURL, options: options)
+        let context = stack.context()
+        try context.performAndWait {
+            try context.get(id, City.self).name = "mine"
+            let neighbour = NSManagedObjectContext(.privateQueue)
+            neighbour.persistentStoreCoordinator = second
+            try neighbour.performAndWait {
+                for city in try neighbour.all(City.self) { neighbour.delete(city) }
+                try neighbour.save()
+            }
+            #expect(try context.versionConflictsOfSave().count == 1)
+        }
+        let other = stack.context()
+        other.performAndWait { #expect(throws: CocoaError.self) { try other.existingObject(with: id) } }
+    }
 }
 
 extension NSPersistentStoreCoordinator {

@@ -237,4 +237,68 @@ struct ConstraintConflictTests {
             #expect(conflict.conflictingSnapshots.first?["email"] as? String == "b")
         }
     }
+
+    /// Boxes on shelves: the place is unique on its shelf, and so is the code everywhere.
+    ///
+    /// A label leads to a box that does not know of it.
+    private static func boxes() -> NSManagedObjectModel {
+        let box = GuideModel.entity("Box", NSManagedObject.self)
+        box.properties = ["shelf", "place", "code", "text"].map { GuideModel.attribute($0, .string) }
+        box.uniquenessConstraints = [["shelf", "place"], ["code"]]
+        let label = GuideModel.entity("Label", NSManagedObject.self)
+        label.properties = [GuideModel.relationship("box", .one(.nullifyDeleteRule), box)]
+        let model = NSManagedObjectModel()
+        model.entities = [box, label]
+        return model
+    }
+
+    private static func insert(_ entity: String, _ values: [String: Any], _ context: NSManagedObjectContext)
+        -> NSManagedObject
+    {
+        let object = NSEntityDescription.insertNewObject(forEntityName: entity, into: context)
+        object.setValuesForKeys(values)
+        return object
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `rows that swap one part of a constraint keep the other`(_ kind: StoreKind) throws {
+        let stack = try Stack(kind, model: Self.boxes())
+        let context = stack.context()
+        try context.performAndWait {
+            let first = Self.insert("Box", ["shelf": "A", "place": "1"], context)
+            let second = Self.insert("Box", ["shelf": "A", "place": "2"], context)
+            try context.save()
+            first.setValue("2", forKey: "place")
+            second.setValue("1", forKey: "place")
+            try context.save()
+        }
+        let other = stack.context()
+        try other.performAndWait {
+            let request = NSFetchRequest<NSManagedObject>(entityName: "Box")
+            request.predicate = NSPredicate(format: "shelf == 'A'")
+            request.sortDescriptors = [NSSortDescriptor(key: "place", ascending: true)]
+            let places = try other.fetch(request).map { $0.value(forKey: "place") as? String }
+            #expect(places == ["1", "2"])
+        }
+    }
+
+    //     new 2 has the code of new 1, which has the place of the stored box; the label leads to new 2
+    @Test(arguments: StoreKind.allCases, [Policy.storeTrump, .objectTrump])
+    func `a relationship without an inverse follows an object that merges, and the one that it merges into`(
+        _ kind: StoreKind,
+        _ policy: Policy
+    ) throws {
+        let stack = try Stack(kind, model: Self.boxes())
+        let context = stack.context(policy)
+        try context.performAndWait {
+            let stored = Self.insert("Box", ["shelf": "A", "place": "1"], context)
+            try context.save()
+            _ = Self.insert("Box", ["shelf": "A", "place": "1", "code": "x"], context)
+            let second = Self.insert("Box", ["code": "x"], context)
+            let label = Self.insert("Label", ["box": second], context)
+            try context.save()
+            #expect(label.value(forKey: "box") as? NSManagedObject === stored)
+            #expect(try context.count(for: NSFetchRequest<NSManagedObject>(entityName: "Box")) == 1)
+        }
+    }
 }

@@ -133,10 +133,12 @@ struct MergePolicyTests {
         func city(_ name: String, _ context: NSManagedObjectContext) throws -> City {
             try #require(try context.all(City.self).first { $0.name == name })
         }
+        var held: [City] = []
         let result = try contest.run(
             here: { venue, context in
                 // All collections are loaded, and have to follow.
-                for city in try context.all(City.self) { _ = city.venues }
+                held = try context.all(City.self)
+                for city in held { _ = city.venues }
                 venue.city = try city("mine", context)
             },
             elsewhere: { venue, context in venue.city = try? city("theirs", context) },
@@ -147,6 +149,7 @@ struct MergePolicyTests {
             }
         )
         let winner = policy.memoryWins ? "mine" : "theirs"
+        #expect(held.count == 3)
         #expect(result == [winner, winner])
     }
 

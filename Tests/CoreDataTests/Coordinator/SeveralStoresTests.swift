@@ -184,4 +184,45 @@ struct SeveralStoresTests {
             #expect(parts.coordinator.managedObjectID(forURIRepresentation: uri) == found.objectID)
         }
     }
+
+    @Test func `both stores record who has saved`() async throws {
+        let folder = try ScratchFolder()
+        let coordinator = NSPersistentStoreCoordinator(managedObjectModel: Self.model())
+        for configuration in ["Notes", "People"] {
+            try coordinator.addPersistentStore(
+                type: .sqlite,
+                configuration: configuration,
+                at: folder.file(configuration),
+                options: [NSPersistentHistoryTrackingKey: true]
+            )
+        }
+        let context = NSManagedObjectContext(.privateQueue)
+        context.persistentStoreCoordinator = coordinator
+        try await context.perform {
+            context.transactionAuthor = "importer"
+            context.name = "nightly"
+            _ = Self.insert("Note", ["text": "milk"], context)
+            _ = Self.insert("Person", ["name": "Ada"], context)
+            try context.save()
+        }
+        let transactions = try coordinator.transactions()
+        #expect(transactions.count == 2)
+        #expect(transactions.allSatisfy { $0.author == "importer" && $0.contextName == "nightly" })
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `affectedStores counts for objects that are not saved yet`(kind: StoreKind) async throws {
+        let parts = try Parts(kind)
+        let context = parts.context()
+        try await context.perform {
+            _ = Self.insert("Label", ["title": "here"], context)
+            let there = Self.insert("Label", ["title": "there"], context)
+            context.assign(there, to: parts.people)
+            let request = NSFetchRequest<NSManagedObject>(entityName: "Label")
+            request.affectedStores = [parts.people]
+            let found = try context.fetch(request)
+            let count = try context.count(for: request)
+            #expect(found == [there] && count == 1)
+        }
+    }
 }

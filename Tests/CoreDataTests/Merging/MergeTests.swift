@@ -333,4 +333,25 @@ struct MergeTests {
         }
         for store in second.persistentStores { try second.remove(store) }
     }
+
+    @Test(arguments: StoreKind.allCases)
+    func `a fault whose members were prefetched shows those that are merged`(_ kind: StoreKind) throws {
+        let stack = try Stack(kind)
+        let id = try stack.storeCity()
+        let context = stack.context()
+        context.automaticallyMergesChangesFromParent = true
+        let city = try context.performAndWait {
+            let request = NSFetchRequest<City>(entityName: "City")
+            request.relationshipKeyPathsForPrefetching = ["venues"]
+            let city = try #require(try context.fetch(request).first)
+            #expect(city.isFault)
+            return city
+        }
+        try stack.change(id, City.self) { city, context in
+            let venue = Venue(context: context)
+            venue.name = "new"
+            city.venues = [venue]
+        }
+        context.performAndWait { #expect(city.venues.map(\.name) == ["new"]) }
+    }
 }

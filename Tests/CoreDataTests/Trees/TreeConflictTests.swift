@@ -211,4 +211,22 @@ struct TreeConflictTests {
         try first.saveAndWait()
         #expect { try second.saveAndWait() } throws: { $0.cocoaCode == .managedObjectMerge }
     }
+
+    @Test(arguments: StoreKind.allCases)
+    func `what a child brings back is not deleted by its parent's save`(_ kind: StoreKind) throws {
+        let stack = try Stack(kind)
+        let id = try stack.storeCity("old")
+        let (parent, child) = stack.pair()
+        child.performAndWait {
+            child.retainsRegisteredObjects = true
+            child.parentConflictPolicy = .mergeByPropertyObjectTrump
+        }
+        try child.look(id, City.self) { #expect($0.name == "old") }
+        try parent.performAndWait { parent.delete(try parent.get(id, City.self)) }
+        try child.edit(id, City.self) { $0.name = "back" }
+        try child.saveAndWait()
+        #expect(try parent.look(id, City.self) { $0.isDeleted ? "deleted" : $0.name } == "back")
+        try parent.saveAndWait()
+        #expect(try stack.read(id, City.self) { $0.name } == "back")
+    }
 }

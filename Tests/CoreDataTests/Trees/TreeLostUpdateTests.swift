@@ -377,4 +377,73 @@ struct TreeLostUpdateTests {
             }
         }
     }
+
+    //     child: reads 1                              changes
+    //     root:           saves 2            saves 4
+    //     outside:                  saves 3
+    @Test(arguments: StoreKind.allCases, [false, true])
+    func `what the root has saved before and after others hides nothing of theirs`(
+        _ kind: StoreKind,
+        _ savesBefore: Bool
+    ) throws {
+        let stack = try Stack(kind)
+        let id = try stack.storeCity("counter", population: 0)
+        let root = stack.context("root")
+        let child = root.child("child")
+        child.performAndWait { child.retainsRegisteredObjects = true }
+        try child.look(id, City.self) { #expect($0.population == 0) }
+        if savesBefore {
+            try root.edit(id, City.self) { $0.name = "before" }
+            try root.saveAndWait()
+        }
+        try stack.change(id, City.self) { city, _ in city.population = 5 }
+        // Nobody holds the root's object, so it is read anew.
+        try root.edit(id, City.self) { $0.name = "after" }
+        try root.saveAndWait()
+        try child.edit(id, City.self) { $0.population = 1 }
+        try child.saveAndWait()
+        #expect(throws: CocoaError.self) { try root.saveAndWait() }
+        #expect(try stack.read(id, City.self) { $0.population } == 5)
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `an order that others have saved since conflicts, also where the root holds nothing`(_ kind: StoreKind) throws
+    {
+        let stack = try Stack(kind)
+        let id = try stack.store(Venue.self) { venue, context in
+            venue.photos = ["a", "b", "c"].map { title in
+                let photo = Photo(context: context)
+                photo.title = title
+                return photo
+            }
+        }
+        let root = stack.context("root")
+        let child = root.child("child")
+        child.performAndWait { child.retainsRegisteredObjects = true }
+        try child.look(id, Venue.self) { #expect($0.photos.map(\.title) == ["a", "b", "c"]) }
+        try stack.change(id, Venue.self) { venue, _ in venue.photos.swapAt(0, 1) }
+        try child.edit(id, Venue.self) { $0.photos.swapAt(1, 2) }
+        try child.saveAndWait()
+        #expect(throws: CocoaError.self) { try root.saveAndWait() }
+        #expect(try stack.read(id, Venue.self) { $0.photos.map(\.title) } == ["b", "a", "c"])
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `a deletion that the root has merged is no conflict, also where the root held nothing`(_ kind: StoreKind)
+        throws
+    {
+        let stack = try Stack(kind)
+        let id = try stack.storeCity("doomed")
+        let root = stack.context("root")
+        let child = root.child("child")
+        child.performAndWait { child.retainsRegisteredObjects = true }
+        root.performAndWait { root.automaticallyMergesChangesFromParent = true }
+        try child.look(id, City.self) { #expect($0.name == "doomed") }
+        try stack.delete(id)
+        root.performAndWait {}
+        try child.edit(id, City.self) { $0.population = 1 }
+        try child.saveAndWait()
+        try root.saveAndWait()
+        #expect(try stack.count("City") == 0)
+    }
 }

@@ -31,4 +31,30 @@ struct TreeOrderTests {
         // Eight times as many; the square would be sixty-four times.
         #expect(large < small * 30, "\(small), \(large)")
     }
+
+    @Test(arguments: StoreKind.allCases)
+    func `an order that a child saves keeps what its parent has added meanwhile`(_ kind: StoreKind) throws {
+        let stack = try Stack(kind)
+        let venue = try stack.store(Venue.self) { venue, context in
+            venue.photos = ["a", "b"].map { title in
+                let photo = Photo(context: context)
+                photo.title = title
+                return photo
+            }
+        }
+        let (parent, child) = stack.pair()
+        try child.performAndWait {
+            let object = try child.get(venue, Venue.self)
+            object.photos = object.photos.reversed()
+        }
+        try parent.performAndWait {
+            let photo = Photo(context: parent)
+            photo.title = "c"
+            try parent.get(venue, Venue.self).photos.append(photo)
+        }
+        try child.saveAndWait()
+        #expect(try parent.look(venue, Venue.self) { $0.photos.map(\.title) } == ["b", "a", "c"])
+        try parent.saveAndWait()
+        #expect(try stack.read(venue, Venue.self) { $0.photos.map(\.title) } == ["b", "a", "c"])
+    }
 }

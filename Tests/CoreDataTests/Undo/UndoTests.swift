@@ -550,4 +550,53 @@ struct UndoTests {
         manager.undo()
         #expect(calls.current == 0)
     }
+
+    @Test(arguments: StoreKind.allCases)
+    func `what a merge policy has changed is no step`(_ kind: StoreKind) throws {
+        let stack = try Stack(kind)
+        let id = try stack.storeCity("old")
+        let context = context(stack)
+        context.mergePolicy = NSMergePolicy.mergeByPropertyStoreTrump
+        try context.performAndWait {
+            let city = try context.get(id, City.self)
+            city.name = "mine"
+            city.population = 5
+            context.processPendingChanges()
+            try stack.change(id, City.self) { city, _ in city.name = "theirs" }
+            try context.save()
+            #expect(city.name == "theirs" && city.population == 5)
+            context.undo()
+            #expect(city.population == 1)
+            #expect(context.undoManager?.canUndo == false)
+        }
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `undoing an order keeps the members that were merged since`(_ kind: StoreKind) throws {
+        let stack = try Stack(kind)
+        func photo(_ title: String, _ context: NSManagedObjectContext) -> Photo {
+            let photo = Photo(context: context)
+            photo.title = title
+            return photo
+        }
+        let id = try stack.store(Venue.self) { venue, context in
+            venue.photos = [photo("a", context), photo("b", context)]
+        }
+        let context = context(stack)
+        context.automaticallyMergesChangesFromParent = true
+        try context.performAndWait {
+            let venue = try context.get(id, Venue.self)
+            venue.photos = venue.photos.reversed()
+            try context.save()
+        }
+        try stack.change(id, Venue.self) { venue, context in venue.photos.append(photo("c", context)) }
+        try context.performAndWait {
+            let venue = try context.get(id, Venue.self)
+            #expect(venue.photos.map(\.title) == ["b", "a", "c"])
+            context.undo()
+            #expect(venue.photos.map(\.title) == ["a", "b", "c"])
+            try context.save()
+        }
+        #expect(try stack.read(id, Venue.self) { $0.photos.map(\.title) } == ["a", "b", "c"])
+    }
 }
