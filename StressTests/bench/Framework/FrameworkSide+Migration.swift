@@ -4,12 +4,17 @@ import CoreData
 
 extension FrameworkSide {
     /// The version of the model that the database becomes.
-    private static let widened = next { venue, model in
-        venue.properties.append(attribute("note", .string))
-        let review = NSEntityDescription()
-        review.name = "Review"
-        review.properties = [attribute("text", .string)]
-        model.entities.append(review)
+    private static let widened = widened(by: "Visit")
+    /// The new entity comes before that of the rows, which get another number.
+    private static let widenedInFront = widened(by: "Review")
+    private static func widened(by name: String) -> NSManagedObjectModel {
+        next { venue, model in
+            venue.properties.append(attribute("note", .string))
+            let entity = NSEntityDescription()
+            entity.name = name
+            entity.properties = [attribute("text", .string)]
+            model.entities.append(entity)
+        }
     }
     private static let reshaped = next { venue, _ in
         venue.attributesByName["name"]?.renamingIdentifier = "name"
@@ -40,10 +45,15 @@ extension FrameworkSide {
         return attribute
     }
 
-    /// W21 and W22: opens the database with another version of its model.
+    /// W21, W21b and W22: opens the database with another version of its model.
     static func migrate(_ workload: Workload, in folder: String) throws -> Sample {
         try withCopy(of: folder + "/framework.sqlite") { path in
-            let model = workload == .migrateInPlace ? widened : reshaped
+            let model =
+                switch workload {
+                case .migrateInPlace: widened
+                case .migrateInFront: widenedInFront
+                default: reshaped
+                }
             let clock = ContinuousClock()
             let start = clock.now
             let stack = try Stack(path, model, options: Self.migrating)

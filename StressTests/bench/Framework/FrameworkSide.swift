@@ -17,7 +17,9 @@ enum FrameworkSide: Side {
         if workload == .remoteChange { return try remoteChanges(in: folder) }
         if workload == .jobQueue { return try doJobs(in: folder, count: scale.jobs) }
         if workload == .migrateByPolicy { return try migrateByPolicy(in: folder) }
-        if workload == .migrateInPlace || workload == .migrateByCopy { return try migrate(workload, in: folder) }
+        if [.migrateInPlace, .migrateInFront, .migrateByCopy].contains(workload) {
+            return try migrate(workload, in: folder)
+        }
         guard !workload.startsEmpty else {
             let path = folder + "/framework-new.sqlite"
             defer { removeDatabase(at: path) }

@@ -23,6 +23,7 @@ enum Workload: String, CaseIterable {
     case remoteChange = "W19"
     case jobQueue = "W20"
     case migrateInPlace = "W21"
+    case migrateInFront = "W21b"
     case migrateByCopy = "W22"
     case migrateByPolicy = "W23"
 
@@ -53,6 +54,7 @@ enum Workload: String, CaseIterable {
         case .remoteChange: "from a commit in one process to the changed object in another, 100 times"
         case .jobQueue: "jobs of a queue, claimed and done by three processes"
         case .migrateInPlace: "a migration that adds an attribute and an entity"
+        case .migrateInFront: "the same, and the new entity comes first, so that all rows get another number"
         case .migrateByCopy: "a migration that renames, removes and retypes attributes of all rows"
         case .migrateByPolicy: "a mapping model with a policy; against reading and writing all objects through contexts"
         }
@@ -80,7 +82,7 @@ enum Workload: String, CaseIterable {
         case .batchInsert: .ratio(1.2)
         case .remoteChange: .each(nanoseconds: 10_000_000)
         case .jobQueue: .unset
-        case .migrateInPlace: .ratio(1.2)
+        case .migrateInPlace, .migrateInFront: .ratio(1.2)
         case .migrateByCopy: .ratio(1.3)
         case .migrateByPolicy: .ratio(4)
         }

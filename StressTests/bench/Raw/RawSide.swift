@@ -75,7 +75,7 @@ enum RawSide: Side {
         case .aggregate: try aggregate(try RawDatabase(path: folder + "/raw.sqlite"))
         case .insertHistory: try FrameworkSide.insertKeepingHistory(false, in: folder, scale: scale)
         case .changeHistory: try FrameworkSide.changeKeepingHistory(false, in: folder, scale: scale)
-        case .migrateInPlace, .migrateByCopy: try migrate(workload, in: folder)
+        case .migrateInPlace, .migrateInFront, .migrateByCopy: try migrate(workload, in: folder)
         // The C API has no policies: reading and writing all objects is what it is held against.
         case .migrateByPolicy: try FrameworkSide.copyThroughContexts(in: folder, scale: scale)
         }
