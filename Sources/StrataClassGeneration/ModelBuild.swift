@@ -17,7 +17,7 @@ package struct ModelBuild {
 
     package struct Output: Sendable {
         package var classes = ""
-        package var accessors = ""
+        package var accessors = "// No class has @NSManaged members.\n"
         /// Whether there are members that the accessors are for.
         package var suppliesMembers = false
         /// Faults in the form of the compiler's: `file:line:column: error: …`.
@@ -41,12 +41,14 @@ package struct ModelBuild {
         }
         output.classes =
             texts.isEmpty ? "// There is no model to generate classes from.\n" : texts.joined(separator: "\n")
+        // Without the classes of a faulty model their names would be unknown everywhere: its own faults come first.
+        guard output.errors.isEmpty else { return output }
         // Managed properties have generated classes as types.
         declarations.add(texts.map { SourceFile(path: "", text: $0, module: module) })
         let accessors = AccessorGenerator(declarations).generate()
         output.errors += accessors.faults.map { "\($0.path):\($0.line):\($0.column): error: \($0.message)" }
         output.suppliesMembers = !accessors.symbols.isEmpty
-        output.accessors = accessors.text.isEmpty ? "// No class has @NSManaged members.\n" : accessors.text
+        if !accessors.text.isEmpty { output.accessors = accessors.text }
         return output
     }
 

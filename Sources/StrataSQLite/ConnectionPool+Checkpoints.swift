@@ -41,6 +41,11 @@ extension ConnectionPool {
         }
     }
 
+    /// Copies the log and cuts its file to no bytes, if nobody is in the way.
+    ///
+    /// For what is committed already: a reader elsewhere may keep the log, and nothing is lost by that.
+    package func emptyLogIfNobodyReads() { _ = try? checkpoint(.truncate, timeout: Self.copyPatience) }
+
     /// Checkpoints after a commit, if the log has grown enough.
     ///
     /// By the holder of the turn.

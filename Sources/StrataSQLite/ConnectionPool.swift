@@ -104,7 +104,7 @@ package final class ConnectionPool: Sendable {
         readers = ReaderShelf(limit: max(options.maximumReaders, 1))
         state = Mutex(State(writer: isReadOnly ? nil : first))
         if isReadOnly { readers.adopt(first) }
-        if !isMemory, isWriteAheadLogged, !opening.isImmutable { try others.open(opening.openReader()) }
+        if !isMemory, isWriteAheadLogged, !opening.isImmutable { try others.open(opening.openWatcher()) }
     }
 
     deinit {

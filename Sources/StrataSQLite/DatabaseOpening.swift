@@ -93,6 +93,16 @@ struct DatabaseOpening: Sendable {
         return connection
     }
 
+    /// Opens a connection that only keeps the index of the log open, and so needs none of what statements need.
+    func openWatcher() throws(SQLiteError) -> Connection {
+        var settings = Connection.Options()
+        settings.timeout = options.timeout
+        settings.statementCacheLimit = 1
+        let connection = try Connection(path: path, access: .readOnly, options: settings)
+        connection.leaveLogOnClose()
+        return connection
+    }
+
     /// Opens the one connection of a database in memory.
     func openMemory() throws(SQLiteError) -> Connection {
         let connection = try open(access: .readWriteCreate, cacheKiB: options.writerCacheKiB)

@@ -133,7 +133,7 @@ extension SQLiteEngine {
             try source.pool.read { reader in
                 try target.pool.writeWithoutTransaction { try $0.copyAll(from: reader) }
             }
-            try target.pool.checkpoint(.truncate)
+            target.pool.emptyLogIfNobodyReads()
         }
     }
 
@@ -164,7 +164,7 @@ extension SQLiteEngine {
             try SQLiteBoundary.run(.destroying, url) {
                 try withFile(url, options, access: .readWrite) { database in
                     try database.pool.writeWithoutTransaction { try $0.eraseAll() }
-                    try database.pool.checkpoint(.truncate)
+                    database.pool.emptyLogIfNobodyReads()
                 }
             }
         }

@@ -65,7 +65,7 @@ extension SQLiteEngine {
                             try writer.copyAll(from: reader) { watch.isUnchanged }
                         }
                     }
-                    if isReplaced { try? target.pool.checkpoint(.truncate) }
+                    if isReplaced { target.pool.emptyLogIfNobodyReads() }
                 }
             }
         }

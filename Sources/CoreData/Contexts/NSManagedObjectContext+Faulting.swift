@@ -65,7 +65,11 @@ extension NSManagedObjectContext {
 
     /// The newest row: of the cache if it is fresh enough, else of the store.
     final func newestRow(key: Int64, layout: EntityLayout, store: OpenStore, prefetched: Row?) throws -> Row? {
-        let store = try seen(store)
+        try newestRow(key: key, layout: layout, seen: seen(store), prefetched: prefetched)
+    }
+
+    /// As above, of a store as the context sees it.
+    final func newestRow(key: Int64, layout: EntityLayout, seen store: OpenStore, prefetched: Row?) throws -> Row? {
         let cached = store.cache.row(key, root: layout.rootNumber)
         if let cached, isFreshEnough(cached) { return cached }
         if cached == nil, let prefetched, store.isOpen,

@@ -146,6 +146,12 @@ extension NSPersistentStoreCoordinator {
             )
             do {
                 try store.loadMetadata()
+                // A class of one's own reads its contents later, and tells its version before if it can.
+                if AutomaticMigration.isWanted(options), let custom = store as? any CustomStore,
+                    let found = try? storeClass.metadataForPersistentStore(with: url)
+                {
+                    try custom.checkVersion(managedObjectModel, found)
+                }
                 return store
             } catch let error as CocoaError
                 where error.code == .persistentStoreIncompatibleVersionHash && AutomaticMigration.isWanted(options)

@@ -3,6 +3,7 @@ import Synchronization
 import TestSupport
 import Testing
 
+@testable import StrataSQLite
 @testable import StrataSQLiteStore
 
 @Suite("Copying, replacing, destroying and moving stores")
@@ -105,6 +106,51 @@ struct MovingStoresTests {
 
         try coordinator.migratePersistentStore(old, to: scratch.file("empty.sqlite"), type: .sqlite)
         #expect(try await Self.contents(coordinator) == before)
+    }
+
+    @Test(.timeLimit(.minutes(3)), arguments: [true, false])
+    func `a store that somebody reads is replaced or destroyed at once, with its external files`(
+        _ isReplaced: Bool
+    ) async throws {
+        let scratch = try ScratchFolder()
+        let (old, new) = (scratch.file("old.sqlite"), scratch.file("new.sqlite"))
+        for (url, size) in [(old, 200_000), (new, 300_000)] {
+            let coordinator = NSPersistentStoreCoordinator(managedObjectModel: GuideModel.make())
+            let store = try coordinator.addPersistentStore(type: .sqlite, at: url)
+            let context = NSManagedObjectContext(.privateQueue)
+            context.persistentStoreCoordinator = coordinator
+            try await context.perform {
+                let venue = Venue(context: context)
+                venue.name = url.lastPathComponent
+                venue.map = Data(repeating: 7, count: size)
+                try context.save()
+            }
+            try coordinator.remove(store)
+        }
+        let reader = try Connection(path: old.path, access: .readOnly)
+        defer { reader.close() }
+        try reader.execute("BEGIN")
+        #expect(try reader.firstString("SELECT ZNAME FROM ZVENUE") == "old.sqlite")
+
+        let start = ContinuousClock.now
+        let coordinator = NSPersistentStoreCoordinator(managedObjectModel: GuideModel.make())
+        if isReplaced {
+            try coordinator.replacePersistentStore(at: old, withPersistentStoreFrom: new, type: .sqlite)
+        } else {
+            try coordinator.destroyPersistentStore(at: old, type: .sqlite)
+        }
+
+        // A store waits 240 seconds for others.
+        #expect(.now - start < .seconds(120))
+        #expect(try reader.firstString("SELECT ZNAME FROM ZVENUE") == "old.sqlite")
+        try reader.execute("ROLLBACK")
+        try coordinator.addPersistentStore(type: .sqlite, at: old)
+        let context = NSManagedObjectContext(.privateQueue)
+        context.persistentStoreCoordinator = coordinator
+        let maps = try await context.perform {
+            try context.fetch(NSFetchRequest<Venue>(entityName: "Venue")).map { $0.map?.count }
+        }
+        #expect(maps == (isReplaced ? [300_000] : []))
     }
 
     @Test func `a migration that fails leaves nothing behind`() async throws {

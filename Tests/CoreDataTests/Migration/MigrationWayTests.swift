@@ -57,6 +57,29 @@ struct MigrationWayTests {
         #expect(try store.contents() == before)
     }
 
+    // MARK: - Readers
+
+    @Test(.timeLimit(.minutes(3)))
+    func `m120 whoever reads in the midst of a migration by objects reads on, and holds up nobody`() throws {
+        let store = try Self.filled("A: n String")
+        let reader = try Connection(path: store.url.path, access: .readOnly)
+        defer { reader.close() }
+        try reader.execute("BEGIN")
+        #expect(try reader.firstInt64("SELECT count(*) FROM ZA") == 1)
+        let (old, new) = (ModelSketch.model("A: n String"), ModelSketch.model("A: n String, x Int32"))
+        let mapping = try NSMappingModel.inferredMappingModel(forSourceModel: old, destinationModel: new)
+
+        let start = ContinuousClock.now
+        try StoreMigration.run(at: store.url, from: old, to: new, by: mapping)
+
+        // A store waits 240 seconds for others.
+        #expect(.now - start < .seconds(120))
+        #expect(try reader.firstString("SELECT ZN FROM ZA") == "a1")
+        #expect(try reader.firstInt64("SELECT count(*) FROM pragma_table_info('ZA') WHERE name = 'ZX'") == 0)
+        try reader.execute("ROLLBACK")
+        #expect(try reader.firstInt64("SELECT count(*) FROM pragma_table_info('ZA') WHERE name = 'ZX'") == 1)
+    }
+
     // MARK: - Chains
 
     /// A folder with versions, called so that numbers matter in their order.

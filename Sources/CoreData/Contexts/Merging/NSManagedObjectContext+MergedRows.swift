@@ -105,11 +105,23 @@ extension NSManagedObjectContext {
             return .found(takeRow(of: snapshot, for: object))
         }
         do {
-            return try newestRow(of: object).map { .found($0) } ?? .missing
+            return try newestRow(ofMerged: object).map { .found($0) } ?? .missing
         } catch {
             coordinator?.report(error, "merging a change of \(object.objectID)")
             return .unreadable
         }
+    }
+
+    /// Looks for commits of others once, for all rows that a message names.
+    final func prepareMergedRows() {
+        guard upward == nil, pinnedVersion.generation == nil else { return }
+        coordinator?.openStores.forEach { $0.forgetRowsOverwrittenByOthers() }
+    }
+
+    private func newestRow(ofMerged object: NSManagedObject) throws -> Row? {
+        guard upward == nil, pinnedVersion.generation == nil else { return try newestRow(of: object) }
+        guard object.key > 0, let store = store(at: object.storeIndex) else { return nil }
+        return try newestRow(key: object.key, layout: object.layout, seen: store, prefetched: nil)
     }
 
     /// What the parent has of the loaded objects that a message names; `nil` in a root.

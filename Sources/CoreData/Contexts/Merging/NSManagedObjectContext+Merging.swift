@@ -135,6 +135,7 @@ extension NSManagedObjectContext {
         advanceGeneration()
         let message = current(settled(message))
         guard !message.isEmpty else { return }
+        prepareMergedRows()
         let parentRows = parentRows(for: message)
         var refreshed: [NSManagedObject] = []
         for change in message.updated {

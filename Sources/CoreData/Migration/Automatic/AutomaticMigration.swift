@@ -221,6 +221,8 @@ struct AutomaticMigration {
             reason = "it is opened with NSReadOnlyPersistentStoreOption, and a read-only store is not migrated"
         } else if migratingClass != nil {
             // No file.
+        } else if !url.isFileURL || !files.fileExists(atPath: url.path) {
+            reason = "it is no file, and its class does not migrate by itself"
         } else if !files.isWritableFile(atPath: url.path) {
             reason = "the file may not be written"
         } else if !files.isWritableFile(atPath: url.deletingLastPathComponent().path) {

@@ -20,6 +20,8 @@ struct MigrationStack {
         self.model = model
         try model.tryFreeze()
         coordinator = NSPersistentStoreCoordinator(managedObjectModel: model)
+        // Each object is read once or twice, soon after one another.
+        coordinator.setRowCacheLimit(Self.rowCacheLimit)
         let added = try coordinator.addPersistentStore(
             ofType: type,
             configurationName: configuration,
@@ -34,6 +36,9 @@ struct MigrationStack {
         context.persistentStoreCoordinator = coordinator
         context.name = name
     }
+
+    /// In bytes; what a migration holds beside it grows by the keys alone.
+    private static let rowCacheLimit = 4 << 20
 
     func close() {
         for store in coordinator.persistentStores { try? coordinator.remove(store) }

@@ -172,22 +172,30 @@ extension CustomStore {
             throw refused("gave no NSStoreTypeKey in its metadata. Set it in loadMetadata().", .persistentStoreOpen)
         }
         if identifier != uuid { identifier = uuid }
-        let configuration = configurationName == defaultConfigurationName ? nil : configurationName
-        guard known[NSStoreModelVersionHashesKey] != nil else {
-            known[NSStoreModelVersionHashesKey] = model.versionHashes(forConfigurationName: configuration)
-            known[NSStoreModelVersionIdentifiersKey] = model.versionIdentifiers.compactMap { $0 as? String }.sorted()
-            metadata = known
-            return
-        }
-        let ignores = StoreOption.flag(options?[NSIgnorePersistentStoreVersioningOption])
-        guard !ignores, !model.isConfiguration(withName: configuration, compatibleWithStoreMetadata: known) else {
-            return
-        }
-        let differing = model.entitiesThatDiffer(fromStoreMetadata: known, configuration: configuration)
-        throw refused(
+        guard known[NSStoreModelVersionHashesKey] == nil else { return try checkVersion(model, known) }
+        known[NSStoreModelVersionHashesKey] = model.versionHashes(forConfigurationName: modelConfiguration)
+        known[NSStoreModelVersionIdentifiersKey] = model.versionIdentifiers.compactMap { $0 as? String }.sorted()
+        metadata = known
+    }
+
+    /// Checks that the store was made with this version of the model, if its metadata say which one that was.
+    ///
+    /// - Throws: `persistentStoreIncompatibleVersionHash` (134100) for hashes that do not fit, with the metadata.
+    func checkVersion(_ model: NSManagedObjectModel, _ found: [String: Any]) throws {
+        guard found[NSStoreModelVersionHashesKey] != nil,
+            !StoreOption.flag(options?[NSIgnorePersistentStoreVersioningOption]),
+            !model.isConfiguration(withName: modelConfiguration, compatibleWithStoreMetadata: found)
+        else { return }
+        let differing = model.entitiesThatDiffer(fromStoreMetadata: found, configuration: modelConfiguration)
+        let error = refused(
             "was made with another version of the model. Entities that differ: \(differing.joined(separator: ", ")).",
             .persistentStoreIncompatibleVersionHash
         )
+        throw CocoaError(error.code, userInfo: error.userInfo.merging(["metadata": found]) { $1 })
+    }
+
+    private var modelConfiguration: String? {
+        configurationName == defaultConfigurationName ? nil : configurationName
     }
 
     private static func isHost(_ text: String) -> Bool {
