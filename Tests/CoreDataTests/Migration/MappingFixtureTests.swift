@@ -91,6 +91,39 @@ struct MappingFixtureTests {
         }
     }
 
+    @Test(arguments: 0...2)
+    func `notes go from any version to the last one when their store is added`(_ first: Int) throws {
+        let scratch = try ScratchFolder()
+        NSEntityMigrationPolicy.register(NotePolicy.self, as: "CoreDataMigration.NoteToNotePolicy")
+        NSEntityMigrationPolicy.register(ImagePolicy.self, as: "CoreDataMigration.ImageToImagePolicy")
+        let versions = Self.folder.appendingPathComponent("notes-images/CoreDataMigration.xcdatamodeld")
+        func model(_ number: Int) throws -> NSManagedObjectModel {
+            try NSManagedObjectModel(
+                reading: versions.appendingPathComponent("CoreDataMigration-v1.\(number).xcdatamodel")
+            )
+        }
+        let url = scratch.file("notes.sqlite")
+        try LibraryMove.change(url, try model(first)) { context in
+            let note = context.insert("Note", ["title": "a", "body": "b"])
+            if first == 1 { note.setValue(Data([1, 2]), forKey: "imageData") }
+            if first == 2 { note.setValue(context.insert("Image", ["imageData": Data([1, 2])]), forKey: "image") }
+        }
+        let last = try model(3)
+        let coordinator = NSPersistentStoreCoordinator(managedObjectModel: last)
+        let options = AgingStore.migrating.merging([NSPersistentStoreAllowsProgressiveMigrationOption: versions]) { $1 }
+        try coordinator.addPersistentStore(type: .sqlite, at: url, options: options)
+        let context = NSManagedObjectContext(.privateQueue)
+        context.persistentStoreCoordinator = coordinator
+        try context.performAndWait {
+            let note = try #require(try context.all("Note").first)
+            #expect(note.value(forKey: "title") as? String == "a")
+            let images = note.value(forKey: "images") as? Set<NSManagedObject> ?? []
+            #expect(images.map { $0.value(forKey: "imageData") as? Data } == [first == 0 ? nil : Data([1, 2])])
+        }
+        for store in coordinator.persistentStores { try coordinator.remove(store) }
+        #expect(try StoreVerifier(storeURL: url, model: last).problems() == [])
+    }
+
     @Test func `an inferable change gives the same rows by a mapping model, by inference and by objects`() throws {
         let scratch = try ScratchFolder()
         let models = try models("entities-ab/Model_1.contents.xml", "entities-ab/Model_2.contents.xml")
@@ -113,14 +146,16 @@ struct MappingFixtureTests {
                 }
             }
         }
+        // The same change in files that the app leaves to inference.
+        let small = try self.models("entities-ab/ModelS_1.contents.xml", "entities-ab/ModelS_2.contents.xml")
         let inferred = try NSMappingModel.inferredMappingModel(
-            forSourceModel: models.source,
-            destinationModel: models.destination
+            forSourceModel: small.source,
+            destinationModel: small.destination
         )
-        let manager = NSMigrationManager(sourceModel: models.source, destinationModel: models.destination)
+        let manager = NSMigrationManager(sourceModel: small.source, destinationModel: small.destination)
         manager.usesStoreSpecificMigrationManager = false
         try migrate(url, to: scratch.file("a.sqlite"), models, try mapping("entities-ab/Model1-2", models))
-        try migrate(url, to: scratch.file("b.sqlite"), models, inferred)
+        try migrate(url, to: scratch.file("b.sqlite"), small, inferred)
         try manager.migrateStore(
             from: url,
             type: .sqlite,

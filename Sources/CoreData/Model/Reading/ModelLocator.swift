@@ -64,11 +64,11 @@ extension NSManagedObjectModel {
     static func resources(in bundles: [Bundle]?, withExtensions extensions: Set<String>) -> [URL] {
         var folders = (bundles ?? [.main]).map { $0.resourceURL ?? $0.bundleURL }
         if bundles == nil {
-            folders += entries(of: Bundle.main.bundleURL).filter { $0.pathExtension == "resources" }
+            folders += entries(of: Bundle.main.bundleURL, withExtensions: ["resources"])
         }
         var seen = Set<String>()
-        let found = folders.flatMap(entries).filter { entry in
-            extensions.contains(entry.pathExtension) && seen.insert(entry.resolvingSymlinksInPath().path).inserted
+        let found = folders.flatMap { entries(of: $0, withExtensions: extensions) }.filter { entry in
+            seen.insert(entry.resolvingSymlinksInPath().path).inserted
         }
         // The plugin lays a model down as it is edited and as if it were compiled: that is one model.
         let kinds = ["momd": "xcdatamodeld", "mom": "xcdatamodel"]
@@ -79,8 +79,13 @@ extension NSManagedObjectModel {
         }
     }
 
-    private static func entries(of folder: URL) -> [URL] {
-        let entries = try? FileManager.default.contentsOfDirectory(at: folder, includingPropertiesForKeys: nil)
-        return (entries ?? []).sorted { $0.path < $1.path }
+    /// The entries of a folder in the order of their names, which are judged before URLs are made: the folder of a program may have
+    /// hundreds of others.
+    private static func entries(of folder: URL, withExtensions extensions: Set<String>) -> [URL] {
+        let names = (try? FileManager.default.contentsOfDirectory(atPath: folder.path)) ?? []
+        let wanted = names.filter { name in
+            name.lastIndex(of: ".").map { extensions.contains(String(name[name.index(after: $0)...])) } ?? false
+        }
+        return wanted.sorted().map { folder.appendingPathComponent($0) }
     }
 }
