@@ -43,6 +43,9 @@ extension AutomaticMigration {
         }.joined(separator: " ")
     }
 
+    /// Whether a mapping model leads from a version to this one in one step.
+    func hasMappingModel(from source: SourceModel) -> Bool { !search(from: source).fitting.isEmpty }
+
     private func search(from source: SourceModel) -> MappingModelSearch { search(from: source.model, to: model) }
 
     /// The mapping models beside the versions that the options name, and those of the program's bundles.

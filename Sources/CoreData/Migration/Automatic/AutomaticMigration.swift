@@ -71,6 +71,12 @@ struct AutomaticMigration {
         if let stages = options[NSPersistentStoreStagedMigrationManagerOptionKey] as? NSStagedMigrationManager {
             return try StagedMigration(stages, of: self).run()
         }
+        if isProgressive {
+            let source = try source(metadata)
+            if !hasMappingModel(from: source), ProgressiveMigration(self).hasMappedStep(from: source) {
+                return try ProgressiveMigration(self).run(metadata)
+            }
+        }
         do {
             try goOneStep(metadata)
         } catch let error as CocoaError where error.code == .migrationMissingMappingModel && isProgressive {

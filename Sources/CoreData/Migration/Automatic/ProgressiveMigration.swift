@@ -4,6 +4,9 @@ import StrataPredicates
 /// Option: a Boolean, or the `URL` of an `.xcdatamodeld` or `.momd` folder; where no one step leads from the version that a store has to the
 /// coordinator's, the migration goes over the versions in between.
 ///
+/// It also does so where one step could only be inferred, but mapping models are there for steps between: they say what becomes of values that
+/// the inferred step would drop.
+///
 /// Default false. The versions are those in the folder, or with true in the one of the program's bundles that has the coordinator's version, in the order
 /// of their names, numbers as numbers. As few as possible are left out, and each step is taken by a mapping model of the bundles, or inferred; mapping
 /// models beside the folder count too. The whole way is checked before the first step. Each step is safe by itself: after a kill the next one to open the store goes on where it was left.
@@ -13,14 +16,20 @@ public let NSPersistentStoreAllowsProgressiveMigrationOption = "NSPersistentStor
 /// A migration over the versions of a model that a program brings along.
 struct ProgressiveMigration {
     private let whole: AutomaticMigration
-    private let failure: CocoaError
+    private let failure: CocoaError?
 
     /// - Parameters:
     ///   - whole: The migration to carry out.
-    ///   - failure: Why one step does not do.
-    init(_ whole: AutomaticMigration, insteadOf failure: CocoaError) {
+    ///   - failure: Why one step does not do, if that is known.
+    init(_ whole: AutomaticMigration, insteadOf failure: CocoaError? = nil) {
         self.whole = whole
         self.failure = failure
+    }
+
+    /// Whether a way over other versions has a step with a mapping model.
+    func hasMappedStep(from source: SourceModel) -> Bool {
+        guard let way = try? way(from: source), way.count > 2 else { return false }
+        return zip(way, way.dropFirst()).contains { !whole.search(from: $0, to: $1).fitting.isEmpty }
     }
 
     /// Takes all steps.
@@ -119,10 +128,10 @@ struct ProgressiveMigration {
     }
 
     private func error(_ reason: String) -> CocoaError {
-        var userInfo = failure.userInfo
-        let text = failure.localizedDescription + " " + reason
+        var userInfo = failure?.userInfo ?? [:]
+        let text = [failure?.localizedDescription, reason].compactMap(\.self).joined(separator: " ")
         userInfo[NSLocalizedDescriptionKey] = text
         userInfo["reason"] = text
-        return CocoaError(failure.code, userInfo: userInfo)
+        return CocoaError(.migrationMissingMappingModel, userInfo: userInfo)
     }
 }
