@@ -200,7 +200,7 @@ let package = Package(
             name: "StrataClassGenerationTests",
             dependencies: ["StrataClassGeneration", "StrataModelFiles", "StrataSwiftSyntax"]
         ),
-        .testTarget(name: "PortedAppTests", dependencies: ["PortedApp", "CoreData"]),
+        .testTarget(name: "PortedAppTests", dependencies: ["PortedApp", "CoreData"], plugins: ["CoreDataModels"]),
         .testTarget(
             name: "StrataSQLTests",
             dependencies: ["StrataSQL", "CoreData", "StrataStoreChecks", "TestSupport"]

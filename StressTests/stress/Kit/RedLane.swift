@@ -12,20 +12,30 @@ enum RedLane {
         var missed = 0
         for scenario in allScenarios where names.isEmpty || names.contains(scenario.name) {
             for sabotage in scenario.sabotages {
-                let (status, text) = try Child.output(
-                    [scenario.name, "--sabotage", sabotage.name, "--seconds", "4", "--stall", "3"]
-                        + (scenario.stores.contains(.sqlite) ? ["--store", "sqlite"] : [])
-                )
-                // What the report's figures are called is no finding.
-                let told = text.split(separator: "\n").filter { !$0.hasPrefix(scenario.name + " seed=") }
-                let isCaught =
-                    (sabotage.exit.map { status == $0.rawValue } ?? (status < 0))
-                    && told.contains { $0.contains(sabotage.sign) }
-                let verdict = isCaught ? "caught (\(sabotage.sign))" : "MISSED, exit \(status): \(text)"
-                say("red \(scenario.name) \(sabotage.name): \(verdict)")
-                if !isCaught { missed += 1 }
+                var verdict = try self.verdict(scenario, sabotage, seconds: 4)
+                // Where the machine has other work to do, little happens in four seconds.
+                if !verdict.isCaught { verdict = try self.verdict(scenario, sabotage, seconds: 20) }
+                say("red \(scenario.name) \(sabotage.name): \(verdict.text)")
+                if !verdict.isCaught { missed += 1 }
             }
         }
         return missed == 0 ? .clean : .anomaly
+    }
+
+    private static func verdict(
+        _ scenario: any Scenario.Type,
+        _ sabotage: Sabotage,
+        seconds: Int
+    ) throws -> (isCaught: Bool, text: String) {
+        let (status, text) = try Child.output(
+            [scenario.name, "--sabotage", sabotage.name, "--seconds", "\(seconds)", "--stall", "3"]
+                + (scenario.stores.contains(.sqlite) ? ["--store", "sqlite"] : [])
+        )
+        // What the report's figures are called is no finding.
+        let told = text.split(separator: "\n").filter { !$0.hasPrefix(scenario.name + " seed=") }
+        let isCaught =
+            (sabotage.exit.map { status == $0.rawValue } ?? (status < 0))
+            && told.contains { $0.contains(sabotage.sign) }
+        return (isCaught, isCaught ? "caught in \(seconds) s (\(sabotage.sign))" : "MISSED, exit \(status): \(text)")
     }
 }

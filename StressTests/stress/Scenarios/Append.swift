@@ -119,6 +119,10 @@ enum Append: Scenario {
                         var held: [Register] = []
                         defer { withExtendedLifetime(held) {} }
                         for _ in 0..<count {
+                            // Others commit between two reads: a version must not show that.
+                            if transaction.isPinned, !held.isEmpty, worker.stream.chance(0.3) {
+                                usleep(useconds_t(worker.stream.below(1500)))
+                            }
                             let key = (start + worker.stream.skewed(size)) % lists
                             guard let register = try context.existingObject(with: ids[key]) as? Register else { return }
                             held.append(register)

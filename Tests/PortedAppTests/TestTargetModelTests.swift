@@ -1,0 +1,48 @@
+import CoreData
+import Foundation
+import Testing
+
+/// A class that is kept by hand, as an app may write it in its tests.
+final class Borrower: NSManagedObject {
+    @NSManaged var name: String
+    @NSManaged var loans: Set<Loan>
+}
+
+/// A test target is built as an app is: with a model, generated classes and accessors of its own.
+@Suite("A model in a test target")
+struct TestTargetModelTests {
+    @Test func `a container finds the model of a test target by its name`() {
+        let names = NSPersistentContainer(name: "Loans").managedObjectModel.entities.compactMap(\.name)
+
+        #expect(names.sorted() == ["Borrower", "Loan"])
+    }
+
+    @Test func `the bundle of a test target has the model under both of its names`() throws {
+        for name in ["momd", "xcdatamodeld"] {
+            let url = try #require(Bundle.module.url(forResource: "Loans", withExtension: name))
+            #expect(NSManagedObjectModel(contentsOf: url)?.entities.count == 2)
+        }
+    }
+
+    @Test func `classes of a test target, generated and by hand, are found and work`() throws {
+        let url = try #require(Bundle.module.url(forResource: "Loans", withExtension: "momd"))
+        let coordinator = NSPersistentStoreCoordinator(
+            managedObjectModel: try #require(NSManagedObjectModel(contentsOf: url))
+        )
+        try coordinator.addPersistentStore(type: .inMemory, at: URL(fileURLWithPath: "/dev/null"))
+        let context = NSManagedObjectContext(.privateQueue)
+        context.persistentStoreCoordinator = coordinator
+        try context.performAndWait {
+            let loan = Loan(context: context)
+            #expect(loan.days == 14)
+            let borrower = Borrower(context: context)
+            borrower.name = "Ada"
+            borrower.loans.insert(loan)
+            try context.save()
+            context.reset()
+
+            let found = try #require(try context.fetch(NSFetchRequest<Borrower>(entityName: "Borrower")).first)
+            #expect(found.name == "Ada" && found.loans.first?.borrower === found)
+        }
+    }
+}
