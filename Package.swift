@@ -122,7 +122,7 @@ let package = Package(
         // Each a library, which the tests import, and a few lines that run it.
         .target(
             name: "StrataInspector",
-            dependencies: ["CoreData", "StrataStoreChecks", "StrataSQLiteStore"]
+            dependencies: ["CoreData", "StrataStoreChecks", "StrataSQLite", "StrataSQLiteStore"]
         ),
         .executableTarget(name: "strata", dependencies: ["CoreData", "StrataInspector"]),
         .target(
@@ -226,7 +226,7 @@ let package = Package(
         ),
         .testTarget(
             name: "CoreDataOperationsTests",
-            dependencies: ["CoreData", "StrataRows", "StrataInspector", "TestSupport"]
+            dependencies: ["CoreData", "StrataRows", "StrataInspector", "StrataSQLiteStore", "TestSupport"]
         ),
 
         // These run one by one, and before the others: they script several processes, or have to end by a clock, and among
@@ -276,7 +276,9 @@ if hasPostgreSQL {
     for target in package.targets where target.name == "StrataInspector" || target.name == "StrataInspectorTests" {
         target.dependencies += ["CoreDataPostgreSQL"]
     }
-    for target in package.targets where target.name == "JobQueue" { target.dependencies += ["CoreDataPostgreSQL"] }
+    for target in package.targets where target.name == "JobQueue" || target.name == "Storefront" {
+        target.dependencies += ["CoreDataPostgreSQL"]
+    }
     for target in package.targets where target.name == "stress" { target.dependencies += ["CoreDataPostgreSQL"] }
     for target in package.targets where target.name == "bench" {
         target.dependencies += ["CoreDataPostgreSQL", "CStrataPostgreSQL"]

@@ -113,6 +113,13 @@ extension Connection {
         return lines
     }
 
+    /// How much memory the pages take that the connection keeps, those of temporary tables among them.
+    package var cachedBytes: Int {
+        var (now, highest): (Int32, Int32) = (0, 0)
+        sqlite3_db_status(handle, SQLITE_DBSTATUS_CACHE_USED, &now, &highest, 0)
+        return Int(now)
+    }
+
     /// A number that is different once another connection, of this or another process, has changed the database.
     package func dataVersion() throws(SQLiteError) -> Int64 {
         try firstInt64("PRAGMA data_version") ?? 0

@@ -71,12 +71,12 @@ extension ConnectionPool {
         _ = try? Self.checkpoint(connection, .restart)
     }
 
-    /// How long the checkpoints after commits have taken since this was asked for the last time.
+    /// How long the checkpoints after commits have taken since this was asked for the last time, in nanoseconds.
     ///
     /// Any thread may ask. Of two that do at the same time one is told.
-    package func takeCheckpointTime() -> Duration {
-        guard checkpointNanoseconds.load(ordering: .relaxed) > 0 else { return .zero }
-        return .nanoseconds(Int64(checkpointNanoseconds.exchange(0, ordering: .relaxed)))
+    package func takeCheckpointTime() -> Int64 {
+        guard checkpointNanoseconds.load(ordering: .relaxed) > 0 else { return 0 }
+        return Int64(checkpointNanoseconds.exchange(0, ordering: .relaxed))
     }
 
     /// How long a commit waits for the write lock of another process, in seconds.

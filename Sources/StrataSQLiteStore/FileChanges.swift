@@ -14,8 +14,13 @@ final class FileChanges {
     /// Files of former commits that failed, which the commit leaves to nobody.
     private var settled: [String] = []
     private var isCommitting = false
+    /// The contents of the store that the transaction changes.
+    private let contents: Int
 
-    init(_ file: OpenSQLiteFile) { self.file = file }
+    init(_ file: OpenSQLiteFile) {
+        self.file = file
+        contents = file.retired.contents
+    }
 
     /// The tagged value for data, for which a file is written if it is large.
     ///
@@ -73,6 +78,6 @@ final class FileChanges {
         guard !names.isEmpty else { return }
         // Else a loss of power could bring back rows that name them.
         do { try file.makeCommitsDurable() } catch { return file.doubtful.add(Set(names)) }
-        file.retired.retire(names)
+        file.retired.retire(names, of: contents)
     }
 }

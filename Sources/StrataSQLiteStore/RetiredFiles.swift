@@ -14,6 +14,10 @@ final class RetiredFiles: Sendable {
         var holds: Set<UInt64> = []
         /// Names, with the number of the last hold that may need them; in the order of these numbers.
         var waiting: [(name: String, lastHold: UInt64)] = []
+        /// How often the store was replaced by another one.
+        var contents = 0
+        /// The files that the other one brought.
+        var brought: Set<String> = []
     }
 
     /// Keeps the files that exist now until the hold is released.
@@ -71,29 +75,42 @@ final class RetiredFiles: Sendable {
     }
 
     /// Removes files that no row names any more, as soon as nobody can need them.
-    func retire(_ names: [String]) {
+    ///
+    /// - Parameters:
+    ///   - names: The files.
+    ///   - contents: What ``contents`` was while they were looked for, under the write lock.
+    func retire(_ names: [String], of contents: Int) {
         guard !names.isEmpty else { return }
-        let isWaiting = state.withLock { state in
-            guard !state.holds.isEmpty else { return false }
-            state.waiting += names.map { ($0, state.lastHold) }
-            return true
+        state.withLock { state in
+            // The store may have been replaced since by an older state of itself, whose rows name them again.
+            let names = contents == state.contents ? names : names.filter { !state.brought.contains($0) }
+            guard state.holds.isEmpty else { return state.waiting += names.map { ($0, state.lastHold) } }
+            // Under the lock, so that none goes once a replacement has begun.
+            for name in names { external.remove(name) }
         }
-        guard !isWaiting else { return }
-        for name in names { external.remove(name) }
     }
 
-    /// Forgets the retired files without removing them: the folder belongs to another store from now on, which may use the same names.
-    func forget() { state.withLock { $0.waiting = [] } }
+    /// The number of the store's present contents; asked under its write lock.
+    var contents: Int { state.withLock(\.contents) }
+
+    /// Notes that the store is about to be replaced by another one, which has brought files; called under its write lock.
+    ///
+    /// What was retired before stays: the other store may use the same names.
+    func replace(bringing names: Set<String>) {
+        state.withLock { state in
+            state.waiting = []
+            state.contents += 1
+            state.brought = names
+        }
+    }
 
     private func end(_ number: UInt64) {
-        let free = state.withLock { state in
+        state.withLock { state in
             state.holds.remove(number)
             let oldest = state.holds.min() ?? .max
             let count = state.waiting.firstIndex { $0.lastHold >= oldest } ?? state.waiting.count
-            let free = state.waiting.prefix(count).map(\.name)
+            for (name, _) in state.waiting.prefix(count) { external.remove(name) }
             state.waiting.removeFirst(count)
-            return free
         }
-        for name in free { external.remove(name) }
     }
 }

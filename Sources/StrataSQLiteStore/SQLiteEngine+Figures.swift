@@ -53,11 +53,11 @@ extension SQLiteEngine {
     /// Counts how long a write has waited for its turn.
     func noteWait(_ lease: borrowing WriteLease) {
         let waited = lease.connection.leaseWait
-        if waited > 0 { OperationTally.current?.pointee.writerWait += .seconds(waited) }
+        if waited > 0 { OperationTally.current?.pointee.writerWait += Int64(waited * 1e9) }
     }
 
     /// Counts the time of a write, and that of the checkpoint after it.
-    func stopTiming(_ start: ContinuousClock.Instant?, _ file: OpenSQLiteFile) {
+    func stopTiming(_ start: Int64?, _ file: OpenSQLiteFile) {
         guard start != nil else { return }
         OperationTally.stopTiming(start)
         OperationTally.current?.pointee.checkpointTime += file.pool.takeCheckpointTime()

@@ -108,30 +108,41 @@ extension SQLiteEngine {
         }
         guard FilePlace(destination) != FilePlace(source) else { return }
         try requireOwnFolder(destination, besides: source)
+        let files = BroughtFiles(from: source, to: destination)
         try SQLiteBoundary.run(.reading, source) {
             try withFile(source, sourceOptions, access: .readOnly) { from in
                 _ = try from.pool.read { try metadata($0, source) }
                 try SQLiteBoundary.run(.replacing, destination) {
-                    try overwrite(destination, destinationOptions, with: from)
+                    try files.bring()
+                    do {
+                        try overwrite(destination, destinationOptions, with: from, files)
+                    } catch {
+                        files.takeBack()
+                        throw error
+                    }
+                    files.removeFormer()
                 }
             }
         }
-        RetiredFiles.of(ExternalData(storePath: destination.path)).forget()
-        let files = FileManager.default
-        let (old, new) = (ExternalData.supportFolder(of: destination), ExternalData.supportFolder(of: source))
-        try? files.removeItem(at: old)
-        if files.fileExists(atPath: new.path) { try files.copyItem(at: new, to: old) }
     }
 
     private static func overwrite(
         _ destination: URL,
         _ options: SQLiteOptions,
-        with source: SQLiteDatabase
+        with source: SQLiteDatabase,
+        _ files: BroughtFiles
     ) throws {
         removeUnlessDatabase(destination)
         try withFile(destination, options, access: .readWriteCreate) { target in
             try source.pool.read { reader in
-                try target.pool.writeWithoutTransaction { try $0.copyAll(from: reader) }
+                var prepared = Result<Void, any Error>.success(())
+                try target.pool.writeWithoutTransaction { writer in
+                    try writer.copyAll(from: reader) {
+                        prepared = Result { try files.prepare() }
+                        return (try? prepared.get()) != nil
+                    }
+                }
+                try prepared.get()
             }
             target.pool.emptyLogIfNobodyReads()
         }

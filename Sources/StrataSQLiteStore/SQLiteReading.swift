@@ -183,7 +183,9 @@ struct SQLiteReading {
         let guardian = file.modelGuard
         try guardian.requireKnown()
         return try file.pool.read(isSnapshot: isSnapshot, cancellation: cancellation) { connection in
-            if connection.leaseWait > 0 { OperationTally.current?.pointee.readerWait += .seconds(connection.leaseWait) }
+            if connection.leaseWait > 0 {
+                OperationTally.current?.pointee.readerWait += Int64(connection.leaseWait * 1e9)
+            }
             do {
                 let result = try body(connection)
                 try guardian.check(connection)

@@ -18,6 +18,7 @@ enum Bench {
             return
         }
         if options.isInstrumented { FrameworkSide.instrument = EventCounter() }
+        FrameworkSide.rowCacheBytes = options.rowCacheBytes
         if let workloads = options.postgreSQL {
             #if canImport(CoreDataPostgreSQL)
             return try PostgreSQLBench.run(workloads, options)

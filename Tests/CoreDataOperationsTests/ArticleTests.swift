@@ -6,45 +6,113 @@ import Testing
 /// What articles and the template of `strata new` show compiles.
 @Suite("Code that is shown")
 struct ArticleTests {
-    private static let root = URL(fileURLWithPath: #filePath).resolvingSymlinksInPath()
-        .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
+    /// The pages of Docs/ that show Swift.
+    private static let pages = [
+        "AsynchronousFetches", "Batches", "Fetching", "FollowingChanges", "History", "Instruments", "Migration",
+        "Models",
+        "Operating", "Porting", "PostgreSQL", "Saving", "Testing", "Trees",
+    ]
 
-    /// The blocks of an article that are marked as Swift.
-    private func blocks(_ page: String) throws -> [String] {
-        let text = try String(contentsOf: Self.root.appendingPathComponent("Docs/\(page)"), encoding: .utf8)
-        return text.components(separatedBy: "```swift\n").dropFirst().compactMap {
-            $0.components(separatedBy: "```").first
+    @Test func `no page with Swift in it is left out`() throws {
+        let folder = ShownCode.root.appendingPathComponent("Docs")
+        let pages = try FileManager.default.contentsOfDirectory(atPath: folder.path).filter { $0.hasSuffix(".md") }
+        let shown = try pages.filter { try !ShownCode.page("Docs/\($0)").isEmpty }
+        #expect(shown.sorted() == (Self.pages + ["GettingStarted"]).map { $0 + ".md" }.sorted())
+    }
+
+    @Test(.enabled(if: ShownProgram.canRun))
+    func `Getting started compiles, block after block, and runs as one program`() throws {
+        let blocks = try ShownCode.page("Docs/GettingStarted.md")
+        #expect(blocks.count == 4)
+        let ran = try ShownProgram.run([
+            "main.swift": blocks.map(\.code).joined(separator: "\n") + "\nprint(names)\n"
+        ])
+        #expect(ran.complaints == "")
+        #expect(ran.succeeded && ran.output == "[\"Casa da Música\"]\n", "\(ran.output)")
+    }
+
+    @Test(.enabled(if: ShownProgram.canRun))
+    func `each block of the other articles, of the README and of symbols compiles and runs`() throws {
+        let articles = try Self.pages.flatMap { try ShownCode.page("Docs/\($0).md") } + ShownCode.page("README.md")
+        // The other product is there in some builds only; manifests and bridges are compiled below.
+        let others = articles.filter {
+            $0.isManifest || $0.code.contains("import CoreDataPostgreSQL") || $0.code.contains("Bridge")
+        }
+        let examples = try ShownCode.comments(in: ["CoreData", "StrataPredicates", "StrataKeys"])
+        #expect(examples.count > 200)
+        // All in one program: most of the time goes to what each call of the compiler begins with.
+        let places = Set(others.map(\.place))
+        let ran = try ShownProgram.run(Self.program(articles.filter { !places.contains($0.place) } + examples))
+        let wrong = (ran.complaints + ran.output).split(separator: "\n").filter {
+            $0.contains("error:") || $0.hasPrefix("FAILED")
+        }
+        // A block that stops the program is the last that was named.
+        let said = wrong.isEmpty ? String((ran.complaints + ran.output).suffix(3000)) : wrong.joined(separator: "\n")
+        #expect(ran.succeeded, "\(said)")
+    }
+
+    /// A program that runs blocks one after the other, each with a store of its own.
+    private static func program(_ blocks: [ShownCode]) -> [String: String] {
+        var files = ["Guide.swift": shownGuide]
+        var calls = ""
+        for (number, block) in blocks.enumerated() {
+            // Some blocks in each file: a file costs the compiler something too.
+            files["Blocks\(number % 16).swift", default: "import CoreData\nimport Synchronization\n"] +=
+                block.wrapped(number).replacing("/var/backups", with: "\\(FileManager.default.currentDirectoryPath)")
+            calls += "await run(\"\(block.place)\") { try await Block\(number).run() }\n"
+        }
+        files["main.swift"] = """
+            import Foundation
+            var failed = false
+            @MainActor func run(_ place: String, _ body: @MainActor () async throws -> Void) async {
+                FileHandle.standardError.write(Data("\\(place)\\n".utf8))
+                do { try await body() } catch {
+                    failed = true
+                    FileHandle.standardError.write(Data("FAILED \\(place): \\(error)\\n".utf8))
+                }
+            }
+            // A block that does not end fails.
+            alarm(600)
+            \(calls)
+            exit(failed ? 1 : 0)
+            """
+        return files
+    }
+
+    @Test func `what pages show of manifests compiles`() throws {
+        let blocks = try Self.pages.flatMap { try ShownCode.page("Docs/\($0).md") } + ShownCode.page("README.md")
+        let manifests = blocks.filter(\.isManifest)
+        #expect(!manifests.isEmpty)
+        for block in manifests {
+            let text =
+                block.code.contains("import PackageDescription")
+                ? block.code
+                : block.code.hasPrefix("dependencies:")
+                    ? "import PackageDescription\nlet package = Package(name: \"\",\n\(block.code))"
+                    : "import PackageDescription\nlet part: Target.Dependency = \(block.code)"
+            #expect(try ShownProgram.complaints(manifest: text) == "", "\(block.place)")
         }
     }
 
-    @Test func `Getting started compiles, block after block, as one program`() throws {
-        let blocks = try blocks("GettingStarted.md")
-        #expect(blocks.count == 4)
-        #expect(try Compiler.complaints(["main.swift": blocks.joined(separator: "\n")]) == "")
-    }
-
-    @Test(arguments: [("Fetching.md", 5), ("Saving.md", 4), ("Testing.md", 2)])
-    func `the blocks of an article compile, each by itself`(page: String, count: Int) throws {
-        let blocks = try blocks(page)
-        #expect(blocks.count == count)
-        // As Getting started has left it: the classes, the model, a container and a context.
-        var program = try self.blocks("GettingStarted.md").prefix(2).joined(separator: "\n")
-        program = "import Foundation\nimport Synchronization\n" + program
-        program += "\nlet context = container.newBackgroundContext()\n"
-        for block in blocks { program += "do {\n\(block)}\n" }
-        #expect(try Compiler.complaints(["main.swift": program]) == "")
+    @Test(.enabled(if: ShownProgram.has("CoreDataPostgreSQL"), "It was built without libpq"))
+    func `what the page on PostgreSQL shows compiles`() throws {
+        let blocks = try ShownCode.page("Docs/PostgreSQL.md").filter { !$0.isManifest }
+        #expect(!blocks.isEmpty)
+        for block in blocks {
+            #expect(try ShownProgram.complaints(["main.swift": block.code]) == "", "\(block.place)")
+        }
     }
 
     @Test func `a bridge to metrics, logs and traces compiles against what it uses of them`() throws {
-        let bridges = try blocks("Instruments.md").filter { $0.contains("Bridge") }
+        let bridges = try ShownCode.page("Docs/Instruments.md").map(\.code).filter { $0.contains("Bridge") }
         #expect(bridges.count == 3)
-        for bridge in bridges {
-            #expect(bridge.split(separator: "\n").filter { !$0.hasPrefix("import") }.count <= 12)
-            let code = bridge.split(separator: "\n").filter { !$0.hasPrefix("import") }.joined(separator: "\n")
-            #expect(
-                try Compiler.complaints(["bridge.swift": "import CoreData\n" + code, "others.swift": Self.others]) == ""
-            )
+        var files = ["others.swift": Self.others]
+        for (number, bridge) in bridges.enumerated() {
+            let code = bridge.split(separator: "\n").filter { !$0.hasPrefix("import") }
+            #expect(code.count <= 12)
+            files["bridge\(number).swift"] = "import CoreData\n" + code.joined(separator: "\n")
         }
+        #expect(try ShownProgram.complaints(files) == "")
     }
 
     /// As much of the packages as the bridges use, with the same signatures.
@@ -85,56 +153,18 @@ struct ArticleTests {
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         defer { try? FileManager.default.removeItem(at: folder) }
         func run(_ words: String...) -> ExitCode { StrataCommand.run(words, print: { _ in }, complain: { _ in }) }
-        #expect(run("new", "Guide", "--in", folder.path, "--strata", Self.root.path) == .success)
+        #expect(run("new", "Guide", "--in", folder.path, "--strata", ShownCode.root.path) == .success)
         let sources = folder.appendingPathComponent("Guide/Sources/Guide")
         var files: [String: String] = [:]
         for name in try FileManager.default.contentsOfDirectory(atPath: sources.path) {
             files[name] = try String(contentsOf: sources.appendingPathComponent(name), encoding: .utf8)
         }
         #expect(files.keys.sorted() == ["Model.swift", "Store.swift", "main.swift"])
-        #expect(try Compiler.complaints(files) == "")
+        #expect(try ShownProgram.complaints(files) == "")
         let manifest = try String(contentsOf: folder.appendingPathComponent("Guide/Package.swift"), encoding: .utf8)
-        #expect(manifest.contains("path: \"\(Self.root.path)\""))
-        #expect(run("new", "Guide", "--in", folder.path, "--strata", Self.root.path) == .usage)
-        #expect(run("new", "7up", "--in", folder.path, "--strata", Self.root.path) == .usage)
+        #expect(manifest.contains("path: \"\(ShownCode.root.path)\""))
+        #expect(run("new", "Guide", "--in", folder.path, "--strata", ShownCode.root.path) == .usage)
+        #expect(run("new", "7up", "--in", folder.path, "--strata", ShownCode.root.path) == .usage)
         #expect(run("new", "Other", "--in", folder.path, "--strata", folder.path) == .usage)
-    }
-}
-
-/// Compiles programs against the module that the tests were built with.
-private enum Compiler {
-    /// What the compiler says about files, warnings included; empty if it has nothing to say.
-    static func complaints(_ files: [String: String]) throws -> String {
-        let folder = FileManager.default.temporaryDirectory.appendingPathComponent("strata-" + UUID().uuidString)
-        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
-        defer { try? FileManager.default.removeItem(at: folder) }
-        for (name, text) in files {
-            try Data(text.utf8).write(to: folder.appendingPathComponent(name))
-        }
-        let build = URL(fileURLWithPath: CommandLine.arguments[0]).resolvingSymlinksInPath().deletingLastPathComponent()
-        let here = URL(fileURLWithPath: "/proc/self/exe").resolvingSymlinksInPath().deletingLastPathComponent()
-        let found = [here, build].first { folder in
-            FileManager.default.fileExists(atPath: folder.appendingPathComponent("Modules/CoreData.swiftmodule").path)
-        }
-        let products = try #require(found, "There is no module CoreData beside the tests.")
-        let macros = products.appendingPathComponent("StrataMacros-tool").path
-        let sources = URL(fileURLWithPath: #filePath).resolvingSymlinksInPath().deletingLastPathComponent()
-            .deletingLastPathComponent().deletingLastPathComponent().appendingPathComponent("Sources")
-        let process = Process()
-        process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
-        process.arguments =
-            [
-                "swiftc", "-swift-version", "6", "-typecheck", "-no-color-diagnostics", "-module-name", "Shown",
-                "-load-plugin-executable", macros + "#StrataMacros",
-                "-I", products.appendingPathComponent("Modules").path,
-                "-I", sources.appendingPathComponent("CStrataSQLite").path,
-            ] + files.keys.sorted().map { folder.appendingPathComponent($0).path }
-        let output = Pipe()
-        process.standardError = output
-        process.standardOutput = FileHandle.nullDevice
-        try process.run()
-        let text = String(decoding: try output.fileHandleForReading.readToEnd() ?? Data(), as: UTF8.self)
-        process.waitUntilExit()
-        return text
     }
 }

@@ -1,7 +1,8 @@
 import CoreData
-import StrataInspector
 import TestSupport
 import Testing
+
+@testable import StrataInspector
 
 /// What `strata` does with stores in operation.
 @Suite("strata in operation")
@@ -139,6 +140,31 @@ struct CommandTests {
         #expect(normalised(again.lines) == normalised(exported.lines))
         #expect(again.lines != exported.lines, "the keys have changed, as one was free")
         #expect(run("verify", "--store", copy.path).code == .success)
+    }
+
+    @Test(arguments: [1, 2, 5, 6, 100])
+    func `an export that is read in stretches has each object once, in the order of keys`(stretch: Int) throws {
+        let stack = try Stack(.sqlite)
+        try stack.addCities((1...6).map { "City \($0)" })
+        let context = stack.context()
+        let entity = try #require(stack.coordinator.managedObjectModel.entitiesByName["City"])
+        var lines: [String] = []
+        try context.performAndWait {
+            try ExportCommand.export(entity, context, stretch: stretch) { lines.append($0) }
+        }
+        let keys = lines.compactMap { $0.firstMatch(of: /City\/p(\d+)/).flatMap { Int($0.1) } }
+        #expect(lines.count == 6 && keys == keys.sorted() && Set(keys).count == 6)
+    }
+
+    @Test func `the keys of an import take no more memory than a small cache`() throws {
+        let keys = try ImportedKeys()
+        for key in 1...Int64(300_000) where try !keys.add(key, key * 7, of: key % 2 == 0 ? "Venue" : "City") {
+            Issue.record("\(key) was there already")
+        }
+        // SQLite's default is 2,000 KiB; the table has some 15 bytes a row.
+        #expect(keys.bytesInMemory < 3_000_000)
+        #expect(try keys.key(300_000, of: "Venue") == 2_100_000 && keys.key(300_000, of: "City") == nil)
+        #expect(try !keys.add(4, 1, of: "Venue") && keys.key(4, of: "Venue") == 28)
     }
 
     /// Lines without keys: each object is named by what it holds.

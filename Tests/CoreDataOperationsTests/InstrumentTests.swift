@@ -55,7 +55,9 @@ struct InstrumentTests {
             }
         }
         #expect(log.of(.fault).map(\.rows) == [1])
-        #expect(log.of(.fault).first?.entity == "City")
+        let fault = try #require(log.of(.fault).first)
+        #expect(fault.entity == "City" && fault.duration > .zero)
+        #expect(fault.storeTime == (kind == .memory ? .zero : fault.duration))
     }
 
     @Test(arguments: StoreKind.allCases)

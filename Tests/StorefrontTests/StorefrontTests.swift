@@ -10,10 +10,12 @@ private final class Running: Sendable {
     let folder: URL
     let server: StorefrontServer
 
-    init() throws {
+    /// - Parameter database: Where the store is; `nil` for a file.
+    /// - Throws: Errors of opening the store.
+    init(_ database: URL? = nil) throws {
         folder = FileManager.default.temporaryDirectory.appendingPathComponent("strata-" + UUID().uuidString)
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
-        server = try StorefrontServer(storeURL: folder.appendingPathComponent("shop.sqlite"), port: 0)
+        server = try StorefrontServer(storeURL: database ?? folder.appendingPathComponent("shop.sqlite"), port: 0)
     }
 
     deinit { try? FileManager.default.removeItem(at: folder) }
@@ -182,6 +184,32 @@ struct StorefrontTests {
         try await running.server.stop()
         await #expect(throws: HTTPError.self) { try await running.ask("GET", "/health") }
         #expect(!FileManager.default.fileExists(atPath: running.folder.path + "/shop.sqlite-wal"))
+    }
+
+    /// The database of `make test-postgresql`.
+    static let database = ProcessInfo.processInfo.environment["STRATA_TEST_POSTGRESQL"]
+
+    @Test(.enabled(if: database != nil, "There is no server of PostgreSQL"))
+    func `the shop keeps its objects in PostgreSQL as well`() async throws {
+        let schema = "shop_" + UUID().uuidString.prefix(8).lowercased()
+        let url = try #require(Self.database.flatMap { URL(string: "\($0)&schema=\(schema)") })
+        let running = try Running(url)
+        try await running.deliver("tea", 100_000)
+        try await running.deliver("gin", 100_000)
+        let load = Load(port: running.server.port, skus: ["tea", "gin"])
+        let packer = Packer(running.server.container, name: "worker")
+        let isOver = Flag()
+        async let packing: Void = packer.run { isOver.isSet }
+        await load.run(connections: 4, seconds: 1)
+        let figures = load.seen
+        #expect(figures.failures.isEmpty && !figures.confirmed.isEmpty)
+        isOver.set()
+        try await packing
+        while try packer.packSome() > 0 {}
+        let audit = try Audit(running.server.container, confirmed: figures.confirmed, isDone: true)
+        #expect(audit.faults.isEmpty, "\(audit.faults)")
+        try await running.server.stop()
+        try StorefrontStore.remove(at: url)
     }
 
     /// Debian's package `chromium` brings the browser; without it there is nothing to open the page with.

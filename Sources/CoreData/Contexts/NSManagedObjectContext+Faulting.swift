@@ -80,7 +80,7 @@ extension NSManagedObjectContext {
         let read = store.cache.beginRead()
         defer { store.cache.endRead(read) }
         // A store of one's own is told who asks.
-        let found = try measured(.fault, layout.predicateEntityName, rows: { $0 == nil ? 0 : 1 }) {
+        let found = try measuredRead(layout.predicateEntityName, rows: { $0 == nil ? 0 : 1 }) {
             try store.reader.row(forKey: key, in: layout)
         }
         guard let row = found else { return nil }

@@ -35,6 +35,8 @@ open class NSManagedObjectContext: NSObject, @unchecked Sendable {
     }
 
     private let shared: Mutex<Shared>
+    /// Whether a name was ever set; events ask for it often.
+    private let isNamed = Atomic(false)
     /// Where the context's blocks run.
     final let contextQueue: ContextQueue
 
@@ -54,7 +56,11 @@ open class NSManagedObjectContext: NSObject, @unchecked Sendable {
     /// What the context sees of the stores: the newest, or the version that it is pinned to.
     @exclusivity(unchecked) final var pinnedVersion = PinnedVersion()
     /// The coordinator, for code inside the scope: without the lock that ``persistentStoreCoordinator`` takes.
-    final var coordinator: NSPersistentStoreCoordinator?
+    final var coordinator: NSPersistentStoreCoordinator? {
+        didSet { instrumentation = coordinator.map { Unmanaged.passUnretained($0.instrumentation) } }
+    }
+    /// That of the coordinator, which lives as long; so that what asks for it often counts no references.
+    final private(set) var instrumentation: Unmanaged<Instrumentation>?
     /// Whether the coordinator counts the context among those that are on it.
     private final var countsOnCoordinator = false
     /// Whether the coordinator had as many contexts as it may when this one was put on it.
@@ -215,8 +221,11 @@ open class NSManagedObjectContext: NSObject, @unchecked Sendable {
     /// context.name = "GET /venues"  // instruments, logs and messages name it
     /// ```
     open var name: String? {
-        get { shared.withLock { $0.name } }
-        set { shared.withLock { $0.name = newValue } }
+        get { isNamed.load(ordering: .acquiring) ? shared.withLock { $0.name } : nil }
+        set {
+            shared.withLock { $0.name = newValue }
+            isNamed.store(true, ordering: .releasing)
+        }
     }
 
     /// The coordinator that the context fetches from and saves to: for a child, that of its root.

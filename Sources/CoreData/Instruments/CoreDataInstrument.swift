@@ -2,12 +2,19 @@ import Foundation
 
 /// Who is told what a coordinator and its contexts do: a bridge to metrics, logs or traces.
 ///
-///     struct Timers: CoreDataInstrument {
-///         func record(_ event: CoreDataEvent) {
-///             Timer(label: "coredata.\(event.kind)").recordNanoseconds(event.nanoseconds)
-///         }
+/// See <doc:Instruments>.
+///
+/// ```swift
+/// final class SaveTimes: CoreDataInstrument {
+///     private let slowest = Mutex(0.0)
+///
+///     func record(_ event: CoreDataEvent) {
+///         guard event.kind == .save else { return }
+///         slowest.withLock { $0 = max($0, event.seconds) }
 ///     }
-///     container.persistentStoreCoordinator.instrument = Timers()
+/// }
+/// coordinator.instrument = SaveTimes()
+/// ```
 ///
 /// An addition to Apple's API.
 public protocol CoreDataInstrument: Sendable {
@@ -23,8 +30,22 @@ public protocol CoreDataInstrument: Sendable {
 /// Something that a coordinator or one of its contexts has done, or has waited for.
 ///
 /// It names entities, contexts and statements, and never has a value of an object.
+///
+/// ```swift
+/// struct Lines: CoreDataInstrument {
+///     func record(_ event: CoreDataEvent) { print(event.kind, event.seconds, event.rows, event.statement ?? "") }
+/// }
+/// coordinator.instrument = Lines()
+/// ```
 public struct CoreDataEvent: Sendable {
     /// What was done.
+    ///
+    /// ```swift
+    /// let metrics = PrometheusInstrument()
+    /// coordinator.instrument = metrics
+    /// _ = try context.fetch(request)
+    /// print(metrics.count(of: .fetch))
+    /// ```
     public enum Kind: String, Sendable, CaseIterable {
         /// A fetch or a count of a context; ``rows`` is the number of results, or the count. A batched fetch ends with its first batch.
         case fetch
@@ -57,9 +78,9 @@ public struct CoreDataEvent: Sendable {
     /// What was done.
     public let kind: Kind
     /// How long it took; zero for what takes no time.
-    public let duration: Duration
+    public var duration: Duration { .nanoseconds(nanoseconds) }
     /// How much of ``duration`` the stores took, waiting included; zero for stores other than those of SQL.
-    public let storeTime: Duration
+    public var storeTime: Duration { .nanoseconds(storeNanoseconds) }
     /// How many rows or objects it is about; see ``Kind``.
     public let rows: Int
     /// The ``NSManagedObjectContext/name`` of the context; `nil` if it has none, or no context is involved.
@@ -98,9 +119,34 @@ public struct CoreDataEvent: Sendable {
         store: String? = nil,
         errorCode: Int? = nil
     ) {
+        self.init(
+            kind: kind,
+            nanoseconds: duration.wholeNanoseconds,
+            storeNanoseconds: storeTime.wholeNanoseconds,
+            rows: rows,
+            context: context,
+            entity: entity,
+            statement: statement,
+            store: store,
+            errorCode: errorCode
+        )
+    }
+
+    /// Makes an event of what was measured.
+    init(
+        kind: Kind,
+        nanoseconds: Int64,
+        storeNanoseconds: Int64 = 0,
+        rows: Int = 0,
+        context: String?,
+        entity: String? = nil,
+        statement: String? = nil,
+        store: String? = nil,
+        errorCode: Int? = nil
+    ) {
         self.kind = kind
-        self.duration = duration
-        self.storeTime = storeTime
+        self.nanoseconds = nanoseconds
+        self.storeNanoseconds = storeNanoseconds
         self.rows = rows
         self.context = context
         self.entity = entity
@@ -110,13 +156,20 @@ public struct CoreDataEvent: Sendable {
     }
 
     /// ``duration`` in nanoseconds.
-    public var nanoseconds: Int64 { duration.wholeNanoseconds }
+    public let nanoseconds: Int64
+    /// ``storeTime`` in nanoseconds.
+    let storeNanoseconds: Int64
 
     /// ``duration`` in seconds.
     public var seconds: Double { Double(nanoseconds) / 1e9 }
 }
 
 /// Several instruments in the place of one, told in their order.
+///
+/// ```swift
+/// let metrics = PrometheusInstrument()
+/// coordinator.instrument = CoreDataInstruments(metrics, SlowEventLines(from: .milliseconds(100)))
+/// ```
 public struct CoreDataInstruments: CoreDataInstrument {
     private let instruments: [any CoreDataInstrument]
 

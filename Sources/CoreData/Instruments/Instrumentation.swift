@@ -26,10 +26,13 @@ final class Instrumentation: Sendable {
         if listener != nil { Self.inUse.subtract(1, ordering: .relaxed) }
     }
 
-    /// Who is told; `nil` for nobody.
-    var listener: Listener? {
-        @inline(__always) get { pointer.load(ordering: .acquiring)?.takeUnretainedValue() }
+    /// Who is told, for as long as this lives; `nil` for nobody.
+    var listener: Unmanaged<Listener>? {
+        @inline(__always) get { pointer.load(ordering: .acquiring) }
     }
+
+    /// The instrument that is told.
+    var instrument: (any CoreDataInstrument)? { listener?.takeUnretainedValue().instrument }
 
     /// Tells another instrument from now on.
     func set(_ instrument: (any CoreDataInstrument)?) {
@@ -51,8 +54,12 @@ extension NSPersistentStoreCoordinator {
     /// is kept as long as the coordinator, so set it once.
     ///
     /// An addition to Apple's API.
+    ///
+    /// ```swift
+    /// coordinator.instrument = SlowEventLines(from: .milliseconds(100))
+    /// ```
     public var instrument: (any CoreDataInstrument)? {
-        get { instrumentation.listener?.instrument }
+        get { instrumentation.instrument }
         set { instrumentation.set(newValue) }
     }
 }
@@ -78,70 +85,103 @@ extension NSManagedObjectContext {
         rows: (T) -> Int,
         _ body: () throws -> T
     ) rethrows -> T {
-        guard Instrumentation.isAnyOn, let listener = coordinator?.instrumentation.listener else {
+        guard Instrumentation.isAnyOn, let listener = instrumentation?._withUnsafeGuaranteedRef(\.listener) else {
             return entersScope ? try ConfinementScope.enter(self, body) : try body()
         }
-        return try tell(listener, kind, entity(), rows, body)
+        return try measured(listener, kind, entity(), OperationTally(), rows, body)
     }
 
     @inline(never)
-    private final func tell<T>(
-        _ listener: Instrumentation.Listener,
+    private final func measured<T>(
+        _ listener: Unmanaged<Instrumentation.Listener>,
         _ kind: CoreDataEvent.Kind,
         _ entity: String?,
+        _ tally: consuming OperationTally,
         _ rows: (T) -> Int,
         _ body: () throws -> T
     ) rethrows -> T {
-        var tally = OperationTally()
-        let outer = OperationTally.current
-        let start = ContinuousClock.now
-        do {
-            let result = try withUnsafeMutablePointer(to: &tally) { tally in
-                try ConfinementScope.enter(self, within: ConfinementScope.stack, tally: tally, body)
+        try measuring(listener, kind, entity, tally, rows, body)
+    }
+
+    /// Reads something from a store and does nothing else, and tells the instrument of it, if there is one.
+    ///
+    /// As ``measured(_:_:entersScope:rows:_:)``, but made for what takes some microseconds and is done by the thousand.
+    @inline(__always)
+    final func measuredRead<T>(
+        _ entity: @autoclosure () -> String?,
+        rows: (T) -> Int,
+        _ body: () throws -> T
+    ) rethrows -> T {
+        guard Instrumentation.isAnyOn, let listener = instrumentation?._withUnsafeGuaranteedRef(\.listener) else {
+            return try ConfinementScope.enter(self, body)
+        }
+        return try measuring(listener, .fault, entity(), OperationTally(isOneRead: true), rows, body)
+    }
+
+    @inline(__always)
+    private final func measuring<T>(
+        _ listener: Unmanaged<Instrumentation.Listener>,
+        _ kind: CoreDataEvent.Kind,
+        _ entity: @autoclosure () -> String?,
+        _ tally: OperationTally,
+        _ rows: (T) -> Int,
+        _ body: () throws -> T
+    ) rethrows -> T {
+        var tally = tally
+        let stack = ConfinementScope.stack
+        let start = OperationTally.now
+        return try withUnsafeMutablePointer(to: &tally) { tally in
+            do {
+                let result = try ConfinementScope.enter(self, within: stack, tally: tally, body)
+                tell(listener, kind, start, tally, rows(result), entity(), nil, stack.tally)
+                return result
+            } catch {
+                // A read that an asynchronous fetch has yet to make is no outcome.
+                let isOutcome = !(error is PreparedReads.Unanswered)
+                tell(isOutcome ? listener : nil, kind, start, tally, 0, entity(), (error as NSError).code, stack.tally)
+                throw error
             }
-            let duration = ContinuousClock.now - start
-            outer?.pointee.add(tally.withoutWaits)
-            tell(listener, kind, duration, tally, rows(result), entity, nil)
-            return result
-        } catch {
-            let duration = ContinuousClock.now - start
-            outer?.pointee.add(tally.withoutWaits)
-            // A read that an asynchronous fetch has yet to make is no outcome.
-            if !(error is PreparedReads.Unanswered) {
-                tell(listener, kind, duration, tally, 0, entity, (error as NSError).code)
-            }
-            throw error
         }
     }
 
+    /// Counts an operation for the one around it, and tells the instrument of it.
+    @inline(never)
     private final func tell(
-        _ listener: Instrumentation.Listener,
+        _ listener: Unmanaged<Instrumentation.Listener>?,
         _ kind: CoreDataEvent.Kind,
-        _ duration: Duration,
-        _ tally: OperationTally,
+        _ start: Int64,
+        _ tally: UnsafeMutablePointer<OperationTally>,
         _ rows: Int,
-        _ entity: String?,
-        _ code: Int?
+        _ entity: consuming String?,
+        _ code: Int?,
+        _ outer: UnsafeMutablePointer<OperationTally>?
     ) {
-        let name = name
-        listener.instrument.record(
-            CoreDataEvent(
-                kind: kind,
-                duration: duration,
-                storeTime: tally.storeTime,
-                rows: rows,
-                context: name,
-                entity: entity,
-                statement: tally.statement,
-                errorCode: code
-            )
+        let duration = tally.pointee.end(start)
+        if let outer { outer.pointee.add(tally.pointee.withoutWaits) }
+        guard let listener else { return }
+        let event = CoreDataEvent(
+            kind: kind,
+            nanoseconds: duration,
+            storeNanoseconds: tally.pointee.storeNanoseconds,
+            rows: rows,
+            context: name,
+            entity: entity,
+            statement: tally.pointee.statement,
+            errorCode: code
         )
-        guard tally.hasWaits else { return }
-        let waits: [(CoreDataEvent.Kind, Duration)] = [
+        listener._withUnsafeGuaranteedRef { $0.instrument.record(event) }
+        // Field by field: a copy of the tally would cost more than all of this.
+        let waits = tally.pointee.readerWait | tally.pointee.writerWait | tally.pointee.checkpointTime
+        if waits > 0 { tellWaits(listener, tally.pointee) }
+    }
+
+    private final func tellWaits(_ listener: Unmanaged<Instrumentation.Listener>, _ tally: OperationTally) {
+        let waits: [(CoreDataEvent.Kind, Int64)] = [
             (.readerWait, tally.readerWait), (.writerWait, tally.writerWait), (.checkpoint, tally.checkpointTime),
         ]
-        for (kind, duration) in waits where duration > .zero {
-            listener.instrument.record(CoreDataEvent(kind: kind, duration: duration, context: name))
+        for (kind, nanoseconds) in waits where nanoseconds > 0 {
+            let event = CoreDataEvent(kind: kind, nanoseconds: nanoseconds, context: name)
+            listener.takeUnretainedValue().instrument.record(event)
         }
     }
 
@@ -153,8 +193,8 @@ extension NSManagedObjectContext {
         entity: String? = nil,
         _ error: (any Error)? = nil
     ) {
-        guard Instrumentation.isAnyOn, let listener = coordinator?.instrumentation.listener else { return }
-        listener.instrument.record(
+        guard Instrumentation.isAnyOn, let instrument = coordinator?.instrumentation.instrument else { return }
+        instrument.record(
             CoreDataEvent(
                 kind: kind,
                 duration: duration,
@@ -168,12 +208,18 @@ extension NSManagedObjectContext {
 }
 
 extension OperationTally {
+    /// How long the operation took that has begun at `start`.
+    @inline(__always)
+    fileprivate mutating func end(_ start: Int64) -> Int64 {
+        let duration = Self.now - start
+        if hasAskedStore { storeNanoseconds = duration }
+        return duration
+    }
+
     /// What an operation around this one counts too: waits are told once, with the innermost.
     fileprivate var withoutWaits: OperationTally {
         var tally = self
-        (tally.readerWait, tally.writerWait, tally.checkpointTime) = (.zero, .zero, .zero)
+        (tally.readerWait, tally.writerWait, tally.checkpointTime) = (0, 0, 0)
         return tally
     }
-
-    fileprivate var hasWaits: Bool { readerWait > .zero || writerWait > .zero || checkpointTime > .zero }
 }

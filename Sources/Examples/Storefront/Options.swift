@@ -9,6 +9,8 @@ struct Options: Equatable {
 
     var role = Role.demo
     var store = "storefront.sqlite"
+    /// The database that has the store, in place of a file.
+    var postgreSQL: URL?
     var port = 8080
     var portFile: String?
     var name = "worker"
@@ -27,6 +29,7 @@ struct Options: Equatable {
           work      ship orders until SIGTERM or SIGINT
 
           --store FILE      the SQLite store (default: storefront.sqlite)
+          --postgresql URL  a store in this database, such as postgresql:///shop?host=/run/postgresql
           --port N          where to listen on 127.0.0.1; 0 for any port that is free (default: 8080)
           --port-file FILE  where to write the port
           --name NAME       the name of a worker; no two may have the same (default: worker)
@@ -35,7 +38,10 @@ struct Options: Equatable {
           --help            this text
         """
 
-    var storeURL: URL { URL(fileURLWithPath: store) }
+    var storeURL: URL { postgreSQL ?? URL(fileURLWithPath: store) }
+
+    /// The arguments that lead another process to the same store.
+    var storeArguments: [String] { postgreSQL.map { ["--postgresql", $0.absoluteString] } ?? ["--store", store] }
 
     /// Reads the arguments that follow the program's name.
     ///
@@ -59,6 +65,11 @@ struct Options: Equatable {
             guard let value = rest.popFirst() else { throw HTTPError(400, "\(argument) is unknown, or needs a value") }
             switch argument {
             case "--store": options.store = value
+            case "--postgresql":
+                guard let url = URL(string: value), url.scheme?.hasPrefix("postgres") == true else {
+                    throw HTTPError(400, "\(argument) takes a URL that begins with postgresql://")
+                }
+                options.postgreSQL = url
             case "--port": options.port = try number(value, argument, 0...65_535)
             case "--port-file": options.portFile = value
             case "--name": options.name = value

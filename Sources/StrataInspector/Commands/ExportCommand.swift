@@ -35,18 +35,26 @@ enum ExportCommand: Command {
 
     /// How many objects are in memory at a time.
     private static let portion = 500
+    /// How many objects a fetch asks for: it keeps the ID of each that it finds, so that memory does not grow with the store.
+    private static let stretch = 100_000
 
-    private static func export(
+    /// Prints the objects of an entity, in the order of their keys.
+    static func export(
         _ entity: NSEntityDescription,
         _ context: NSManagedObjectContext,
+        stretch: Int = stretch,
         _ print: (String) -> Void
     ) throws {
         let request = NSFetchRequest<NSManagedObject>(entityName: entity.name ?? "")
         request.includesSubentities = false
         request.fetchBatchSize = portion
         request.relationshipKeyPathsForPrefetching = ExchangeFormat.listed(of: entity).map(\.name)
-        for object in try context.batchedResults(for: request) {
-            print(ExchangeFormat.json(of: object).text)
+        request.fetchLimit = stretch
+        while true {
+            let found = try context.batchedResults(for: request)
+            for object in found { print(ExchangeFormat.json(of: object).text) }
+            guard found.count == stretch else { return }
+            request.fetchOffset += stretch
         }
     }
 }

@@ -31,8 +31,7 @@ enum ImportCommand: Command {
         let coordinator = NSPersistentStoreCoordinator(managedObjectModel: model)
         do {
             try coordinator.addPersistentStore(type: .sqlite, at: url, options: options)
-            var work = try Import(coordinator, lines)
-            let count = try work.run()
+            let count = try Import(coordinator, lines).run()
             try coordinator.close()
             print("\(url.path) has \(count) objects.")
         } catch {
@@ -55,12 +54,12 @@ enum ImportCommand: Command {
 
 /// Reads the lines twice: first the objects are made, with their attributes, and then they are related.
 ///
-/// Needs 16 bytes of memory for each object, and a portion of objects.
+/// A portion of objects is in memory at a time; what keys have become is on disk.
 private struct Import {
     private let context: NSManagedObjectContext
     private let model: NSManagedObjectModel
     private let path: String
-    private var keys: [String: KeyPairs] = [:]
+    private let keys: ImportedKeys
     private var roots: [String: String] = [:]
 
     /// How many lines make one save.
@@ -72,6 +71,7 @@ private struct Import {
         context.savesWithoutValidation()
         model = coordinator.managedObjectModel
         self.path = path
+        keys = try ImportedKeys()
         for entity in model.entities {
             var root = entity
             while let parent = root.superentity { root = parent }
@@ -79,34 +79,32 @@ private struct Import {
         }
     }
 
-    mutating func run() throws -> Int {
-        var count = 0
-        try inPortions { lines, number in
-            try make(lines, from: number)
-            count += lines.count
-        }
-        for root in keys.keys { try keys[root]?.sort(root) }
-        try inPortions { lines, number in try relate(lines, from: number) }
+    func run() throws -> Int {
+        let count = try inPortions { lines, number in try make(lines, from: number) }
+        _ = try inPortions { lines, number in try relate(lines, from: number) }
         return count
     }
 
-    private func inPortions(_ body: ([ExchangeFormat.Line], Int) throws -> Void) throws {
+    /// Reads all lines, and returns how many objects they have.
+    private func inPortions(_ body: ([ExchangeFormat.Line], Int) throws -> Void) throws -> Int {
         let file = try LineFile(path)
         var lines: [ExchangeFormat.Line] = []
-        var (number, start) = (0, 1)
+        var (number, start, count) = (0, 1, 0)
         while let line = try file.next() {
             number += 1
             guard !line.isEmpty else { continue }
             if lines.isEmpty { start = number }
             lines.append(try ExchangeFormat.Line(line, number: number))
+            count += 1
             guard lines.count == Self.portion else { continue }
             try body(lines, start)
             lines.removeAll(keepingCapacity: true)
         }
         if !lines.isEmpty { try body(lines, start) }
+        return count
     }
 
-    private mutating func make(_ lines: [ExchangeFormat.Line], from start: Int) throws {
+    private func make(_ lines: [ExchangeFormat.Line], from start: Int) throws {
         let made = try context.performAndWait {
             var made: [NSManagedObject] = []
             for (offset, line) in lines.enumerated() {
@@ -134,7 +132,13 @@ private struct Import {
             return ids
         }
         for (line, key) in zip(lines, made) {
-            keys[roots[line.entity] ?? "", default: KeyPairs()].append(line.key, key)
+            let root = roots[line.entity] ?? ""
+            guard try keys.add(line.key, key, of: root) else {
+                throw ExchangeFormat.failure(
+                    "two lines are \(root)/p\(line.key), or of entities that inherit from it",
+                    0
+                )
+            }
         }
     }
 
@@ -172,35 +176,11 @@ private struct Import {
     }
 
     private func object(_ entity: String, _ key: Int64, line: Int) throws -> NSManagedObject {
-        guard let root = roots[entity], let new = keys[root]?[key],
+        guard let root = roots[entity], let new = try keys.key(key, of: root),
             let store = context.persistentStoreCoordinator?.persistentStores.first?.identifier,
             let id = context.persistentStoreCoordinator?.managedObjectID(for: "x-coredata://\(store)/\(entity)/p\(new)")
         else { throw ExchangeFormat.failure("line \(line) names \(entity)/p\(key), which no line has", line) }
         return context.object(with: id)
-    }
-}
-
-/// Old keys and what they have become, 16 bytes a pair.
-private struct KeyPairs {
-    private var pairs: [(old: Int64, new: Int64)] = []
-
-    mutating func append(_ old: Int64, _ new: Int64) { pairs.append((old, new)) }
-
-    /// Gets ready to be asked.
-    mutating func sort(_ root: String) throws {
-        pairs.sort { $0.old < $1.old }
-        for (pair, next) in zip(pairs, pairs.dropFirst()) where pair.old == next.old {
-            throw ExchangeFormat.failure("two lines are \(root)/p\(pair.old), or of entities that inherit from it", 0)
-        }
-    }
-
-    subscript(old: Int64) -> Int64? {
-        var (low, high) = (0, pairs.count)
-        while low < high {
-            let middle = (low + high) / 2
-            if pairs[middle].old < old { low = middle + 1 } else { high = middle }
-        }
-        return low < pairs.count && pairs[low].old == old ? pairs[low].new : nil
     }
 }
 

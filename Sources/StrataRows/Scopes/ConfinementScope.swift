@@ -70,6 +70,11 @@ public enum ConfinementScope {
         @inlinable
         init(top: UnsafeMutablePointer<Frame>?) { self.top = top }
 
+        /// Where the work of the innermost is counted; `nil` if nobody wants to know.
+        @inlinable
+        @inline(__always)
+        public var tally: UnsafeMutablePointer<OperationTally>? { top?.pointee.tally }
+
         /// Whether the thread is in no scope.
         @inlinable
         public var isEmpty: Bool { top == nil }

@@ -11,4 +11,6 @@ final class EventCounter: CoreDataInstrument {
 extension FrameworkSide {
     /// What each coordinator is given; set before anything is measured.
     nonisolated(unsafe) static var instrument: EventCounter?
+    /// The limit of each coordinator's row caches, if it is not the default; set before anything is measured.
+    nonisolated(unsafe) static var rowCacheBytes: Int?
 }

@@ -69,6 +69,7 @@ enum FrameworkSide: Side {
         ) throws {
             coordinator = NSPersistentStoreCoordinator(managedObjectModel: model)
             coordinator.instrument = FrameworkSide.instrument
+            if let bytes = FrameworkSide.rowCacheBytes { coordinator.limits.rowCacheBytes = bytes }
             store = try coordinator.addPersistentStore(type: type, configuration: nil, at: url, options: options)
             context = NSManagedObjectContext(concurrencyType: .privateQueueConcurrencyType)
             context.persistentStoreCoordinator = coordinator

@@ -24,6 +24,8 @@ struct BenchOptions {
     var isInstrumented = false
     /// The workloads on PostgreSQL; `nil` for those on SQLite.
     var postgreSQL: [PostgreSQLWorkload]?
+    /// How many bytes of rows that nobody holds the coordinators keep for each store; `nil` for what they keep by themselves.
+    var rowCacheBytes: Int?
     var showsHelp = false
 
     static let help = """
@@ -40,6 +42,7 @@ struct BenchOptions {
           --seconds N      how long several threads work at a time (default: 5)
           --json FILE      append one JSON object a line and workload
           --instrument     let an instrument count what the framework does, to see what that costs
+          --row-cache N    bytes of rows that nobody holds that a store's cache keeps
           --folder FOLDER  where the databases go (default: the temporary folder)
 
         \(Workload.allCases.map { "\($0.name)  \($0.summary)" }.joined(separator: "\n"))
@@ -92,6 +95,7 @@ struct BenchOptions {
             case "--json": options.json = try value(of: name)
             case "--folder": options.folder = try value(of: name)
             case "--instrument": options.isInstrumented = true
+            case "--row-cache": options.rowCacheBytes = try number(of: name, from: 0)
             case "--child": options.child = try workload(try value(of: name))
             case "--weigh": options.weighed = try value(of: name) == "raw" ? RawSide.self : FrameworkSide.self
             case "--part": options.part = ChildPart(rawValue: try value(of: name))

@@ -122,7 +122,7 @@ final class BackgroundFetch<Element>: @unchecked Sendable {
 
     private func tell(_ outcome: Outcome) {
         guard let beginning,
-            let listener = context.persistentStoreCoordinator?.instrumentation.listener
+            let instrument = context.persistentStoreCoordinator?.instrumentation.instrument
         else { return }
         var rows = 0
         var code: Int?
@@ -131,7 +131,7 @@ final class BackgroundFetch<Element>: @unchecked Sendable {
         case .failed(let error): code = (error as NSError).code
         case .cancelled: code = CocoaError.Code.userCancelled.rawValue
         }
-        listener.instrument.record(
+        instrument.record(
             CoreDataEvent(
                 kind: .asynchronousFetch,
                 duration: .now - beginning,

@@ -117,6 +117,8 @@ extension NSManagedObjectContext {
             return members
         }
         // A store of one's own is told who asks.
-        return try measured(.fault, slot.name, rows: \.count) { try store.reader.members(of: slot, ownedBy: owner) }
+        return try measuredRead(slot.name, rows: \.count) {
+            try store.reader.members(of: slot, ownedBy: owner)
+        }
     }
 }

@@ -142,19 +142,20 @@ public enum SlowOperationLog {
     ///   - context: The context in whose scope the block runs.
     ///   - kind: How the block came there.
     ///   - submitted: What ``submission()`` gave.
-    ///   - body: Runs the block, and counts its work in the tally.
+    ///   - body: Runs the block, and counts its work in the tally, if there is one.
     /// - Returns: What the body returns.
     /// - Throws: What the body throws.
     static func watching<T>(
         _ context: NSManagedObjectContext,
         _ kind: SlowOperation.Kind,
         _ submitted: ContinuousClock.Instant,
-        _ body: (UnsafeMutablePointer<OperationTally>) throws -> T
+        _ body: (UnsafeMutablePointer<OperationTally>?) throws -> T
     ) rethrows -> T {
-        var tally = OperationTally()
         let start = ContinuousClock.now
         context.tellInstrument(.contextWait, duration: start - submitted)
-        guard isOn.load(ordering: .relaxed) else { return try body(&tally) }
+        // Operations inside of the block count by themselves for an instrument.
+        guard isOn.load(ordering: .relaxed) else { return try body(nil) }
+        var tally = OperationTally()
         defer { tell(context, kind, start - submitted, .now - start, tally) }
         return try body(&tally)
     }

@@ -8,13 +8,13 @@ struct Demo {
 
     /// - Returns: Whether everything adds up.
     func run() async throws -> Bool {
-        for suffix in ["", "-wal", "-shm"] { try? FileManager.default.removeItem(atPath: options.store + suffix) }
+        try StorefrontStore.remove(at: options.storeURL)
         let portFile = options.store + ".port"
         try? FileManager.default.removeItem(atPath: portFile)
-        let server = try Child(["serve", "--store", options.store, "--port", "0", "--port-file", portFile])
+        let server = try Child(["serve"] + options.storeArguments + ["--port", "0", "--port-file", portFile])
         defer { server.kill() }
         let port = try await port(in: portFile, server)
-        var worker = try Child(["work", "--store", options.store, "--name", "worker 1"])
+        var worker = try Child(["work"] + options.storeArguments + ["--name", "worker 1"])
         defer { worker.kill() }
 
         let client = HTTPClient(port: port)
@@ -36,7 +36,7 @@ struct Demo {
         try await Task.sleep(for: .seconds(options.seconds / 2))
         worker.kill()
         print("Worker 1 was killed.")
-        worker = try Child(["work", "--store", options.store, "--name", "worker 2"])
+        worker = try Child(["work"] + options.storeArguments + ["--name", "worker 2"])
         await loaded
 
         // What the worker has left waiting is shipped. The limits below are for what hangs; a slow machine is far from them.

@@ -1,11 +1,18 @@
 import CoreData
 
+#if canImport(CoreDataPostgreSQL)
+import CoreDataPostgreSQL
+#endif
+
 /// The model, in Swift.
 package enum StorefrontModel {
     /// One for the process: a model stays in memory once a coordinator has used it.
-    package static let model = Result { try make() }
+    package static let model = Result { try make(derivesTotals: true) }
 
-    private static func make() throws -> NSManagedObjectModel {
+    /// The same with totals that ``Shop`` writes: the store for PostgreSQL has no derived attributes.
+    package static let modelWithPlainTotals = Result { try make(derivesTotals: false) }
+
+    private static func make(derivesTotals: Bool) throws -> NSManagedObjectModel {
         let product = entity("Product", Product.self)
         product.properties = [
             attribute("sku", .string), attribute("name", .string), attribute("priceCents", .integer64),
@@ -21,10 +28,12 @@ package enum StorefrontModel {
         product.uniquenessConstraints = [["sku"]]
 
         let order = entity("Order", Order.self)
-        let total = NSDerivedAttributeDescription()
+        let total = derivesTotals ? NSDerivedAttributeDescription() : attribute("totalCents", .integer64)
         total.name = "totalCents"
         total.type = .integer64
-        total.derivationExpression = NSExpression(format: "lines.amountCents.@sum")
+        (total as? NSDerivedAttributeDescription)?.derivationExpression = NSExpression(
+            format: "lines.amountCents.@sum"
+        )
         order.properties = [
             attribute("number", .uuid), attribute("customer", .string), attribute("createdAt", .date),
             attribute("updatedAt", .date), attribute("state", .integer16), total,
@@ -118,12 +127,19 @@ package enum StorefrontModel {
 
 /// Opens the store of the shop.
 package enum StorefrontStore {
-    /// A container with the store at `url`, which is made if it is not there.
+    /// A container with the store at `url`, a file or a database of PostgreSQL; it is made if it is not there.
     ///
     /// It follows what the other process writes, so contexts that merge by themselves, and live results, see that too.
     package static func open(at url: URL) throws -> NSPersistentContainer {
-        let container = NSPersistentContainer(name: "Storefront", managedObjectModel: try StorefrontModel.model.get())
+        let model = url.isFileURL ? StorefrontModel.model : StorefrontModel.modelWithPlainTotals
+        let container = NSPersistentContainer(name: "Storefront", managedObjectModel: try model.get())
         let description = NSPersistentStoreDescription(url: url)
+        if !url.isFileURL {
+            description.type = try typeOfDatabases()
+            // What is followed there is the history; descriptions of files keep one anyway.
+            description.setOption(NSNumber(value: true), forKey: NSPersistentHistoryTrackingKey)
+            description.setOption(NSNumber(value: true), forKey: NSPersistentStoreRemoteChangeNotificationPostOptionKey)
+        }
         // Who waits longer for another process answers 503 instead.
         description.timeout = 30
         container.persistentStoreDescriptions = [description]
@@ -132,5 +148,27 @@ package enum StorefrontStore {
         container.loadPersistentStores { _, error in failure = error }
         if let failure { throw failure }
         return container
+    }
+
+    /// Removes what an earlier demonstration has left.
+    package static func remove(at url: URL) throws {
+        guard url.isFileURL else {
+            let coordinator = NSPersistentStoreCoordinator(
+                managedObjectModel: try StorefrontModel.modelWithPlainTotals.get()
+            )
+            return try coordinator.destroyPersistentStore(at: url, ofType: try typeOfDatabases())
+        }
+        for suffix in ["", "-wal", "-shm"] { try? FileManager.default.removeItem(atPath: url.path + suffix) }
+    }
+
+    private static func typeOfDatabases() throws -> String {
+        #if canImport(CoreDataPostgreSQL)
+        return NSPostgreSQLStoreType
+        #else
+        throw HTTPError(
+            400,
+            "this program was built without libpq: install libpq-dev, and build it with STRATA_POSTGRESQL=1"
+        )
+        #endif
     }
 }

@@ -1,0 +1,146 @@
+import Foundation
+import StrataRows
+
+extension NSPersistentStoreCoordinator {
+    // MARK: - URLs and metadata
+
+    /// The store at a URL.
+    ///
+    /// - Parameter URL: The URL that the store was added with.
+    /// - Returns: The store, or `nil` if none of the coordinator's lies there.
+    public func persistentStore(for URL: URL) -> NSPersistentStore? {
+        openStore(at: URL)?.store
+    }
+
+    /// Where a store lies.
+    ///
+    /// - Returns: The URL; `/dev/null` for a store without one.
+    public func url(for store: NSPersistentStore) -> URL {
+        store.url ?? URL(fileURLWithPath: "/dev/null")
+    }
+
+    /// Tells that a store's file has moved.
+    ///
+    /// For a SQLite store the file at the new URL must be the same store.
+    ///
+    /// - Returns: Whether the store uses the new URL now.
+    @discardableResult
+    public func setURL(_ url: URL, for store: NSPersistentStore) -> Bool {
+        guard openStore(of: store) != nil else { return false }
+        if let store = store as? any EngineStore { return store.move(to: url) }
+        store.url = url
+        return true
+    }
+
+    /// A store's metadata, with its type and UUID.
+    ///
+    /// ```swift
+    /// for store in coordinator.persistentStores { print(coordinator.metadata(for: store)[NSStoreUUIDKey] ?? "") }
+    /// ```
+    ///
+    /// - Parameter store: A store of this coordinator.
+    /// - Returns: The metadata, with `NSStoreTypeKey`, `NSStoreUUIDKey` and what the program has added.
+    public func metadata(for store: NSPersistentStore) -> [String: Any] { store.metadata ?? [:] }
+
+    /// Sets a store's metadata.
+    ///
+    /// It is written with the next save that has changes of that store, or that has none at all.
+    public func setMetadata(_ metadata: [String: Any]?, for store: NSPersistentStore) {
+        store.metadata = metadata ?? [:]
+    }
+
+    /// Writes the metadata that was set since it was last written.
+    func saveMetadata() throws {
+        for entry in openStores where !entry.store.isReadOnly { try entry.naming { try entry.store.saveMetadata() } }
+    }
+
+    /// Reads the metadata of a store that is not open.
+    ///
+    /// - Returns: The metadata.
+    /// - Throws: As adding the store would, but for a model that does not fit.
+    public class func metadataForPersistentStore(
+        type storeType: NSPersistentStore.StoreType,
+        at url: URL,
+        options: [AnyHashable: Any]? = nil
+    ) throws -> [String: Any] {
+        try StoreTypes.required(storeType.rawValue).metadataForPersistentStore(with: url)
+    }
+
+    /// The older spelling of ``metadataForPersistentStore(type:at:options:)``; without a type SQLite is assumed.
+    ///
+    /// - Returns: The metadata.
+    /// - Throws: As the newer spelling.
+    public class func metadataForPersistentStore(
+        ofType storeType: String?,
+        at url: URL,
+        options: [AnyHashable: Any]? = nil
+    ) throws -> [String: Any] {
+        try metadataForPersistentStore(type: .init(rawValue: storeType ?? NSSQLiteStoreType), at: url, options: options)
+    }
+
+    /// Reads the model that a SQLite store keeps a copy of, which stores made by Apple's framework do.
+    ///
+    /// - Returns: The model, which may still be changed.
+    /// - Throws: `migrationMissingSourceModel` (134130) for a store without a copy; as adding the store would.
+    public class func cachedModelForPersistentStore(
+        at url: URL,
+        options: [AnyHashable: Any]? = nil
+    ) throws -> NSManagedObjectModel {
+        if let data = try SQLiteStore.cachedModel(at: url) { return try NSManagedObjectModel(cachedModelData: data) }
+        throw CocoaError(
+            .migrationMissingSourceModel,
+            userInfo: [
+                NSLocalizedDescriptionKey: "The store \(url.path) keeps no copy of its model.",
+                NSFilePathErrorKey: url.path,
+            ]
+        )
+    }
+
+    /// Rewrites the metadata of a store that is not open.
+    ///
+    /// - Throws: As adding the store would.
+    public class func setMetadata(
+        _ metadata: [String: Any]?,
+        type storeType: NSPersistentStore.StoreType,
+        at url: URL,
+        options: [AnyHashable: Any]? = nil
+    ) throws {
+        try StoreTypes.required(storeType.rawValue).setMetadata(metadata, forPersistentStoreAt: url)
+    }
+
+    /// The older spelling of ``setMetadata(_:type:at:options:)``.
+    ///
+    /// - Throws: As the newer spelling.
+    public class func setMetadata(
+        _ metadata: [String: Any]?,
+        forPersistentStoreOfType storeType: String?,
+        at url: URL,
+        options: [AnyHashable: Any]? = nil
+    ) throws {
+        try setMetadata(metadata, type: .init(rawValue: storeType ?? NSSQLiteStoreType), at: url, options: options)
+    }
+
+    // MARK: - Store classes
+
+    /// The types of stores that can be added.
+    public class var registeredStoreTypes: [String: NSValue] { StoreTypes.all }
+
+    /// Makes a class known as the stores of a type; `nil` takes it back.
+    ///
+    /// ```swift
+    /// final class Notes: NSAtomicStore {}
+    /// NSPersistentStoreCoordinator.registerStoreClass(Notes.self, type: NSPersistentStore.StoreType(rawValue: "Notes"))
+    /// ```
+    ///
+    /// - Parameters:
+    ///   - storeClass: A subclass of ``NSAtomicStore`` or ``NSIncrementalStore``; `nil` takes it back.
+    ///   - storeType: The type that stores are added with.
+    public class func registerStoreClass(_ storeClass: AnyClass?, type storeType: NSPersistentStore.StoreType) {
+        StoreTypes.register(storeClass as? NSPersistentStore.Type, storeType.rawValue)
+    }
+
+    /// The older spelling of ``registerStoreClass(_:type:)``.
+    public class func registerStoreClass(_ storeClass: AnyClass?, forStoreType storeType: String) {
+        StoreTypes.register(storeClass as? NSPersistentStore.Type, storeType)
+    }
+}

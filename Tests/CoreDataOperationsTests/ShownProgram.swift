@@ -1,0 +1,119 @@
+import Foundation
+import Testing
+
+/// Compiles and runs programs against the module that the tests were built with.
+enum ShownProgram {
+    /// What the compiler says about files, warnings included; empty if it has nothing to say.
+    static func complaints(_ files: [String: String]) throws -> String {
+        try inFolder(files) { folder, paths in
+            try output(["swiftc", "-typecheck"] + (try compilerOptions()) + paths, in: folder).text
+        }
+    }
+
+    /// What is wrong with a manifest; empty if nothing is.
+    static func complaints(manifest: String) throws -> String {
+        try inFolder(["Package.swift": manifest]) { folder, paths in
+            let info = try output(["swiftc", "-print-target-info"], in: folder).text
+            let match = try #require(info.firstMatch(of: /"runtimeResourcePath"\s*:\s*"([^"]*)"/))
+            let library = match.1 + "/pm/ManifestAPI"
+            let options = ["-swift-version", "6", "-package-description-version", "6.2.0", "-I", String(library)]
+            return try output(["swiftc", "-typecheck", "-no-color-diagnostics"] + options + paths, in: folder).text
+        }
+    }
+
+    /// What compiler and program have said, and whether both ended well.
+    struct Outcome {
+        var complaints = ""
+        var output = ""
+        var succeeded = false
+    }
+
+    /// Whether programs can be linked: with what was built for a sanitizer they cannot.
+    static var canRun: Bool {
+        #if STRATA_TSAN
+        false
+        #else
+        true
+        #endif
+    }
+
+    /// Builds a program and runs it, in an empty folder.
+    static func run(_ files: [String: String]) throws -> Outcome {
+        try inFolder(files) { folder, paths in
+            let products = try products()
+            let objects = try modules.flatMap { module in
+                let build = products.appendingPathComponent("\(module).build")
+                return try FileManager.default.contentsOfDirectory(atPath: build.path)
+                    .filter { $0.hasSuffix(".o") }.map { build.appendingPathComponent($0).path }
+            }
+            // On two cores; a call that links as well cannot be shared out.
+            let compile = ["-Onone", "-c", "-enable-batch-mode", "-j2"]
+            let built = try output(["swiftc"] + (try compilerOptions()) + compile + paths, in: folder)
+            guard built.succeeded else { return Outcome(complaints: built.text) }
+            let program = folder.appendingPathComponent("shown").path
+            let own = paths.map { $0.replacing(/\.swift$/, with: ".o") }
+            let linked = try output(["swiftc", "-o", program, "-lsqlite3"] + own + objects, in: folder)
+            guard linked.succeeded else { return Outcome(complaints: linked.text) }
+            let work = folder.appendingPathComponent("work")
+            try FileManager.default.createDirectory(at: work, withIntermediateDirectories: true)
+            let ran = try output([program], in: work)
+            return Outcome(complaints: built.text, output: ran.text, succeeded: ran.succeeded)
+        }
+    }
+
+    /// What a program of the framework is linked from.
+    private static let modules = [
+        "CoreData", "StrataLocks", "StrataSQLite", "StrataPredicates", "StrataKeys", "StrataRows", "StrataSQL",
+        "StrataSQLiteStore", "StrataMemoryStore", "StrataModelFiles",
+    ]
+
+    private static func compilerOptions() throws -> [String] {
+        let products = try products()
+        return [
+            "-swift-version", "6", "-no-color-diagnostics", "-module-name", "Shown",
+            "-load-plugin-executable", products.appendingPathComponent("StrataMacros-tool").path + "#StrataMacros",
+            "-I", products.appendingPathComponent("Modules").path,
+            "-I", ShownCode.root.appendingPathComponent("Sources/CStrataSQLite").path,
+            // For the product that is there where libpq is.
+            "-I", ShownCode.root.appendingPathComponent("Sources/CStrataPostgreSQL").path,
+            "-Xcc", "-I/usr/include/postgresql",
+        ]
+    }
+
+    /// Whether a module of the package was built.
+    static func has(_ module: String) -> Bool {
+        guard let modules = try? products().appendingPathComponent("Modules") else { return false }
+        return FileManager.default.fileExists(atPath: modules.appendingPathComponent("\(module).swiftmodule").path)
+    }
+
+    private static func products() throws -> URL {
+        let build = URL(fileURLWithPath: CommandLine.arguments[0]).resolvingSymlinksInPath().deletingLastPathComponent()
+        let here = URL(fileURLWithPath: "/proc/self/exe").resolvingSymlinksInPath().deletingLastPathComponent()
+        let found = [here, build].first { folder in
+            FileManager.default.fileExists(atPath: folder.appendingPathComponent("Modules/CoreData.swiftmodule").path)
+        }
+        return try #require(found, "There is no module CoreData beside the tests.")
+    }
+
+    private static func inFolder<T>(_ files: [String: String], _ body: (URL, [String]) throws -> T) throws -> T {
+        let folder = FileManager.default.temporaryDirectory.appendingPathComponent("strata-" + UUID().uuidString)
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        defer { try? FileManager.default.removeItem(at: folder) }
+        for (name, text) in files { try Data(text.utf8).write(to: folder.appendingPathComponent(name)) }
+        return try body(folder, files.keys.sorted().map { folder.appendingPathComponent($0).path })
+    }
+
+    private static func output(_ command: [String], in folder: URL) throws -> (text: String, succeeded: Bool) {
+        let process = Process()
+        process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
+        process.arguments = command
+        process.currentDirectoryURL = folder
+        let output = Pipe()
+        process.standardError = output
+        process.standardOutput = output
+        try process.run()
+        let text = String(decoding: try output.fileHandleForReading.readToEnd() ?? Data(), as: UTF8.self)
+        process.waitUntilExit()
+        return (text, process.terminationReason == .exit && process.terminationStatus == 0)
+    }
+}
