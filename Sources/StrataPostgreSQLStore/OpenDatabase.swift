@@ -61,6 +61,8 @@ final class OpenDatabase: Sendable {
     let queries: RowQueries
     let keys: KeyBlocks
     let places: PlacesByEntity
+    /// The derived attributes; `nil` if the model has none.
+    let derived: DerivedPlan?
     /// The metadata that was found, or made.
     let metadata: StoreMetadata
     /// Whether a history is kept: this store object was asked to, or somebody has begun one.
@@ -84,6 +86,7 @@ final class OpenDatabase: Sendable {
         queries = RowQueries(mapping, place: pool.target.place)
         keys = KeyBlocks(mapping)
         places = PlacesByEntity(mapping)
+        derived = DerivedPlan(mapping)
     }
 
     /// The pool of connections to a database, each of which sees the store's schema only.
@@ -103,7 +106,6 @@ final class OpenDatabase: Sendable {
 
     /// Opens a store, or makes it if there is none.
     static func open(_ request: PostgreSQLStoreRequest) throws -> OpenDatabase {
-        try requireSupported(request.schema.entities(inConfiguration: request.configuration))
         let target: ConnectionTarget
         do { target = try ConnectionTarget(request.url) } catch {
             throw PostgreSQLBoundary.cocoaError(error, .opening, "")
@@ -187,22 +189,6 @@ final class OpenDatabase: Sendable {
             return true
         }
         return try connection.query("SELECT 1 FROM strata_history").rowCount > 0
-    }
-
-    /// Refuses what such a store does not do.
-    ///
-    /// - Throws: `persistentStoreIncompatibleSchema` (134020).
-    static func requireSupported(_ entities: [EntityLayout]) throws {
-        for entity in entities {
-            guard let slot = entity.slots.first(where: \.isDerived) else { continue }
-            throw CocoaError(
-                .persistentStoreIncompatibleSchema,
-                userInfo: [
-                    NSLocalizedDescriptionKey:
-                        "A PostgreSQL store does not keep derived attributes, and \"\(slot.name)\" of \(entity.name) is one. Compute it in willSave(), or by a trigger of the database."
-                ]
-            )
-        }
     }
 
     // MARK: - The same store

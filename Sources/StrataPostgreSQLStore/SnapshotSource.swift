@@ -49,6 +49,37 @@ final class SnapshotSource: RowSource, @unchecked Sendable {
         return try queries.count(plan, entity, connection, self)
     }
 
+    func values(for plan: DictionaryPlan) throws -> FetchedValues {
+        try dictionaries(plan) {
+            try queries.values(plan, $0, connection)
+        } otherwise: {
+            try computedValues(for: plan)
+        }
+    }
+
+    func count(for plan: DictionaryPlan) throws -> Int {
+        // Without groups there is one result for each row.
+        guard plan.grouping != nil else { return try count(for: plan.rows) }
+        return try dictionaries(plan) {
+            try queries.count(plan, $0, connection)
+        } otherwise: {
+            try computedValues(for: plan).count
+        }
+    }
+
+    /// Lets the database compute results, or the process what the database does not say.
+    private func dictionaries<R>(
+        _ plan: DictionaryPlan,
+        _ body: (EntityMapping) throws -> R,
+        otherwise: () throws -> R
+    ) throws -> R {
+        guard let entity = queries.mapping.entity(plan.rows.layout), SQLReach.all.says(plan) else {
+            return try otherwise()
+        }
+        guard plan.mayOverflow else { return try body(entity) }
+        return try queries.attempt(connection, { try body(entity) }, otherwise: otherwise)
+    }
+
     func row(forKey key: Int64, in layout: EntityLayout) throws -> Row? {
         guard let entity = queries.mapping.entity(layout) else { return nil }
         return try queries.row(key, entity, connection)
