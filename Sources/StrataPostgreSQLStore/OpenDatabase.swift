@@ -65,6 +65,8 @@ final class OpenDatabase: Sendable {
     let derived: DerivedPlan?
     /// The metadata that was found, or made.
     let metadata: StoreMetadata
+    /// The UUIDs of the store: the one that it was found with, and what this store object has given it since.
+    private let identifiers: Mutex<Set<String>>
     /// Whether a history is kept: this store object was asked to, or somebody has begun one.
     let recordsHistory: Bool
 
@@ -82,6 +84,7 @@ final class OpenDatabase: Sendable {
         self.pool = pool
         self.mapping = mapping
         self.metadata = metadata
+        identifiers = Mutex([metadata.uuid])
         self.recordsHistory = recordsHistory
         queries = RowQueries(mapping, place: pool.target.place)
         keys = KeyBlocks(mapping)
@@ -193,6 +196,9 @@ final class OpenDatabase: Sendable {
 
     // MARK: - The same store
 
+    /// Notes that the store may have another UUID from now on.
+    func mayBecome(_ identifier: String) { identifiers.withLock { _ = $0.insert(identifier) } }
+
     /// Makes certain, once for each connection, that the database behind it has this store, with the model that it was opened with.
     ///
     /// - Throws: `persistentStoreIncompatibleVersionHash` (134100) if somebody has migrated it; `persistentStoreOperation` (134070) for
@@ -200,7 +206,7 @@ final class OpenDatabase: Sendable {
     func requireSame(_ connection: Connection) throws {
         guard !connection.isKnown else { return }
         let found = try StoreMetadata.read(connection, place, joining: pool.target)
-        guard let found, found.uuid == metadata.uuid else {
+        guard let found, identifiers.withLock({ $0.contains(found.uuid) }) else {
             throw CocoaError(
                 .persistentStoreOperation,
                 userInfo: [
