@@ -32,7 +32,7 @@ extension RowQueries {
     ) throws -> FetchStatement {
         var predicate = plan.predicate
         var isFilterExact = true
-        if let given = plan.predicate {
+        if let given = plan.predicate.map({ FoldedText.rewritten($0, plan.layout) }) {
             let approximation = ConditionApproximation(given, layout: plan.layout, says: reach.says)
             isFilterExact = approximation.isExact
             predicate = ResolvedPredicate(

@@ -51,7 +51,7 @@ final class SnapshotSource: RowSource, @unchecked Sendable {
 
     func values(for plan: DictionaryPlan) throws -> FetchedValues {
         try dictionaries(plan) {
-            try queries.values(plan, $0, connection)
+            try queries.values($0, $1, connection)
         } otherwise: {
             try computedValues(for: plan)
         }
@@ -61,7 +61,7 @@ final class SnapshotSource: RowSource, @unchecked Sendable {
         // Without groups there is one result for each row.
         guard plan.grouping != nil else { return try count(for: plan.rows) }
         return try dictionaries(plan) {
-            try queries.count(plan, $0, connection)
+            try queries.count($0, $1, connection)
         } otherwise: {
             try computedValues(for: plan).count
         }
@@ -70,14 +70,21 @@ final class SnapshotSource: RowSource, @unchecked Sendable {
     /// Lets the database compute results, or the process what the database does not say.
     private func dictionaries<R>(
         _ plan: DictionaryPlan,
-        _ body: (EntityMapping) throws -> R,
+        _ body: (DictionaryPlan, EntityMapping) throws -> R,
         otherwise: () throws -> R
     ) throws -> R {
-        guard let entity = queries.mapping.entity(plan.rows.layout), SQLReach.all.says(plan) else {
+        var said = plan
+        said.rows = plan.rows.with(
+            predicate: plan.rows.predicate.map { FoldedText.rewritten($0, plan.rows.layout) },
+            sort: plan.rows.sort,
+            limit: plan.rows.limit,
+            offset: plan.rows.offset
+        )
+        guard let entity = queries.mapping.entity(plan.rows.layout), SQLReach.all.says(said) else {
             return try otherwise()
         }
-        guard plan.mayOverflow else { return try body(entity) }
-        return try queries.attempt(connection, { try body(entity) }, otherwise: otherwise)
+        guard said.mayOverflow else { return try body(said, entity) }
+        return try queries.attempt(connection, { try body(said, entity) }, otherwise: otherwise)
     }
 
     func row(forKey key: Int64, in layout: EntityLayout) throws -> Row? {
