@@ -6,6 +6,9 @@
 #   Tests/postgresql-server.sh stop FOLDER                       stops it, and removes the folder
 #   Tests/postgresql-server.sh run COMMAND …                     runs a command with STRATA_TEST_POSTGRESQL=URL beside one, and stops it then
 #
+# With STRATA_DISK=1 the server's disk is that of postgresql-disk.c: it is full for tables as long as there is a file `full` in the folder, and
+# each flush takes STRATA_FLUSH microseconds longer. A C compiler is needed for it.
+#
 # PostgreSQL refuses to run as root; then the user `postgres`, or `nobody`, runs it. By default nothing is flushed to the disk: a test that
 # crashes the server sets fsync=on.
 set -euo pipefail
@@ -35,7 +38,19 @@ start() {
     local options="-c listen_addresses='' -c unix_socket_directories='$folder' -c max_connections=200 -c fsync=off"
     options+=" -c synchronous_commit=off -c full_page_writes=off -c max_locks_per_transaction=512"
     for setting in "$@"; do options+=" -c $setting"; done
-    (cd "$folder" && as_user "$programs/pg_ctl" -D "$folder/data" -w -l "$folder/server.log" -o "$options" start > /dev/null) ||
+    # The server must not inherit what whoever started this may wait for the end of.
+    local descriptor
+    for descriptor in /proc/$BASHPID/fd/*; do
+        descriptor=${descriptor##*/}
+        if [ "$descriptor" -gt 2 ] && [ "$descriptor" -ne 255 ]; then eval "exec $descriptor>&-"; fi
+    done
+    local preload=()
+    if [ "${STRATA_DISK:-0}" = 1 ]; then
+        cc -O1 -shared -fPIC -o "$folder/disk.so" "$(dirname "$0")/postgresql-disk.c" -ldl
+        preload=(env LD_PRELOAD="$folder/disk.so" STRATA_DISK_FOLDER="$folder")
+        if [ -n "${STRATA_FLUSH:-}" ]; then preload+=(STRATA_FLUSH="$STRATA_FLUSH"); fi
+    fi
+    (cd "$folder" && as_user ${preload[@]+"${preload[@]}"} "$programs/pg_ctl" -D "$folder/data" -w -l "$folder/server.log" -o "$options" start > /dev/null) ||
         { cat "$folder/server.log" >&2; exit 1; }
     as_user "$programs/createdb" -h "$folder" -U strata strata
     echo "postgresql:///strata?host=$folder&user=strata"
@@ -56,5 +71,5 @@ case "${1:-}" in
         STRATA_TEST_POSTGRESQL=$(start "$folder")
         export STRATA_TEST_POSTGRESQL
         "$@" ;;
-    *) sed -n '2,12p' "$0" >&2; exit 2 ;;
+    *) sed -n '2,15p' "$0" >&2; exit 2 ;;
 esac

@@ -153,6 +153,22 @@ package final class PostgreSQLStore: NSPersistentStore, EngineStore, WholeStore,
         )
     }
 
+    package static func replacement(
+        of url: URL,
+        options: [AnyHashable: Any],
+        model: NSManagedObjectModel,
+        configuration: String?
+    ) throws -> (any StoreReplacement)? {
+        try model.tryFreeze()
+        return try PostgreSQLReplacement(
+            of: database(url),
+            schema: model.frozen.schema,
+            configuration: configuration == defaultConfigurationName ? nil : configuration,
+            hashes: model.versionHashes(forConfigurationName: configuration) ?? [:],
+            timeout: StoreOption.timeout(options)
+        )
+    }
+
     package static func cachedModel(at url: URL) throws -> Data? {
         try PostgreSQLEngine.cachedModel(at: database(url))
     }
@@ -212,3 +228,5 @@ package final class PostgreSQLStore: NSPersistentStore, EngineStore, WholeStore,
 
     package static func discardStore(at url: URL) { try? PostgreSQLEngine.destroy(at: database(url), timeout: 30) }
 }
+
+extension PostgreSQLReplacement: StoreReplacement {}

@@ -1,4 +1,3 @@
-import StrataPredicates
 import StrataRows
 
 /// The derived attributes of a model, as an in-memory store keeps them: what each is computed from, and what a changed row
@@ -9,15 +8,7 @@ package final class DerivedAttributes: Sendable {
     package struct Attribute: Sendable {
         package let slot: Slot
         /// `nil` for a derivation that stores do not keep: the value is nil.
-        package let source: Source?
-    }
-
-    package enum Source: Sendable {
-        case count(ToManySlot)
-        case aggregate(PredefinedFunction, ToManySlot, attribute: String)
-        case copy(Slot, attribute: String)
-        case function(PredefinedFunction, Slot)
-        case now
+        package let source: DerivedSource?
     }
 
     /// A relationship by which rows lead to one that derives something from it.
@@ -48,7 +39,7 @@ package final class DerivedAttributes: Sendable {
             + schema.entities.map { layout in
                 layout.slots.compactMap { slot in
                     guard slot.isDerived else { return nil }
-                    return Attribute(slot: slot, source: Self.source(slot.traits?.derivation, layout))
+                    return Attribute(slot: slot, source: DerivedSource(slot.traits?.derivation, layout))
                 }
             }
         var builder = Builder(schema)
@@ -59,24 +50,6 @@ package final class DerivedAttributes: Sendable {
         looseOwners = builder.looseOwners
         copies = builder.copies
         looseCopies = builder.looseCopies
-    }
-
-    private static func source(_ derivation: Derivation?, _ layout: EntityLayout) -> Source? {
-        switch derivation {
-        case .aggregate(.count, let relationship, _)?: return layout.toMany(named: relationship).map { .count($0) }
-        case .aggregate(let aggregate, let relationship, let attribute?)?:
-            guard let slot = layout.toMany(named: relationship),
-                slot.relationship.inverse?.isToMany != true
-            else { return nil }
-            return .aggregate(aggregate.predefined, slot, attribute: attribute)
-        case .copy(let relationship, let attribute)?:
-            guard let slot = layout.slot(named: relationship), slot.kind == .reference else { return nil }
-            return .copy(slot, attribute: attribute)
-        case .function(let function, let attribute)?:
-            return layout.slot(named: attribute).map { .function(function.predefined, $0) }
-        case .now?: return .now
-        case .aggregate(_, _, nil)?, nil: return nil
-        }
     }
 
     /// Gathers what depends on what.
@@ -128,19 +101,6 @@ package final class DerivedAttributes: Sendable {
 
         private func subtree(of entity: EntityLayout?) -> [EntityLayout] {
             entity?.subtree.map { schema.entities[$0 - 1] } ?? []
-        }
-    }
-}
-
-extension Derivation.Aggregate {
-    /// The function of predicates that computes it.
-    fileprivate var predefined: PredefinedFunction {
-        switch self {
-        case .count: .count
-        case .sum: .sum
-        case .min: .min
-        case .max: .max
-        case .average: .average
         }
     }
 }

@@ -32,13 +32,37 @@ extension Dialect {
             byteCollation: "\"C\"",
             double: "double precision",
             computed: "",
-            sumOfDoubles: { "COALESCE(pg_catalog.sum(\($0)), 0)" },
+            sum: sum,
+            average: { column, _, order in
+                // Its own average of whole numbers is exact, ours is that of doubles; and its own of doubles squares them.
+                let sum = "pg_catalog.sum(\(column)::double precision\(ordered(order)))"
+                let count = "pg_catalog.count(\(column))"
+                return "CASE WHEN \(count) = 0 THEN 0 ELSE NULLIF(\(sum) / \(count), 'NaN') END"
+            },
+            namesAllOfGroup: true,
             contains: { "pg_catalog.strpos(\($0), \($1)) > 0" },
             longestContained: .max
         ),
         columns: SQLColumnRules(type: columnType, place: { _ in 0 }, keyType: "bigint", most: 1600),
         naming: .postgresql
     )
+
+    /// A sum as it is in the process: one that is not a number is NULL.
+    ///
+    /// Where the process goes on with another kind of number, the statement fails with 22003.
+    private static let sum: @Sendable (String, SummedNumbers, String?) -> String? = { column, numbers, order in
+        switch numbers {
+        case .short: "COALESCE(pg_catalog.sum(\(column)), 0)"
+        case .long:
+            // Neither sum is exceeded on the way, in whatever order all of them are added.
+            "("
+                + [">", "<"].map { "COALESCE(pg_catalog.sum(\(column)) FILTER (WHERE \(column) \($0) 0), 0)::bigint" }
+                .joined(separator: " + ") + ")"
+        case .fractional: "NULLIF(COALESCE(pg_catalog.sum(\(column)\(ordered(order))), 0), 'NaN')"
+        }
+    }
+
+    private static let ordered: @Sendable (String?) -> String = { $0.map { " ORDER BY \($0)" } ?? "" }
 
     private static let columnType: @Sendable (AttributeType) -> String = { type in
         switch type {

@@ -31,7 +31,7 @@ final class KeyBlocks: Sendable {
             guard !drawn.isEmpty else { break }
             left.withLock { $0[root, default: []] += drawn }
             let (more, still) = take(missing, root)
-            taken += more
+            for range in more { taken.join(range) }
             missing = still
         }
         return taken
@@ -45,13 +45,24 @@ final class KeyBlocks: Sendable {
             var missing = count
             while missing > 0, let first = ranges.first {
                 let part = first.prefix(missing)
-                taken.append(first.lowerBound..<(first.lowerBound + Int64(part.count)))
+                taken.join(first.lowerBound..<(first.lowerBound + Int64(part.count)))
                 missing -= part.count
                 ranges[0] = (first.lowerBound + Int64(part.count))..<first.upperBound
                 if ranges[0].isEmpty { ranges.removeFirst() }
             }
             left[root] = ranges
             return (taken, missing)
+        }
+    }
+}
+
+extension [Range<Int64>] {
+    /// Adds keys, to the last ones if they follow these.
+    fileprivate mutating func join(_ range: Range<Int64>) {
+        if let last, last.upperBound == range.lowerBound {
+            self[count - 1] = last.lowerBound..<range.upperBound
+        } else {
+            append(range)
         }
     }
 }

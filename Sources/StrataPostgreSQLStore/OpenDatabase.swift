@@ -61,8 +61,12 @@ final class OpenDatabase: Sendable {
     let queries: RowQueries
     let keys: KeyBlocks
     let places: PlacesByEntity
+    /// The derived attributes; `nil` if the model has none.
+    let derived: DerivedPlan?
     /// The metadata that was found, or made.
     let metadata: StoreMetadata
+    /// The UUIDs of the store: the one that it was found with, and what this store object has given it since.
+    private let identifiers: Mutex<Set<String>>
     /// Whether a history is kept: this store object was asked to, or somebody has begun one.
     let recordsHistory: Bool
 
@@ -80,10 +84,12 @@ final class OpenDatabase: Sendable {
         self.pool = pool
         self.mapping = mapping
         self.metadata = metadata
+        identifiers = Mutex([metadata.uuid])
         self.recordsHistory = recordsHistory
         queries = RowQueries(mapping, place: pool.target.place)
         keys = KeyBlocks(mapping)
         places = PlacesByEntity(mapping)
+        derived = DerivedPlan(mapping)
     }
 
     /// The pool of connections to a database, each of which sees the store's schema only.
@@ -103,7 +109,6 @@ final class OpenDatabase: Sendable {
 
     /// Opens a store, or makes it if there is none.
     static func open(_ request: PostgreSQLStoreRequest) throws -> OpenDatabase {
-        try requireSupported(request.schema.entities(inConfiguration: request.configuration))
         let target: ConnectionTarget
         do { target = try ConnectionTarget(request.url) } catch {
             throw PostgreSQLBoundary.cocoaError(error, .opening, "")
@@ -189,23 +194,10 @@ final class OpenDatabase: Sendable {
         return try connection.query("SELECT 1 FROM strata_history").rowCount > 0
     }
 
-    /// Refuses what such a store does not do.
-    ///
-    /// - Throws: `persistentStoreIncompatibleSchema` (134020).
-    static func requireSupported(_ entities: [EntityLayout]) throws {
-        for entity in entities {
-            guard let slot = entity.slots.first(where: \.isDerived) else { continue }
-            throw CocoaError(
-                .persistentStoreIncompatibleSchema,
-                userInfo: [
-                    NSLocalizedDescriptionKey:
-                        "A PostgreSQL store does not keep derived attributes, and \"\(slot.name)\" of \(entity.name) is one. Compute it in willSave(), or by a trigger of the database."
-                ]
-            )
-        }
-    }
-
     // MARK: - The same store
+
+    /// Notes that the store may have another UUID from now on.
+    func mayBecome(_ identifier: String) { identifiers.withLock { _ = $0.insert(identifier) } }
 
     /// Makes certain, once for each connection, that the database behind it has this store, with the model that it was opened with.
     ///
@@ -214,7 +206,7 @@ final class OpenDatabase: Sendable {
     func requireSame(_ connection: Connection) throws {
         guard !connection.isKnown else { return }
         let found = try StoreMetadata.read(connection, place, joining: pool.target)
-        guard let found, found.uuid == metadata.uuid else {
+        guard let found, identifiers.withLock({ $0.contains(found.uuid) }) else {
             throw CocoaError(
                 .persistentStoreOperation,
                 userInfo: [

@@ -42,8 +42,7 @@ extension PostgreSQLEngine {
     ///
     /// - Throws: `persistentStoreIncompatibleSchema` (134020) for a model that such a store does not take.
     package static func statements(for schema: Schema) throws -> [String] {
-        try OpenDatabase.requireSupported(schema.entities(inConfiguration: nil))
-        return PostgreSQLSchema(try SQLMapping(schema, dialect: .postgresql)).statements
+        PostgreSQLSchema(try SQLMapping(schema, dialect: .postgresql)).statements
     }
 
     private static func existing(_ connection: Connection, _ place: String) throws -> StoreMetadata {

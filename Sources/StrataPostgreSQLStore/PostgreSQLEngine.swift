@@ -93,6 +93,7 @@ package final class PostgreSQLEngine: RowStore {
     /// Sets the metadata, which the next save writes.
     package func setMetadata(_ values: [String: Any], uuid: String) {
         let new = StoreMetadata(dictionary: values, uuid: uuid)
+        database.withLock { $0?.mayBecome(uuid) }
         metadataState.withLock { $0 = Metadata(current: new, isNew: true) }
     }
 

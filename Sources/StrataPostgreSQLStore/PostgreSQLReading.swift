@@ -88,7 +88,7 @@ struct PostgreSQLReading {
 
     private func isOneStatement(_ plan: FetchPlan) throws -> Bool {
         guard let entity = database.mapping.entity(plan.layout) else { return true }
-        return try database.queries.statement(plan, entity).isExact
+        return try database.queries.statement(plan, entity).standsAlone
     }
 
     private func fetch<R>(_ plan: FetchPlan, _ body: (SnapshotSource) throws -> R) throws -> R {

@@ -44,6 +44,7 @@ package struct PostgreSQLVerification {
                 for table in mapping.tables { try verification.checkRows(table) }
                 for entity in mapping.entities { try verification.checkReferences(entity) }
                 for join in mapping.joinTables { try verification.checkPairs(join) }
+                try verification.checkDerived(place)
                 try verification.checkHistory()
                 return verification.problems
             }
@@ -175,6 +176,30 @@ package struct PostgreSQLVerification {
             (SELECT 1 FROM \(join.name) AS u WHERE u.\(join.first) = t.\(join.second) AND u.\(join.second) = t.\(join.first))
             """
         ) { "\($0) pairs of \(join.name.raw) are there in one direction only" }
+    }
+
+    // MARK: - Derived attributes
+
+    /// Computes them anew, in pieces.
+    private mutating func checkDerived(_ place: String) throws {
+        guard let plan = DerivedPlan(mapping) else { return }
+        let upkeep = DerivedUpkeep(plan, RowQueries(mapping, place: place), connection, locks: false)
+        for table in mapping.tables where table.entities.contains(where: \.layout.hasDerivedSlots) {
+            var (last, outdated) = (Int64.min, 0)
+            while true {
+                let found = try connection.query(
+                    "SELECT \(naming.key) FROM \(table.name) WHERE \(naming.key) > $1 ORDER BY 1 LIMIT 10000",
+                    [.int8(last)]
+                )
+                let keys = found.rows.map { $0.int64(0) }
+                guard let greatest = keys.last else { break }
+                last = greatest
+                outdated += try upkeep.differing(keys, table.entities[0].layout.rootNumber).count
+            }
+            if outdated > 0 {
+                problems.append("\(outdated) rows of \(table.name.raw) have derived values that are out of date")
+            }
+        }
     }
 
     // MARK: - History

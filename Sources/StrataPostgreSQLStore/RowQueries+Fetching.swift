@@ -13,17 +13,27 @@ struct FetchStatement {
     let isFilterExact: Bool
     /// Whether the rows come in the order and the window that are asked for.
     let isOrderExact: Bool
+    /// Whether it fails, with 22003, for sums that are too large; see ``RowQueries/attempt(_:_:otherwise:)``.
+    let mayOverflow: Bool
+
+    /// Whether a transaction is not needed for one answer.
+    var standsAlone: Bool { isExact && !mayOverflow }
 
     var isExact: Bool { isFilterExact && isOrderExact }
 }
 
 extension RowQueries {
     /// Says a fetch in SQL, or something weaker.
-    func statement(_ plan: FetchPlan, _ entity: EntityMapping, isOrdered: Bool = true) throws -> FetchStatement {
+    func statement(
+        _ plan: FetchPlan,
+        _ entity: EntityMapping,
+        isOrdered: Bool = true,
+        reach: SQLReach = .all
+    ) throws -> FetchStatement {
         var predicate = plan.predicate
         var isFilterExact = true
-        if let given = plan.predicate {
-            let approximation = ConditionApproximation(given, layout: plan.layout, says: SQLReach.says)
+        if let given = plan.predicate.map({ FoldedText.rewritten($0, plan.layout) }) {
+            let approximation = ConditionApproximation(given, layout: plan.layout, says: reach.says)
             isFilterExact = approximation.isExact
             predicate = ResolvedPredicate(
                 condition: approximation.condition,
@@ -32,7 +42,7 @@ extension RowQueries {
             )
         }
         let sort = isOrdered ? plan.sort : nil
-        let saysOrder = sort?.terms.allSatisfy { SQLReach.sorts($0, plan.layout) } ?? true
+        let saysOrder = sort?.terms.allSatisfy { reach.sorts($0, [plan.layout]) } ?? true
         let isOrderExact = isFilterExact && saysOrder
         let said = plan.with(
             predicate: predicate,
@@ -62,12 +72,43 @@ extension RowQueries {
             tail: tail,
             parameters: parameters,
             isFilterExact: isFilterExact,
-            isOrderExact: isOrderExact
+            isOrderExact: isOrderExact,
+            mayOverflow: predicate?.condition.mayOverflow ?? false
         )
     }
 
+    /// Answers a fetch with its statement, or, if sums in that are too large for PostgreSQL, with one that leaves them to the process.
+    private func answer<R>(
+        _ plan: FetchPlan,
+        _ entity: EntityMapping,
+        _ connection: Connection,
+        isOrdered: Bool = true,
+        _ body: (FetchStatement) throws -> R
+    ) throws -> R {
+        let statement = try statement(plan, entity, isOrdered: isOrdered)
+        guard statement.mayOverflow else { return try body(statement) }
+        return try attempt(connection) {
+            try body(statement)
+        } otherwise: {
+            try body(try self.statement(plan, entity, isOrdered: isOrdered, reach: .withoutSums))
+        }
+    }
+
+    /// Runs what fails if a sum is too large, and then what takes its place, in the transaction that is open.
+    func attempt<R>(_ connection: Connection, _ body: () throws -> R, otherwise: () throws -> R) throws -> R {
+        try connection.command("SAVEPOINT strata_sum")
+        do {
+            let result = try body()
+            try connection.command("RELEASE SAVEPOINT strata_sum")
+            return result
+        } catch let error as PostgreSQLError where error.sqlState == "22003" {
+            try connection.command("ROLLBACK TO SAVEPOINT strata_sum; RELEASE SAVEPOINT strata_sum")
+        }
+        return try otherwise()
+    }
+
     /// The condition that tells the plan's entities from the others of their hierarchy.
-    private func entityCondition(_ plan: FetchPlan) -> String {
+    func entityCondition(_ plan: FetchPlan) -> String {
         let numbers = plan.entityNumbers.compactMap { mapping.entity(modelNumber: $0)?.number }
         if numbers.isEmpty { return "FALSE" }
         return numbers.count == 1
@@ -87,7 +128,16 @@ extension RowQueries {
     func rows(_ plan: FetchPlan, _ entity: EntityMapping, _ connection: Connection, _ source: any RowSource) throws
         -> [Row]
     {
-        let statement = try statement(plan, entity)
+        try answer(plan, entity, connection) { try rows(plan, entity, $0, connection, source) }
+    }
+
+    private func rows(
+        _ plan: FetchPlan,
+        _ entity: EntityMapping,
+        _ statement: FetchStatement,
+        _ connection: Connection,
+        _ source: any RowSource
+    ) throws -> [Row] {
         let isDeep = plan.coversHierarchy || plan.entityNumbers != [entity.layout.number]
         // What is evaluated needs whole rows.
         let wanted = statement.isExact ? plan.wantedSlots : nil
@@ -125,7 +175,7 @@ extension RowQueries {
                 return try evaluator.evaluate(row.buffer)
             }
         }
-        if let sort = plan.sort, !sort.terms.allSatisfy({ SQLReach.sorts($0, plan.layout) }) {
+        if let sort = plan.sort, !sort.terms.allSatisfy({ SQLReach.all.sorts($0, [plan.layout]) }) {
             found = try sort.sorted(found.map(\.buffer), reader: reader).map { Row(shared: $0) }
         }
         return plan.window(found)
@@ -138,9 +188,18 @@ extension RowQueries {
         _ connection: Connection,
         _ source: any RowSource
     ) throws -> [ObjectReference] {
-        let statement = try statement(plan, entity)
+        try answer(plan, entity, connection) { try references(plan, entity, $0, connection, source) }
+    }
+
+    private func references(
+        _ plan: FetchPlan,
+        _ entity: EntityMapping,
+        _ statement: FetchStatement,
+        _ connection: Connection,
+        _ source: any RowSource
+    ) throws -> [ObjectReference] {
         guard statement.isExact else {
-            return try rows(plan, entity, connection, source).map {
+            return try rows(plan, entity, statement, connection, source).map {
                 ObjectReference(key: $0.key, entity: $0.layout.number)
             }
         }
@@ -165,13 +224,14 @@ extension RowQueries {
         -> Int
     {
         let unordered = plan.unordered
-        let statement = try statement(unordered, entity, isOrdered: false)
-        guard statement.isExact else {
-            var quiet = unordered
-            quiet.control = nil
-            return plan.windowed(try rows(quiet, entity, connection, source).count)
+        return try answer(unordered, entity, connection, isOrdered: false) { statement in
+            guard statement.isExact else {
+                var quiet = unordered
+                quiet.control = nil
+                return plan.windowed(try rows(quiet, entity, statement, connection, source).count)
+            }
+            let result = try connection.query("SELECT pg_catalog.count(*)\(statement.tail)", statement.parameters)
+            return plan.windowed(Int(result.firstInt64 ?? 0))
         }
-        let result = try connection.query("SELECT pg_catalog.count(*)\(statement.tail)", statement.parameters)
-        return plan.windowed(Int(result.firstInt64 ?? 0))
     }
 }

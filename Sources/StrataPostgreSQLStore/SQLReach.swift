@@ -3,11 +3,18 @@ import StrataRows
 
 /// What PostgreSQL answers exactly as Strata means it; all else is evaluated in the process.
 ///
-/// Comparisons of values of one kind, with the indexes that serve them; tests of text that go by bytes; members of relationships. No arithmetic,
-/// which raises where Strata has nil; no folding of text, no patterns, no regular expressions, which have other meanings there.
-enum SQLReach {
+/// Comparisons of values of one kind, with the indexes that serve them; tests of text that go by bytes; members of relationships, and what they
+/// come to. No arithmetic, which raises where Strata has nil; no folding of text, no patterns, no regular expressions, which have other
+/// meanings there.
+struct SQLReach {
+    /// Whether sums are said that end as an error if they are too large; in the process such a sum is a double, or infinite.
+    let addsUp: Bool
+
+    static let all = SQLReach(addsUp: true)
+    static let withoutSums = SQLReach(addsUp: false)
+
     /// Whether PostgreSQL says a condition, apart from conditions inside of it.
-    static func says(_ condition: ResolvedCondition, _ layouts: [EntityLayout?]) -> Bool {
+    func says(_ condition: ResolvedCondition, _ layouts: [EntityLayout?]) -> Bool {
         switch condition {
         case .constant, .and, .or, .not: true
         case .isNull(let operand): operand.constantValue == nil && kind(operand, layouts) != nil
@@ -21,12 +28,26 @@ enum SQLReach {
         }
     }
 
+    /// Whether PostgreSQL says all of a condition.
+    func saysAll(_ condition: ResolvedCondition, _ layouts: [EntityLayout?]) -> Bool {
+        switch condition {
+        case .constant: true
+        case .and(let operands), .or(let operands): operands.allSatisfy { saysAll($0, layouts) }
+        case .not(let operand): saysAll(operand, layouts)
+        case .exists(let collection, let test):
+            with(collection, layouts) { layouts in
+                (collection.filter.map { saysAll($0, layouts) } ?? true) && saysAll(test, layouts)
+            } ?? false
+        case .isNull, .comparison, .between, .member, .string: says(condition, layouts)
+        }
+    }
+
     /// Whether PostgreSQL sorts by a term as the process does.
-    static func sorts(_ term: ResolvedSort.Term, _ layout: EntityLayout) -> Bool {
+    func sorts(_ term: ResolvedSort.Term, _ layouts: [EntityLayout?]) -> Bool {
         guard term.comparison == .natural else { return false }
         switch term.expression {
-        case .attribute, .object: return kind(term.expression, [layout]) != nil
-        default: return false
+        case .attribute, .object, .aggregate, .rowAggregate: return kind(term.expression, layouts) != nil
+        case .constant, .function, .conditional: return false
         }
     }
 
@@ -44,7 +65,7 @@ enum SQLReach {
         case null
     }
 
-    private static func areAlike(_ expressions: [ResolvedExpression], _ layouts: [EntityLayout?]) -> Bool {
+    private func areAlike(_ expressions: [ResolvedExpression], _ layouts: [EntityLayout?]) -> Bool {
         // Parameters alone have no collation.
         guard expressions.contains(where: { $0.constantValue == nil }) else { return false }
         var known: Kind?
@@ -61,7 +82,7 @@ enum SQLReach {
         return true
     }
 
-    private static func common(_ left: Kind, _ right: Kind) -> Kind? {
+    private func common(_ left: Kind, _ right: Kind) -> Kind? {
         switch (left, right) {
         case _ where left == right: left
         case (.small, .integer), (.integer, .small): .integer
@@ -71,19 +92,55 @@ enum SQLReach {
         }
     }
 
-    private static func kind(_ expression: ResolvedExpression, _ layouts: [EntityLayout?]) -> Kind? {
+    private func kind(_ expression: ResolvedExpression, _ layouts: [EntityLayout?]) -> Kind? {
         switch expression {
         case .constant(let value, _): return kind(value)
         case .object: return .reference
         case .attribute(let path, let attribute): return kind(path, attribute, layouts)
-        case .aggregate(let aggregate):
-            guard aggregate.function == .count, aggregate.collection.filter == nil else { return nil }
-            return says(aggregate.collection) ? .integer : nil
-        case .function, .conditional, .rowAggregate: return nil
+        case .aggregate(let aggregate): return kind(aggregate, layouts)
+        case .rowAggregate(let function, let operand):
+            guard function == .count else { return kind(function, of: operand, layouts) }
+            return kind(operand, layouts) == nil ? nil : .small
+        case .function, .conditional: return nil
         }
     }
 
-    private static func kind(_ value: PredicateValue) -> Kind? {
+    private func kind(_ aggregate: ResolvedAggregate, _ layouts: [EntityLayout?]) -> Kind? {
+        let collection = aggregate.collection
+        return with(collection, layouts) { layouts in
+            if let filter = collection.filter, !saysAll(filter, layouts) { return nil }
+            if aggregate.function == .count { return .small }
+            return aggregate.element.flatMap { kind(aggregate.function, of: $0, layouts) }
+        } ?? nil
+    }
+
+    /// What an aggregate of an attribute is.
+    private func kind(_ function: PredefinedFunction, of element: ResolvedExpression, _ layouts: [EntityLayout?])
+        -> Kind?
+    {
+        guard case .attribute = element, let kind = kind(element, layouts) else { return nil }
+        switch (function, kind) {
+        case (.min, .small), (.min, .integer), (.min, .double), (.min, .date), (.min, .text): return kind
+        case (.max, .small), (.max, .integer), (.max, .double), (.max, .date), (.max, .text): return kind
+        case (.sum, .small): return .integer
+        case (.sum, .integer) where addsUp: return .integer
+        case (.sum, .double) where addsUp: return .double
+        case (.average, .small), (.average, .integer), (.average, .double): return addsUp ? .double : nil
+        default: return nil
+        }
+    }
+
+    /// What `body` says of the members of a collection; `nil` for one that is not known.
+    private func with<R>(_ collection: ResolvedCollection, _ layouts: [EntityLayout?], _ body: ([EntityLayout?]) -> R)
+        -> R?
+    {
+        guard says(collection), layouts.indices.contains(collection.variable) else { return nil }
+        var layouts = layouts
+        layouts[collection.variable] = collection.relationship.destination as? EntityLayout
+        return body(layouts)
+    }
+
+    private func kind(_ value: PredicateValue) -> Kind? {
         switch value {
         case .null: return .null
         case .int(let number): return number.magnitude < 1 << 53 ? .small : .integer
@@ -98,7 +155,7 @@ enum SQLReach {
         }
     }
 
-    private static func kind(
+    private func kind(
         _ path: ResolvedPath,
         _ attribute: PredicateAttribute,
         _ layouts: [EntityLayout?]
@@ -119,7 +176,7 @@ enum SQLReach {
         }
     }
 
-    private static func says(_ operand: ResolvedExpression, _ set: PredicateValueSet, _ layouts: [EntityLayout?])
+    private func says(_ operand: ResolvedExpression, _ set: PredicateValueSet, _ layouts: [EntityLayout?])
         -> Bool
     {
         guard set.folding.isEmpty else { return false }
@@ -140,7 +197,7 @@ enum SQLReach {
         return isOneType
     }
 
-    private static func says(_ test: ResolvedStringTest, _ layouts: [EntityLayout?]) -> Bool {
+    private func says(_ test: ResolvedStringTest, _ layouts: [EntityLayout?]) -> Bool {
         guard test.folding.isEmpty, case .string(let pattern)? = test.pattern.constantValue,
             !pattern.utf8.contains(0), case .attribute = test.text, kind(test.text, layouts) == .text
         else { return false }
@@ -152,7 +209,97 @@ enum SQLReach {
         }
     }
 
-    private static func says(_ collection: ResolvedCollection) -> Bool {
+    private func says(_ collection: ResolvedCollection) -> Bool {
         collection.relationship.destination is EntityLayout
+    }
+}
+
+// MARK: - Dictionaries
+
+extension SQLReach {
+    /// Whether PostgreSQL computes all of a fetch of dictionaries.
+    func says(_ plan: DictionaryPlan) -> Bool {
+        let count = max(plan.variableCount, plan.rows.predicate?.variableCount ?? 1, 1)
+        var layouts = [EntityLayout?](repeating: nil, count: count)
+        layouts[0] = plan.rows.layout
+        if let predicate = plan.rows.predicate, !saysAll(predicate.condition, layouts) { return false }
+        guard let grouping = plan.grouping else {
+            return plan.columns.allSatisfy { selects($0.expression, layouts) }
+                && plan.rows.sort?.terms.allSatisfy { sorts($0, layouts) } ?? true
+        }
+        let isKey = { (expression: ResolvedExpression) in grouping.keys.contains(where: expression.isSame(as:)) }
+        return grouping.keys.allSatisfy { groups($0, layouts) }
+            && (plan.columns.map(\.expression) + grouping.order.map(\.expression)).allSatisfy { expression in
+                if isKey(expression) { return true }
+                guard case .rowAggregate = expression else { return false }
+                return kind(expression, layouts) != nil
+            }
+            && grouping.order.allSatisfy { $0.comparison == .natural }
+            && grouping.having.map { having in
+                // A truth value is grouped by as a number, and not as what is asked whether it is nil.
+                saysAll(having, layouts) && !grouping.keys.contains { $0.type == .bool }
+            } ?? true
+    }
+
+    private func selects(_ expression: ResolvedExpression, _ layouts: [EntityLayout?]) -> Bool {
+        switch expression {
+        case .attribute, .object, .aggregate: kind(expression, layouts) != nil
+        case .constant, .function, .conditional, .rowAggregate: false
+        }
+    }
+
+    /// Whether groups by an expression are those that the process makes.
+    private func groups(_ expression: ResolvedExpression, _ layouts: [EntityLayout?]) -> Bool {
+        switch expression {
+        // Decimals are grouped by their doubles, and shown with all digits.
+        case .attribute: expression.type != .decimal && kind(expression, layouts) != nil
+        case .object: true
+        case .constant, .function, .aggregate, .conditional, .rowAggregate: false
+        }
+    }
+}
+
+// MARK: - What may be too large
+
+extension ResolvedCondition {
+    /// Whether a sum in it may be an error of PostgreSQL's.
+    var mayOverflow: Bool {
+        var result = false
+        _ = replacing(visit: { _ in }) { part in
+            if part.mayOverflow { result = true }
+            return nil
+        }
+        return result
+    }
+}
+
+extension DictionaryPlan {
+    /// Whether a sum in it may be an error of PostgreSQL's.
+    var mayOverflow: Bool {
+        let expressions =
+            columns.map(\.expression) + (grouping?.order ?? rows.sort?.terms ?? []).map(\.expression)
+        return rows.predicate?.condition.mayOverflow ?? false || grouping?.having?.mayOverflow ?? false
+            || expressions.contains(where: \.hasOverflowingPart)
+    }
+}
+
+extension ResolvedExpression {
+    /// Whether it is a sum, or an average, that may be an error of PostgreSQL's.
+    fileprivate var mayOverflow: Bool {
+        switch self {
+        case .aggregate(let aggregate): aggregate.function == .sum || aggregate.function == .average
+        case .rowAggregate(let function, _): function == .sum || function == .average
+        default: false
+        }
+    }
+
+    /// Whether some part is one.
+    fileprivate var hasOverflowingPart: Bool {
+        var result = false
+        _ = replacing(visit: { _ in }) { part in
+            if part.mayOverflow { result = true }
+            return nil
+        }
+        return result
     }
 }

@@ -6,7 +6,7 @@ import StrataSQL
 /// Relationships that no row of an object holds: join tables, keys without an inverse, positions.
 extension SaveTransaction {
     /// How a changed relationship is stored, and the key of its owner; `nil` if it is not stored, or its owner is not.
-    private func place(_ change: ToManyChange) -> (mapping: ToManyMapping, owner: Int64)? {
+    func place(_ change: ToManyChange) -> (mapping: ToManyMapping, owner: Int64)? {
         guard let entity = mapping.entity(modelNumber: change.owner.entity),
             let owner = storedKey(change.owner.key)
         else { return nil }

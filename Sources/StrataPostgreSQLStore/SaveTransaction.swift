@@ -30,6 +30,8 @@ final class SaveTransaction {
     var released: [(key: Int64, relationship: String, entity: EntityMapping)] = []
     /// Where changes are recorded; `nil` if the store keeps no history.
     let history: HistoryRecorder?
+    /// What keeps derived attributes up to date; `nil` if the model has none.
+    let derived: DerivedUpkeep?
 
     /// An owner in an ordered relationship, to which this save has added members.
     struct UnplacedOwner: Hashable {
@@ -59,6 +61,7 @@ final class SaveTransaction {
                 contextName: changes.contextName,
                 identifier: identifier
             ) : nil
+        derived = database.derived.map { DerivedUpkeep($0, database.queries, connection) }
         result.insertedKeys = keys
         permanentKeys = KeyMap(minimumCapacity: keys.count)
         for (row, key) in zip(changes.inserted, keys) where row.key < 0 { permanentKeys.set(key, for: row.key) }
@@ -71,6 +74,7 @@ final class SaveTransaction {
         try requireStorable()
         let vacated = try lockAndCheck()
         guard conflicts.isEmpty else { return conflicts }
+        try noteDerivedBefore()
         for run in runs(changes.deleted, \.layout) { try delete(run) }
         try clear(vacated)
         for run in updateRuns() { try update(run) }
@@ -79,6 +83,7 @@ final class SaveTransaction {
         for change in changes.toMany { try order(change) }
         try placeUnplaced()
         try releaseStragglers()
+        try updateDerived()
         try readAgain()
         try recordHistory()
         return []

@@ -49,6 +49,44 @@ final class SnapshotSource: RowSource, @unchecked Sendable {
         return try queries.count(plan, entity, connection, self)
     }
 
+    func values(for plan: DictionaryPlan) throws -> FetchedValues {
+        try dictionaries(plan) {
+            try queries.values($0, $1, connection)
+        } otherwise: {
+            try computedValues(for: plan)
+        }
+    }
+
+    func count(for plan: DictionaryPlan) throws -> Int {
+        // Without groups there is one result for each row.
+        guard plan.grouping != nil else { return try count(for: plan.rows) }
+        return try dictionaries(plan) {
+            try queries.count($0, $1, connection)
+        } otherwise: {
+            try computedValues(for: plan).count
+        }
+    }
+
+    /// Lets the database compute results, or the process what the database does not say.
+    private func dictionaries<R>(
+        _ plan: DictionaryPlan,
+        _ body: (DictionaryPlan, EntityMapping) throws -> R,
+        otherwise: () throws -> R
+    ) throws -> R {
+        var said = plan
+        said.rows = plan.rows.with(
+            predicate: plan.rows.predicate.map { FoldedText.rewritten($0, plan.rows.layout) },
+            sort: plan.rows.sort,
+            limit: plan.rows.limit,
+            offset: plan.rows.offset
+        )
+        guard let entity = queries.mapping.entity(plan.rows.layout), SQLReach.all.says(said) else {
+            return try otherwise()
+        }
+        guard said.mayOverflow else { return try body(said, entity) }
+        return try queries.attempt(connection, { try body(said, entity) }, otherwise: otherwise)
+    }
+
     func row(forKey key: Int64, in layout: EntityLayout) throws -> Row? {
         guard let entity = queries.mapping.entity(layout) else { return nil }
         return try queries.row(key, entity, connection)

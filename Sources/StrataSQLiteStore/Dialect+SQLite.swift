@@ -61,7 +61,20 @@ extension Dialect {
             byteCollation: "BINARY",
             double: "REAL",
             computed: "+",
-            sumOfDoubles: { "TOTAL(\($0))" },
+            sum: { column, numbers, _ in
+                switch numbers {
+                case .short: "COALESCE(SUM(\(column)), 0)"
+                // An overflow is an error of SUM.
+                case .long: nil
+                // Not for the rest: a sum of infinities of both signs is NULL as well, and has to stay NULL.
+                case .fractional: "TOTAL(\(column))"
+                }
+            },
+            average: { column, numbers, _ in
+                guard numbers == .fractional else { return "COALESCE(AVG(\(column)), 0)" }
+                return "CASE WHEN COUNT(\(column)) = 0 THEN 0 ELSE AVG(\(column)) END"
+            },
+            namesAllOfGroup: false,
             contains: { "instr(\($0), \($1)) > 0" },
             // `instr` compares the whole pattern at each place.
             longestContained: 64

@@ -7,7 +7,7 @@ import TestSupport
 import Testing
 
 /// A store whose model changes, in a schema of its own that stands for a file.
-private final class ChangingStore: Sendable {
+final class ChangingStore: Sendable {
     let folder: URL
     let url: URL
 

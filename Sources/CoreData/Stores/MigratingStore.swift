@@ -1,3 +1,4 @@
+import Foundation
 import StrataRows
 
 /// A store whose engine brings it to another version of the model by itself, where it is.
@@ -16,6 +17,22 @@ package protocol MigratingStore: NSPersistentStore {
     ///   then.
     static func migrateStore(at url: URL, options: [AnyHashable: Any], _ migration: InPlaceMigration) throws
 
+    /// Begins to make a store that shall take the place of another one; until then nobody can write to that.
+    ///
+    /// - Parameters:
+    ///   - url: The store to be replaced.
+    ///   - options: As for opening it.
+    ///   - model: The model that it has.
+    ///   - configuration: The configuration of the model that it holds, or `nil` for all.
+    /// - Returns: `nil` if it has another version of the model by now, since somebody else was first.
+    /// - Throws: `persistentStoreTimeout` (134090) if others keep the store locked, and errors of the store.
+    static func replacement(
+        of url: URL,
+        options: [AnyHashable: Any],
+        model: NSManagedObjectModel,
+        configuration: String?
+    ) throws -> (any StoreReplacement)?
+
     /// The copy of its model that a store keeps; `nil` if it has none.
     static func cachedModel(at url: URL) throws -> Data?
 }
@@ -29,4 +46,21 @@ package struct InPlaceMigration {
     package let modelCache: Data?
     /// Told how much of the work is done, from 0 to 1; what it throws ends the migration.
     package let advance: (Double) throws -> Void
+}
+
+/// A store that is made beside another one, to take its place.
+package protocol StoreReplacement: AnyObject {
+    /// Where it is made. There is nothing as yet.
+    var url: URL { get }
+
+    /// Makes it as a copy of the other one.
+    func copyRows() throws
+
+    /// Puts it, which nobody has open any more, in the other one's place.
+    ///
+    /// - Throws: `persistentStoreTimeout` (134090) if others keep the other store locked; then that is as it was, and this one gone.
+    func finish() throws
+
+    /// Removes it, and lets others write to the other one again.
+    func abandon()
 }

@@ -78,9 +78,12 @@ extension SaveTransaction {
             relationships[row.entity.layout.rootNumber, default: [:]][row.key, default: []].append(row.relationship)
         }
         for row in result.reread {
-            guard let names = relationships[row.layout.rootNumber]?[row.key] else { continue }
+            let names = relationships[row.layout.rootNumber]?[row.key] ?? []
+            guard !names.isEmpty || row.layout.hasDerivedSlots else { continue }
             let entity = try entity(row.layout)
-            touched.touch(row.key, entity, history.places(entity).mask(names: names))
+            var mask = history.places(entity).derivedMask
+            mask.formUnion(history.places(entity).mask(names: names))
+            touched.touch(row.key, entity, mask)
         }
         return touched
     }

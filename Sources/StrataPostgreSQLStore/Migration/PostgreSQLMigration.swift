@@ -39,9 +39,6 @@ final class PostgreSQLMigration {
         self.metadata = metadata
         place = target.place
         let migration = request.migration
-        try OpenDatabase.requireSupported(
-            migration.destination.entities(inConfiguration: migration.destinationConfiguration)
-        )
         source = try SQLMapping(
             migration.source,
             configuration: migration.sourceConfiguration,
@@ -76,6 +73,7 @@ final class PostgreSQLMigration {
         for table in oldTables where !kept.contains(table) { try connection.command("DROP TABLE \(table)") }
         for (from, to) in renamed { try connection.command("ALTER TABLE \(from) RENAME TO \(to)") }
         try makeIndexes()
+        try computeDerived()
         try migrateHistory()
         try writeMetadata()
     }
@@ -232,6 +230,36 @@ final class PostgreSQLMigration {
         case .uuid(let value): value.uuidString
         case .bytea(let value): value.map { String($0 >> 4, radix: 16) + String($0 & 15, radix: 16) }.joined()
         default: nil
+        }
+    }
+
+    // MARK: - Derived attributes
+
+    /// Computes derived attributes of tables that have new ones, or some that are computed in another way.
+    private func computeDerived() throws {
+        guard let plan = DerivedPlan(destination) else { return }
+        let upkeep = DerivedUpkeep(plan, RowQueries(destination, place: place), connection)
+        for table in layout.tables where !table.derived.isEmpty {
+            let root = table.destination.entities[0]
+            let stamps = table.destination.entities.flatMap { entity in
+                plan.attributes[entity.layout.number].filter { attribute in
+                    guard case .now? = attribute.source else { return false }
+                    return entity.columns[attribute.slot.index].name.map(table.derived.contains) ?? false
+                }
+            }
+            var last = Int64.min
+            while true {
+                let found = try connection.query(
+                    "SELECT \(naming.key) FROM \(root.table) WHERE \(naming.key) > $1 ORDER BY 1 LIMIT 10000",
+                    [.int8(last)]
+                )
+                guard found.rowCount > 0 else { break }
+                for row in found.rows {
+                    last = row.int64(0)
+                    upkeep.note(last, root: root.layout.rootNumber, isWritten: !stamps.isEmpty)
+                }
+                try upkeep.settle()
+            }
         }
     }
 

@@ -56,6 +56,18 @@ package struct ResolvedComparison: Sendable {
     package let right: ResolvedExpression
     /// Not empty only if both sides are text.
     package let folding: StringFolding
+
+    package init(
+        left: ResolvedExpression,
+        operator: Operator,
+        right: ResolvedExpression,
+        folding: StringFolding
+    ) {
+        self.left = left
+        self.operator = `operator`
+        self.right = right
+        self.folding = folding
+    }
 }
 
 /// `BEGINSWITH`, `ENDSWITH`, `CONTAINS`, `LIKE`, `MATCHES` on text.
@@ -68,6 +80,20 @@ package struct ResolvedStringTest: Sendable {
     ///
     /// A pattern from data that is no regular expression matches nothing.
     package let matcher: StringMatcher?
+
+    package init(
+        text: ResolvedExpression,
+        test: StringMatcher.Test,
+        pattern: ResolvedExpression,
+        folding: StringFolding,
+        matcher: StringMatcher?
+    ) {
+        self.text = text
+        self.test = test
+        self.pattern = pattern
+        self.folding = folding
+        self.matcher = matcher
+    }
 }
 
 /// Expressions, all of them with a single value.

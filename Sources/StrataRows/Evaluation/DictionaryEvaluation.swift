@@ -71,7 +71,8 @@ extension RowSource {
         try plan.rows.evaluating { try computedValues(for: plan) }
     }
 
-    private func computedValues(for plan: DictionaryPlan) throws -> FetchedValues {
+    /// What a fetch of dictionaries asks for, computed from whole rows.
+    package func computedValues(for plan: DictionaryPlan) throws -> FetchedValues {
         guard let sort = plan.rows.sort else {
             let rows = try rows(for: plan.rows)
             let reader = StoreRowReader(self, rows, storeNumber: plan.rows.storeNumber)

@@ -30,6 +30,9 @@ public struct SlotSet: Sendable, Hashable {
         if slot < 64 { low &= ~(1 << UInt64(slot)) } else { high.remove(slot) }
     }
 
+    /// Whether no slot is in both sets.
+    package func isDisjoint(with other: SlotSet) -> Bool { low & other.low == 0 && high.isDisjoint(with: other.high) }
+
     /// Adds the slots of another set.
     public mutating func formUnion(_ other: SlotSet) {
         low |= other.low

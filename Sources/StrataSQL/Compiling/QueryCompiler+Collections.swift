@@ -23,7 +23,9 @@ extension QueryCompiler {
         var (value, condition) = ("COUNT(*)", "")
         let scope = try withScope(members.scope, of: collection.variable) { compiler in
             if aggregate.function != .count, let element = aggregate.element {
-                value = try compiler.piece { try $0.writeAggregate(aggregate.function, of: element) }
+                value = try compiler.piece {
+                    try $0.writeAggregate(aggregate.function, of: element, order: members.order)
+                }
             }
             condition = try compiler.piece { try $0.writeFilters([collection.filter]) }
         }
@@ -43,6 +45,8 @@ extension QueryCompiler {
         let rows: String?
         /// The condition that ties the members to their owner.
         let tie: String
+        /// The order of the members, as the relationship has it.
+        let order: String
     }
 
     /// `nil` if the store does not keep the relationship, so that it is always empty.
@@ -59,7 +63,8 @@ extension QueryCompiler {
                 scope: QueryScope(mapping: destination, alias: alias, naming: naming),
                 table: "\(key.table) \(alias)",
                 rows: nil,
-                tie: "\(alias).\(key.column) = \(owner.key)"
+                tie: "\(alias).\(key.column) = \(owner.key)",
+                order: (key.order.map { "\(alias).\($0) NULLS LAST, " } ?? "") + "\(alias).\(naming.key)"
             )
         case .join(let side):
             let link = newAlias("j")
@@ -68,7 +73,8 @@ extension QueryCompiler {
                 scope: QueryScope(mapping: destination, alias: alias, key: member, naming: naming),
                 table: "\(side.table) \(link)",
                 rows: "\(side.memberTable) \(alias) ON \(alias).\(naming.key) = \(member)",
-                tie: "\(link).\(side.owner) = \(owner.key)"
+                tie: "\(link).\(side.owner) = \(owner.key)",
+                order: (side.order.map { "\(link).\($0) NULLS LAST, " } ?? "") + member
             )
         }
     }
@@ -96,7 +102,12 @@ extension QueryCompiler {
     /// Writes an aggregate of what an expression gives for each row.
     ///
     /// The database's own are used where they cannot overflow and mean the same: their sum and average of nothing are NULL.
-    package mutating func writeAggregate(_ function: PredefinedFunction, of element: ResolvedExpression) throws {
+    /// `order` is the order of what is aggregated; `nil` for any.
+    package mutating func writeAggregate(
+        _ function: PredefinedFunction,
+        of element: ResolvedExpression,
+        order: String? = nil
+    ) throws {
         switch function {
         case .min, .max:
             let name = function == .min ? "MIN" : "MAX"
@@ -108,7 +119,7 @@ extension QueryCompiler {
             }
             write("\(name)(")
         case .sum, .average:
-            if try writePlainAggregate(function, of: element) { return }
+            if try writePlainAggregate(function, of: element, order) { return }
             write("\(mapping.dialect.aggregate(function) ?? "")(")
         case .median, .stddev: write("\(mapping.dialect.aggregate(function) ?? "")(")
         default: throw Self.unsupported("The function \(function.rawValue) cannot be taken over rows by a SQL store.")
@@ -128,22 +139,24 @@ extension QueryCompiler {
         write(")")
     }
 
-    /// Writes the sum or average of a column by the database's own function, if its sum of integers cannot overflow.
-    private mutating func writePlainAggregate(_ function: PredefinedFunction, of element: ResolvedExpression) throws
-        -> Bool
-    {
-        guard case .attribute(let path, let attribute) = element, let place = try place(of: path),
-            attribute.type != .integer || function == .average
-                || place.mapping.layout.slots[attribute.slot].type != .integer64
-        else { return false }
+    /// Writes the sum or average of a column by the database's own function, if there is one that gives what ours would.
+    private mutating func writePlainAggregate(
+        _ function: PredefinedFunction,
+        of element: ResolvedExpression,
+        _ order: String?
+    ) throws -> Bool {
+        guard case .attribute(let path, let attribute) = element, let place = try place(of: path) else { return false }
+        let numbers: SummedNumbers =
+            switch attribute.type {
+            case .bool: .short
+            case .integer: place.mapping.layout.slots[attribute.slot].type == .integer64 ? .long : .short
+            default: .fractional
+            }
         // A column has no bindings, so its text may stand twice.
         let column = try piece { try $0.write(element, for: .computation) }
-        switch (function, attribute.type) {
-        case (_, .integer), (_, .bool): write("COALESCE(\(function == .sum ? "SUM" : "AVG")(\(column)), 0)")
-        // Not for the rest: in SQLite a sum of infinities of both signs is NULL as well, and has to stay NULL.
-        case (.sum, _): write(forms.sumOfDoubles(column))
-        default: write("CASE WHEN COUNT(\(column)) = 0 THEN 0 ELSE AVG(\(column)) END")
-        }
+        guard let text = function == .sum ? forms.sum(column, numbers, order) : forms.average(column, numbers, order)
+        else { return false }
+        write(text)
         return true
     }
 }

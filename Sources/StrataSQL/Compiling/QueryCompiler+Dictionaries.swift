@@ -57,7 +57,7 @@ extension QueryCompiler {
             try compiler.writeWhole(predicate.condition)
             conditions.append("(\(compiler.takeText()))")
         }
-        try compiler.writeTail(plan, isOrdered: isOrdered)
+        try compiler.writeTail(plan, entity, isOrdered: isOrdered)
         let tail = compiler.takeText()
 
         query.text = "SELECT \(columns) FROM \(entity.table) AS t0\(compiler.joins)"
@@ -129,7 +129,7 @@ extension QueryCompiler {
     // MARK: - Groups and order
 
     /// Writes what comes after WHERE.
-    private mutating func writeTail(_ plan: DictionaryPlan, isOrdered: Bool) throws {
+    private mutating func writeTail(_ plan: DictionaryPlan, _ entity: EntityMapping, isOrdered: Bool) throws {
         guard let grouping = plan.grouping else {
             guard isOrdered else { return }
             if let sort = plan.rows.sort {
@@ -143,7 +143,11 @@ extension QueryCompiler {
         }
         for (index, key) in grouping.keys.enumerated() {
             write(index == 0 ? " GROUP BY " : ", ")
-            try write(key, collation: nil)
+            if case .object(let path) = key, forms.namesAllOfGroup {
+                _ = try writeObject(path, at: 0, entity)
+            } else {
+                try write(key, collation: nil)
+            }
         }
         if let having = grouping.having {
             write(" HAVING ")

@@ -22,8 +22,14 @@ package struct SQLForms: Sendable {
     ///
     /// No index serves it then, and nothing that it is compared with is converted to the type of the column.
     package let computed: String
-    /// The sum of a column of numbers that are not whole, 0 if there is none.
-    package let sumOfDoubles: @Sendable (_ column: String) -> String
+    /// The sum of a column, 0 if there are no values; `nil` if the database's own is not ours, and a function of ours has to be called.
+    ///
+    /// `order` is what the values are added by; `nil` if any order will do.
+    package let sum: @Sendable (_ column: String, _ numbers: SummedNumbers, _ order: String?) -> String?
+    /// The average of a column, 0 if there are no values.
+    package let average: @Sendable (_ column: String, _ numbers: SummedNumbers, _ order: String?) -> String
+    /// Whether whatever is selected of a group has to be named in GROUP BY, even if the keys of the group determine it.
+    package let namesAllOfGroup: Bool
     /// Whether a text contains another, compared byte by byte.
     package let contains: @Sendable (_ text: String, _ pattern: String) -> String
     /// The longest pattern, in bytes, for which ``contains`` is faster than the function for the test.
@@ -38,7 +44,9 @@ package struct SQLForms: Sendable {
         byteCollation: String,
         double: String,
         computed: String,
-        sumOfDoubles: @escaping @Sendable (_ column: String) -> String,
+        sum: @escaping @Sendable (String, SummedNumbers, String?) -> String?,
+        average: @escaping @Sendable (String, SummedNumbers, String?) -> String,
+        namesAllOfGroup: Bool,
         contains: @escaping @Sendable (_ text: String, _ pattern: String) -> String,
         longestContained: Int
     ) {
@@ -50,8 +58,20 @@ package struct SQLForms: Sendable {
         self.byteCollation = byteCollation
         self.double = double
         self.computed = computed
-        self.sumOfDoubles = sumOfDoubles
+        self.sum = sum
+        self.average = average
+        self.namesAllOfGroup = namesAllOfGroup
         self.contains = contains
         self.longestContained = longestContained
     }
+}
+
+/// Numbers that are added up, by what may happen to their sum.
+package enum SummedNumbers: Sendable {
+    /// Whole numbers of 32 bits at most: the sum of as many as a table has fits into 64 bits.
+    case short
+    /// Whole numbers of 64 bits.
+    case long
+    /// All others, as doubles: what is lost depends on the order in which they are added.
+    case fractional
 }

@@ -6,10 +6,10 @@ import Synchronization
 
 /// Runs the framework and raw libpq in turn on one server, and compares them.
 struct PostgreSQLBench {
-    private let url: String
-    private let options: BenchOptions
+    let url: String
+    let options: BenchOptions
     private let scale: Scale
-    private static let rawSchema = "bench_raw"
+    static let rawSchema = "bench_raw"
 
     /// Measures, and prints a table.
     static func run(_ workloads: [PostgreSQLWorkload], _ options: BenchOptions) throws {
@@ -37,6 +37,7 @@ struct PostgreSQLBench {
             return start
                 + "\(text(median)) ms, goal ≤ \(text(workload.goal)) ms\(median > workload.goal ? " missed" : "")"
         }
+        if workload == .manyWriters { return start + (try manyWriters(workload.goal)) }
         var raw: [Double] = []
         var framework: [Double] = []
         // The first round warms up caches and is not counted.
@@ -96,7 +97,7 @@ struct PostgreSQLBench {
         case .writers:
             let count = try RawPostgreSQLSide.writers(url, Self.rawSchema, Self.writers, seconds: options.seconds)
             return (Double(count) / options.seconds, 0)
-        case .history, .remoteChange: return (.nan, 0)
+        case .history, .remoteChange, .manyWriters: return (.nan, 0)
         }
     }
 
@@ -134,7 +135,7 @@ struct PostgreSQLBench {
             case .batchDelete: return Self.value(try FrameworkSide.deleteBatch(stack, scale: scale))
             case .batchInsert: return Self.value(try FrameworkSide.insertBatch(stack, scale: scale))
             case .writers: return (Double(try write(stack)) / options.seconds, 0)
-            case .history, .remoteChange: return (.nan, 0)
+            case .history, .remoteChange, .manyWriters: return (.nan, 0)
             }
         }
     }
@@ -163,7 +164,12 @@ struct PostgreSQLBench {
     private static let writers = 8
 
     private func write(_ stack: FrameworkSide.Stack) throws -> Int {
-        try Self.race(Self.writers, options.seconds) {
+        try Self.write(stack, threads: Self.writers, seconds: options.seconds)
+    }
+
+    /// How many saves of ten insertions the threads make until the end.
+    static func write(_ stack: FrameworkSide.Stack, threads: Int, seconds: Double) throws -> Int {
+        try race(threads, seconds) {
             let context = NSManagedObjectContext(concurrencyType: .privateQueueConcurrencyType)
             context.persistentStoreCoordinator = stack.coordinator
             context.undoManager = nil
@@ -229,7 +235,7 @@ struct PostgreSQLBench {
         URLComponents(url: place, resolvingAgainstBaseURL: true)?.queryItems?.last { $0.name == "schema" }?.value ?? ""
     }
 
-    private func withStore<R>(_ body: (URL) throws -> R) throws -> R {
+    func withStore<R>(_ body: (URL) throws -> R) throws -> R {
         let schema = "bench_" + UUID().uuidString.lowercased().prefix(8)
         guard let place = URL(string: "\(url)&schema=\(schema)") else { throw BenchError("The URL is none") }
         let result = Result { try body(place) }

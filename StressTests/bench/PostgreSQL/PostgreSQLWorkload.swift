@@ -12,6 +12,7 @@ enum PostgreSQLWorkload: String, CaseIterable {
     case writers = "P9"
     case history = "P10"
     case remoteChange = "P11"
+    case manyWriters = "P12"
 
     var summary: String {
         switch self {
@@ -27,10 +28,11 @@ enum PostgreSQLWorkload: String, CaseIterable {
         case .writers: "8 threads, saves of 10 insertions; ratio of the saves"
         case .history: "P2 with a history; against without"
         case .remoteChange: "from a commit of one coordinator to the merged object of another, 100 times"
+        case .manyWriters: "32 threads of 4 processes, saves of 10 insertions, a history; ratio of the saves"
         }
     }
 
-    /// How often what raw libpq takes it may take, but for P9, where it is the least share of its saves, and P11, in milliseconds.
+    /// How often what raw libpq takes it may take, but for P9 and P12, where it is the least share of its saves, and P11, in milliseconds.
     var goal: Double {
         switch self {
         case .insert, .gather, .change: 1.5
@@ -39,6 +41,7 @@ enum PostgreSQLWorkload: String, CaseIterable {
         case .writers: 0.8
         case .history: 1.4
         case .remoteChange: 50
+        case .manyWriters: 1.0 / 3
         }
     }
 }

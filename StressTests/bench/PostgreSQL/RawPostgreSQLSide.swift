@@ -158,8 +158,12 @@ enum RawPostgreSQLSide {
     }
 
     /// How many saves of ten insertions the threads make until the end.
-    static func writers(_ url: String, _ schema: String, _ count: Int, seconds: Double) throws -> Int {
-        let keys = Mutex(Int64(0))
+    ///
+    /// The keys begin after `firstKey`.
+    static func writers(_ url: String, _ schema: String, _ count: Int, seconds: Double, firstKey: Int64 = 0) throws
+        -> Int
+    {
+        let keys = Mutex(firstKey)
         return try PostgreSQLBench.race(count, seconds) {
             let database = try RawPostgreSQL(url, schema: schema)
             return {

@@ -6,6 +6,8 @@ enum ChildPart: String {
     case rawWriter, frameworkWriter
     /// Does jobs until there are none left.
     case rawWorker, frameworkWorker
+    /// Saves to a PostgreSQL database for some time, and prints how often.
+    case rawPostgreSQL, frameworkPostgreSQL
 
     /// Does it, in the process that was started for it.
     func run(in folder: String) throws {
@@ -14,6 +16,12 @@ enum ChildPart: String {
         case .frameworkWriter: try FrameworkSide.writeWhenAsked(in: folder)
         case .rawWorker: try RawSide.work(in: folder)
         case .frameworkWorker: try FrameworkSide.work(in: folder)
+        #if canImport(CoreDataPostgreSQL)
+        case .rawPostgreSQL: try ManyWriters(folder).work(isRaw: true)
+        case .frameworkPostgreSQL: try ManyWriters(folder).work(isRaw: false)
+        #else
+        case .rawPostgreSQL, .frameworkPostgreSQL: throw BenchError("This was built without libpq")
+        #endif
         }
     }
 }
@@ -44,6 +52,13 @@ final class BenchChild {
         try input.fileHandleForWriting.close()
         process.waitUntilExit()
         guard process.terminationStatus == 0 else { throw BenchError("\(process.arguments ?? []) has failed") }
+    }
+
+    /// What a process has printed that ends by itself.
+    func told() throws -> String {
+        let told = try output.fileHandleForReading.readToEnd() ?? Data()
+        try end()
+        return String(decoding: told, as: UTF8.self)
     }
 
     // MARK: - In the other process

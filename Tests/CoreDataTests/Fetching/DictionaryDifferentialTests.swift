@@ -50,11 +50,11 @@ private struct RandomStore {
 struct DictionaryDifferentialTests {
     private static let count = 400
 
-    @Test(arguments: DifferentialSeeds.all)
-    func `SQL, memory and the way of other stores give one answer`(_ seed: UInt64) throws {
+    @Test(arguments: DifferentialSeeds.all, StoreKind.databases)
+    func `SQL, memory and the way of other stores give one answer`(_ seed: UInt64, _ kind: StoreKind) throws {
         // One model, so that the predicates' objects and entities serve both.
         let model = EveryKindModel.make()
-        let file = try RandomStore(.sqlite, model, seed: seed)
+        let file = try RandomStore(kind, model, seed: seed)
         let memory = try RandomStore(.memory, model, seed: seed)
         // Predicates by objects, and orders by keys, mean the same in both.
         #expect(file.serials == memory.serials)

@@ -240,7 +240,7 @@ struct InPlaceAttributeTests {
             <relationship name="streets" optional="YES" toMany="YES" destinationEntity="Street" inverseName="city" inverseEntity="Street"/></entity>
             <entity name="Street"><relationship name="city" optional="YES" maxCount="1" destinationEntity="City" inverseName="streets" inverseEntity="City"/></entity>
             """
-        let store = try AgingStore()
+        let store = try AgingStore(.migrating)
         try store.use(v1) { context in
             let cities = ["Ulm", "BONN"].map { context.insert("City", ["name": $0]) }
             for index in 0..<5 { context.insert("Street", ["city": cities[index % 2]]) }

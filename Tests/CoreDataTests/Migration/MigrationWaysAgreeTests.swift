@@ -18,7 +18,7 @@ struct MigrationWaysAgreeTests {
             let source = ModelSketch.model(first)
             guard NSMigrationPlan(from: source, to: ModelSketch.model(second)).isPossible else { continue }
             let comment = Comment(rawValue: "seed \(seed), round \(round):\n\(first)\n->\n\(second)")
-            let store = try AgingStore()
+            let store = try AgingStore(.migrating)
             try store.use(ModelSketch.model(first)) { context in
                 old.fill(context, &random)
                 try context.save()
@@ -45,9 +45,12 @@ struct MigrationWaysAgreeTests {
         manager.usesStoreSpecificMigrationManager = false
         let place = store.scratch.file("objects.sqlite")
         let mapping = try NSMappingModel.inferredMappingModel(forSourceModel: source, destinationModel: destination)
-        try manager.migrateStore(from: store.url, type: .sqlite, mapping: mapping, to: place, type: .sqlite)
+        defer { if store.kind == .postgreSQL { DatabaseTexts.drop(place) } }
+        let type = store.kind.type
+        try manager.migrateStore(from: store.url, type: type, mapping: mapping, to: place, type: type)
         let coordinator = NSPersistentStoreCoordinator(managedObjectModel: ModelSketch.model(second))
-        try coordinator.addPersistentStore(type: .sqlite, at: place)
+        try coordinator.addPersistentStore(type: type, at: place)
+        defer { for store in coordinator.persistentStores { try? coordinator.remove(store) } }
         let context = NSManagedObjectContext(.privateQueue)
         context.persistentStoreCoordinator = coordinator
         return try context.performAndWait { try context.dump() }

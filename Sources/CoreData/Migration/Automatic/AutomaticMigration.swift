@@ -1,3 +1,4 @@
+import Foundation
 import StrataPredicates
 import StrataRows
 import StrataSQLiteStore
@@ -158,10 +159,18 @@ struct AutomaticMigration {
 
     /// The model that the store was written with.
     func source(_ metadata: [String: Any]) throws -> SourceModel {
-        try SourceModel.find(forStoreMetadata: metadata, at: url, known: knownModels + progressiveVersions) {
-            if let migratingClass { return try migratingClass.cachedModel(at: url) }
-            return try type == NSSQLiteStoreType ? SQLiteEngine.cachedModel(at: url) : nil
-        }
+        try SourceModel.find(
+            forStoreMetadata: metadata,
+            at: url,
+            known: knownModels + progressiveVersions,
+            cachedModel: cachedModel
+        )
+    }
+
+    /// The copy of its model that the store keeps; `nil` if it has none.
+    func cachedModel() throws -> Data? {
+        if let migratingClass { return try migratingClass.cachedModel(at: url) }
+        return try type == NSSQLiteStoreType ? SQLiteEngine.cachedModel(at: url) : nil
     }
 
     /// The class of a store whose engine migrates by itself.

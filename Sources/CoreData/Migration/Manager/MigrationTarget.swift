@@ -18,8 +18,10 @@ struct MigrationTarget {
     private let replacesSource: Bool
     /// Tells whether the source was written to meanwhile, if it is replaced.
     private let watch: FileWatch?
+    /// What replaces the source, for stores whose engine does that itself.
+    private let replacement: (any StoreReplacement)?
 
-    /// Opens what is to be written.
+    /// Opens what is to be written; `nil` if the source is to be replaced, and has another model by now.
     ///
     /// - Parameters:
     ///   - model: The model of the new store.
@@ -27,27 +29,46 @@ struct MigrationTarget {
     ///   - type: The type of the new store.
     ///   - url: Where it goes.
     ///   - options: What it is opened with.
-    ///   - replacesSource: Whether the source is at that very place, and to be replaced.
-    /// - Throws: `migrationManagerDestinationStore` (134160) with the reason under it.
-    init(
+    ///   - source: The model and the configuration of the source, if that is at the very place, and to be replaced.
+    /// - Throws: `migrationManagerDestinationStore` (134160) with the reason under it; `persistentStoreTimeout` (134090) if others keep the source
+    ///   locked.
+    init?(
         _ model: NSManagedObjectModel,
         _ configuration: String?,
         _ type: String,
         at url: URL,
         _ options: [AnyHashable: Any]?,
-        replacesSource: Bool = false
+        replacing source: (model: NSManagedObjectModel, configuration: String?)? = nil
     ) throws {
         self.type = type
-        self.replacesSource = replacesSource
+        replacesSource = source != nil
         destination = url
         var options = MigrationOptions.withoutMigration(options)
         options[NSReadOnlyPersistentStoreOption] = nil
         self.options = options
-        hadFile = FileManager.default.fileExists(atPath: url.path)
+        let storeClass = StoreTypes.storeClass(type)
+        let engineClass = storeClass as? any MigratingStore.Type
+        hadFile =
+            engineClass.map { (try? $0.metadataForPersistentStore(with: url)) != nil }
+            ?? FileManager.default.fileExists(atPath: url.path)
         let isFile =
-            type == NSSQLiteStoreType && StoreTypes.storeClass(type) == SQLiteStore.self
-            && !url.path.hasPrefix("/dev/null")
-        working = isFile || replacesSource ? WorkingFile.url(beside: url) : url
+            type == NSSQLiteStoreType && storeClass == SQLiteStore.self && !url.path.hasPrefix("/dev/null")
+        if let source, let engineClass {
+            do {
+                replacement = try engineClass.replacement(
+                    of: url,
+                    options: options,
+                    model: source.model,
+                    configuration: source.configuration
+                )
+            } catch {
+                throw Self.failure(url, error)
+            }
+            guard replacement != nil else { return nil }
+        } else {
+            replacement = nil
+        }
+        working = replacement?.url ?? (isFile || replacesSource ? WorkingFile.url(beside: url) : url)
         do {
             watch = isFile && replacesSource ? try FileWatch(url) : nil
             isAddition = try !replacesSource && hadFile && (!isFile || Self.holdsStore(url))
@@ -61,12 +82,15 @@ struct MigrationTarget {
             stack = try MigrationStack(model, configuration, type, at: working, options, name: "migration")
         } catch {
             if isFile { SQLiteEngine.removeAll(of: working) }
+            replacement?.abandon()
             throw Self.failure(url, error)
         }
     }
 
     private static func failure(_ url: URL, _ error: any Error) -> CocoaError {
-        MigrationFailure.error(
+        // Who waits for others is told so.
+        if let error = error as? CocoaError, error.code == .persistentStoreTimeout { return error }
+        return MigrationFailure.error(
             .migrationManagerDestinationStore,
             "The store \(url.path) cannot be migrated to: \(error.localizedDescription)",
             url: url,
@@ -135,6 +159,10 @@ struct MigrationTarget {
             try stack.store.store.saveMetadata()
             stack.close()
             guard working != destination else { return true }
+            if let replacement {
+                try replacement.finish()
+                return true
+            }
             if replacesSource {
                 let isReplaced = try replaceSource()
                 SQLiteEngine.removeAll(of: working)
@@ -175,7 +203,10 @@ struct MigrationTarget {
     /// Removes what was written.
     func abandon() {
         stack.close()
-        if working != destination {
+        if let replacement { return replacement.abandon() }
+        if let storeClass = StoreTypes.storeClass(type) as? any WholeStore.Type, storeClass is any MigratingStore.Type {
+            if !hadFile { storeClass.discardStore(at: destination) }
+        } else if working != destination {
             SQLiteEngine.removeAll(of: working)
         } else if !hadFile, !destination.path.hasPrefix("/dev/null") {
             try? FileManager.default.removeItem(at: destination)

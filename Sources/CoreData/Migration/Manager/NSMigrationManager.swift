@@ -181,14 +181,16 @@ open class NSMigrationManager: NSObject, ExpressionFunctionTarget, @unchecked Se
         replacesSource: Bool = false
     ) throws -> Bool {
         // Before the source is read: what others write from now on is noticed.
+        let replaced = replacesSource ? (model: sourceModel, configuration: sourceConfiguration) : nil
         let target = try MigrationTarget(
             destinationModel,
             configuration,
             to.type,
             at: to.url,
             to.options,
-            replacesSource: replacesSource
+            replacing: replaced
         )
+        guard let target else { return false }
         do {
             let source = try MigrationStack.source(
                 sourceModel,

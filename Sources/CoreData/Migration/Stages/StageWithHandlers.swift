@@ -27,6 +27,9 @@ struct StageWithHandlers {
 
     /// Does nothing to the store if others have written to it meanwhile.
     func run() throws {
+        if let storeClass = StoreTypes.storeClass(whole.type) as? any MigratingStore.Type {
+            return try runBeside(storeClass)
+        }
         guard whole.type == NSSQLiteStoreType else { return try runOnFile() }
         WorkingFile.removeLeftovers(beside: whole.url)
         let watch = try FileWatch(whole.url)
@@ -36,6 +39,26 @@ struct StageWithHandlers {
         try SQLiteEngine.copy(whole.url, options, to: working)
         try work(at: working)
         _ = try SQLiteEngine.replaceContents(of: whole.url, options, by: working, ifUnchanged: watch)
+    }
+
+    /// A store whose engine makes another one beside it.
+    private func runBeside(_ storeClass: any MigratingStore.Type) throws {
+        let replacement = try storeClass.replacement(
+            of: whole.url,
+            options: whole.options,
+            model: from,
+            configuration: whole.configuration
+        )
+        // Somebody else may have taken the stage.
+        guard let replacement else { return }
+        do {
+            try replacement.copyRows()
+            try work(at: replacement.url)
+        } catch {
+            replacement.abandon()
+            throw error
+        }
+        try replacement.finish()
     }
 
     /// A store of one's own, whose file can be copied.

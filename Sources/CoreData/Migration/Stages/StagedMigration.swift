@@ -245,9 +245,7 @@ private final class StageModels {
         var models = NSManagedObjectModel.allVersions(in: nil)
         models += NSManagedObjectModel.allVersions(in: Bundle.allBundles + Bundle.allFrameworks)
         for reference in references.values { if let model = try? reference.resolve() { models.append(model) } }
-        if whole.type == NSSQLiteStoreType, let data = try? SQLiteEngine.cachedModel(at: whole.url),
-            let model = try? NSManagedObjectModel(cachedModelData: data)
-        {
+        if let data = try? whole.cachedModel(), let model = try? NSManagedObjectModel(cachedModelData: data) {
             models.append(model)
         }
         for model in models where known[model.versionChecksum] == nil { known[model.versionChecksum] = model }

@@ -230,4 +230,88 @@ struct DerivedAttributeTests {
         try harness.save(StoreChanges(updated: [harness.update("Firm", 1, ["name": "b"])]))
         #expect(try value(harness.stored("Order", 1), "customerName") as? String == "b")
     }
+
+    @Test(arguments: StoreKind.allCases)
+    func `follow batches`(_ kind: StoreKind) throws {
+        let (city, venue) = (StoreModels.entity("City"), StoreModels.entity("Venue"))
+        let (venues, cityOf) = (StoreModels.toMany("venues", venue), StoreModels.toOne("city", city))
+        StoreModels.connect(venues, cityOf)
+        city.properties = [
+            StoreModels.attribute("name", .string), venues,
+            StoreModels.derived("folded", .string, NSExpression(format: "canonical:(name)")),
+            StoreModels.derived("count", .integer64, NSExpression(format: "venues.@count")),
+            StoreModels.derived("rooms", .integer64, NSExpression(format: "venues.@sum.rooms")),
+            StoreModels.derived("largest", .integer64, NSExpression(format: "venues.@max.rooms")),
+        ]
+        venue.properties = [
+            StoreModels.attribute("rooms", .integer64), cityOf,
+            StoreModels.derived("cityName", .string, NSExpression(forKeyPath: "city.name")),
+        ]
+        let stack = try Stack(kind, model: StoreModels.model(city, venue))
+        let context = stack.context()
+        context.automaticallyMergesChangesFromParent = true
+        try context.performAndWait {
+            let city = NSEntityDescription.insertNewObject(forEntityName: "City", into: context)
+            city.setValue("Ürgüp", forKey: "name")
+            try context.save()
+            func values() -> [Int?] { ["count", "rooms", "largest"].map { city.value(forKey: $0) as? Int } }
+            func names() throws -> Set<String> {
+                let request = NSFetchRequest<NSManagedObject>(entityName: "Venue")
+                let venues = try context.fetch(request)
+                for venue in venues { context.refresh(venue, mergeChanges: false) }
+                return Set(venues.map { $0.value(forKey: "cityName") as? String ?? "none" })
+            }
+            let rows = (1...3).map { ["rooms": $0, "city": city.objectID as Any] }
+            try context.execute(NSBatchInsertRequest(entityName: "Venue", objects: rows))
+            #expect(values() == [3, 6, 3])
+            #expect(try names() == ["Ürgüp"])
+
+            let grow = NSBatchUpdateRequest(entityName: "Venue")
+            grow.predicate = NSPredicate(format: "rooms == 3")
+            grow.propertiesToUpdate = ["rooms": 10]
+            try context.execute(grow)
+            #expect(values() == [3, 13, 10])
+
+            let rename = NSBatchUpdateRequest(entityName: "City")
+            rename.propertiesToUpdate = ["name": "Íznik"]
+            try context.execute(rename)
+            #expect(city.value(forKey: "folded") as? String == "iznik")
+            #expect(try names() == ["Íznik"])
+
+            let fetch = NSFetchRequest<NSFetchRequestResult>(entityName: "Venue")
+            fetch.predicate = NSPredicate(format: "rooms == 10")
+            try context.execute(NSBatchDeleteRequest(fetchRequest: fetch))
+            #expect(values() == [2, 3, 2])
+
+            let move = NSBatchUpdateRequest(entityName: "Venue")
+            move.propertiesToUpdate = ["city": NSNull()]
+            try context.execute(move)
+            #expect(values() == [0, 0, nil])
+            #expect(try names() == ["none"])
+        }
+    }
+
+    // SQLite keeps whatever a column is given.
+    @Test(arguments: StoreKind.allCases.filter { $0 != .sqlite })
+    func `of numbers that are too large for them are nil`(_ kind: StoreKind) throws {
+        let (order, item) = (StoreModels.entity("Order"), StoreModels.entity("Item"))
+        let (items, orderOf) = (StoreModels.toMany("items", item), StoreModels.toOne("order", order))
+        StoreModels.connect(items, orderOf)
+        order.properties = [
+            items, StoreModels.derived("whole", .integer64, NSExpression(format: "items.@sum.count")),
+            StoreModels.derived("fraction", .double, NSExpression(format: "items.@sum.weight")),
+        ]
+        item.properties = [
+            StoreModels.attribute("count", .integer64), StoreModels.attribute("weight", .double), orderOf,
+        ]
+        let harness = try StoreHarness(StoreModels.model(order, item), type: kind.type)
+        try harness.insert(harness.row("Order", -1))
+        let toOrder = ["order": try harness.reference("Order", 1)]
+        try harness.insert(
+            harness.row("Item", -2, ["count": Int64.max, "weight": 1e308], to: toOrder),
+            harness.row("Item", -3, ["count": Int64.max, "weight": 1e308], to: toOrder)
+        )
+        #expect(try value(harness.stored("Order", 1), "whole") == nil)
+        #expect(try value(harness.stored("Order", 1), "fraction") as? Double == .infinity)
+    }
 }

@@ -1,0 +1,205 @@
+import Foundation
+import StrataKeys
+import StrataPostgreSQL
+import StrataRows
+import StrataSQL
+
+/// A new store that is made beside another one, in a schema of its own, and takes its place in one transaction.
+///
+/// Until then the old one can be read, and whoever writes to it waits. The new tables move into the schema of the old ones, so that what else
+/// lies there, and who may use it, stays.
+///
+/// Used by one thread.
+package final class PostgreSQLReplacement {
+    /// Where the new store is made.
+    package let url: URL
+    private let target: ConnectionTarget
+    private let working: ConnectionTarget
+    /// The old store.
+    private let source: SQLMapping
+    private let timeout: Double
+    /// What keeps others from writing.
+    private let connection: Connection
+
+    /// Keeps others from writing to a store, and removes what a replacement has left that was killed.
+    ///
+    /// The result is `nil` if the store has other hashes than expected, since somebody else was first.
+    ///
+    /// - Parameters:
+    ///   - old: The store.
+    ///   - schema: The model that it has.
+    ///   - configuration: The configuration of it that the store holds, or `nil` for all.
+    ///   - hashes: The version hashes that the store is expected to have.
+    ///   - timeout: For how many seconds others may keep the store locked.
+    /// - Throws: `persistentStoreTimeout` (134090) if others keep the store locked, and errors of the database.
+    package init?(
+        of old: URL,
+        schema: Schema,
+        configuration: String?,
+        hashes: [String: Data],
+        timeout: Double
+    ) throws {
+        do {
+            target = try ConnectionTarget(old)
+            url = try Self.beside(old, target)
+            working = try ConnectionTarget(url)
+        } catch {
+            throw PostgreSQLBoundary.cocoaError(error, .migrating, "")
+        }
+        self.timeout = timeout
+        source = try SQLMapping(schema, configuration: configuration, dialect: .postgresql)
+        connection = try PostgreSQLBoundary.run(.migrating, target.place) { [target] in
+            try OpenDatabase.pool(target, size: 1, timeout: timeout).open()
+        }
+        let isExpected = try PostgreSQLBoundary.run(.migrating, target.place) {
+            // Objects are made meanwhile, for as long as that takes.
+            try connection.command("BEGIN; SET LOCAL idle_in_transaction_session_timeout = 0")
+            try OpenDatabase.lockShape(of: target, connection)
+            guard let metadata = try StoreMetadata.read(connection, target.place), metadata.versionHashes == hashes
+            else {
+                try connection.command("ROLLBACK")
+                return false
+            }
+            try connection.command("LOCK TABLE \(oldTables) IN SHARE MODE")
+            return true
+        }
+        guard isExpected else { return nil }
+        try PostgreSQLEngine.destroy(at: url, timeout: timeout)
+    }
+
+    /// The URL of the schema for the new store.
+    private static func beside(_ url: URL, _ target: ConnectionTarget) throws(PostgreSQLError) -> URL {
+        guard var parts = URLComponents(url: url, resolvingAgainstBaseURL: true) else {
+            throw PostgreSQLError(.misuse, "the URL cannot be read")
+        }
+        let schema = PostgreSQLName.limited("strata_new_\(target.schema)")
+        parts.queryItems =
+            (parts.queryItems ?? []).filter { $0.name != "schema" } + [URLQueryItem(name: "schema", value: schema)]
+        guard let url = parts.url else { throw PostgreSQLError(.misuse, "the URL cannot be read") }
+        return url
+    }
+
+    private static let books = [
+        "strata_store", "strata_transaction", "strata_change", "strata_history", "strata_consumer",
+    ]
+
+    private var oldTables: String {
+        (Self.books + (source.tables.map(\.name) + source.joinTables.map(\.name)).map(\.description))
+            .joined(separator: ", ")
+    }
+
+    // MARK: - A copy
+
+    /// Makes the new store as a copy of the old one, with its keys, its history and its UUID.
+    package func copyRows() throws {
+        try PostgreSQLBoundary.run(.migrating, target.place) {
+            let pool = OpenDatabase.pool(working, size: 1, timeout: timeout)
+            defer { pool.close() }
+            try pool.withConnection { connection in
+                connection.patience = max(timeout, 86_400)
+                try connection.command("BEGIN; CREATE SCHEMA \(working.quotedSchema)")
+                try connection.command(PostgreSQLSchema(source).statements.joined(separator: ";\n"))
+                let naming = source.dialect.naming
+                for table in source.tables {
+                    let own = [naming.key, naming.entity, naming.version]
+                    try copy(table.name, own + table.columns.map(\.name), connection)
+                    try setSequence(PostgreSQLSchema.sequence(table), connection)
+                }
+                for join in source.joinTables {
+                    try copy(join.name, [join.first, join.second] + join.orders, connection)
+                }
+                for (table, columns) in Self.bookColumns {
+                    try copy(naming.name(table), columns.map(naming.name), connection)
+                }
+                try setSequence(naming.name("strata_transaction_seq_seq"), connection)
+                try connection.commit()
+            }
+        }
+    }
+
+    private static let bookColumns = [
+        ("strata_store", ["format", "uuid", "metadata", "model"]),
+        ("strata_transaction", ["seq", "number", "id", "time", "author", "bundle", "context", "process"]),
+        ("strata_change", ["seq", "place", "kind", "entity", "key", "mask", "tombstone"]),
+        ("strata_history", ["last", "purged"]), ("strata_consumer", ["name", "number", "seen"]),
+    ]
+
+    private func copy(_ table: SQLName, _ columns: [SQLName], _ connection: Connection) throws {
+        let list = columns.map(\.description).joined(separator: ", ")
+        try connection.command("INSERT INTO \(table) (\(list)) SELECT \(list) FROM \(target.quotedSchema).\(table)")
+    }
+
+    /// Goes on where a sequence of the old store is.
+    private func setSequence(_ name: SQLName, _ connection: Connection) throws {
+        try connection.query(
+            "SELECT pg_catalog.setval($1::text::regclass, s.last_value, s.is_called) FROM \(target.quotedSchema).\(name) AS s",
+            [.text(name.description)]
+        )
+    }
+
+    // MARK: - The end
+
+    /// Puts the new store, which nobody has open any more, in the place of the old one.
+    ///
+    /// Sessions that have the old one open end.
+    ///
+    /// - Throws: `persistentStoreTimeout` (134090) if others keep a table of the old store locked, as by a version that they are pinned to.
+    package func finish() throws {
+        do {
+            try PostgreSQLBoundary.run(.migrating, target.place) {
+                connection.patience = max(timeout, 86_400)
+                try lockAll()
+                try connection.command("DROP TABLE \(oldTables)")
+                for table in source.tables {
+                    try connection.command("DROP SEQUENCE \(PostgreSQLSchema.sequence(table))")
+                }
+                try moveTables()
+                try connection.command("DROP SCHEMA \(working.quotedSchema)")
+                try StoreSessions.endOthers(of: target, connection)
+                try connection.commit()
+            }
+        } catch {
+            abandon()
+            throw error
+        }
+    }
+
+    /// Keeps everybody from the old tables; others get their turn in between, as whoever waits for a table keeps all others from it.
+    private func lockAll() throws {
+        let end = ContinuousClock.now + .seconds(timeout)
+        while true {
+            try connection.command("SAVEPOINT strata_place; SET LOCAL lock_timeout = 1000")
+            do {
+                try connection.command("LOCK TABLE \(oldTables) IN ACCESS EXCLUSIVE MODE")
+                return
+            } catch let error as PostgreSQLError where error.sqlState == "55P03" && ContinuousClock.now < end {
+                try connection.command("ROLLBACK TO SAVEPOINT strata_place")
+                usleep(UInt32.random(in: 50_000..<200_000))
+            }
+        }
+    }
+
+    private func moveTables() throws {
+        // The sequence of a column goes with its table.
+        let found = try connection.query(
+            """
+            SELECT c.relname::text, c.relkind = 'S' FROM pg_catalog.pg_class AS c
+            JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
+            WHERE n.nspname = $1 AND c.relkind IN ('r', 'S')
+            AND NOT EXISTS (SELECT 1 FROM pg_catalog.pg_depend AS d WHERE d.objid = c.oid AND d.deptype = 'a' AND c.relkind = 'S')
+            """,
+            [.text(working.schema)]
+        )
+        for row in found.rows {
+            let name = source.dialect.naming.name(row.string(0))
+            let kind = row.int64(1) == 1 ? "SEQUENCE" : "TABLE"
+            try connection.command("ALTER \(kind) \(working.quotedSchema).\(name) SET SCHEMA \(target.quotedSchema)")
+        }
+    }
+
+    /// Removes the new store, and lets others write to the old one again.
+    package func abandon() {
+        if !connection.isBroken, !connection.isIdle { _ = try? connection.command("ROLLBACK") }
+        try? PostgreSQLEngine.destroy(at: url, timeout: timeout)
+    }
+}

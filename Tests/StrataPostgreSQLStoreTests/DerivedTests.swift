@@ -1,0 +1,146 @@
+import CoreData
+import CoreDataPostgreSQL
+import Foundation
+import StrataPostgreSQL
+import StrataPostgreSQLStore
+import TestSupport
+import Testing
+
+@Suite("Derived attributes of PostgreSQL stores", .enabled(if: Server.isThere))
+struct DerivedTests {
+    /// Orders of customers: a customer counts and sums up orders, and an order knows the customer's name.
+    private static func model() -> NSManagedObjectModel {
+        let (customer, order) = (StoreModels.entity("Customer"), StoreModels.entity("Order"))
+        let (orders, customerOf) = (StoreModels.toMany("orders", order), StoreModels.toOne("customer", customer))
+        StoreModels.connect(orders, customerOf)
+        customer.properties = [
+            StoreModels.attribute("name", .string), orders,
+            StoreModels.derived("orderCount", .integer64, NSExpression(format: "orders.@count")),
+            StoreModels.derived("total", .integer64, NSExpression(format: "orders.@sum.price")),
+        ]
+        order.properties = [
+            StoreModels.attribute("price", .integer64), customerOf,
+            StoreModels.derived("customerName", .string, NSExpression(forKeyPath: "customer.name")),
+        ]
+        return StoreModels.model(customer, order)
+    }
+
+    private func customer(_ stack: Stack, _ name: String) throws -> NSManagedObjectID {
+        let context = stack.context()
+        return try context.performAndWait {
+            let customer = NSEntityDescription.insertNewObject(forEntityName: "Customer", into: context)
+            customer.setValue(name, forKey: "name")
+            try context.save()
+            return customer.objectID
+        }
+    }
+
+    @Test func `of savers that give one owner members at once, none loses one`() async throws {
+        let stack = try Stack(.postgreSQL, model: Self.model())
+        let id = try customer(stack, "Ada")
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for _ in 0..<4 {
+                group.addTask {
+                    for _ in 0..<15 {
+                        let context = stack.context()
+                        try await context.perform {
+                            let order = NSEntityDescription.insertNewObject(forEntityName: "Order", into: context)
+                            order.setValue(2, forKey: "price")
+                            order.setValue(context.object(with: id), forKey: "customer")
+                            try context.save()
+                        }
+                    }
+                }
+            }
+            try await group.waitForAll()
+        }
+        #expect(try Server.column(stack, "SELECT order_count FROM customer") == [60])
+        #expect(try Server.column(stack, "SELECT total FROM customer") == [120])
+        #expect(try PostgreSQLStore.problems(at: stack.storeURL, Self.model()) == [])
+    }
+
+    /// Waits until somebody waits for a session.
+    ///
+    /// - Returns: False if nobody does for ten seconds.
+    private func isWaitedFor(_ connection: Connection) async throws -> Bool {
+        let watcher = try Server.connection()
+        let waiting = """
+            SELECT count(*) FROM pg_catalog.pg_stat_activity
+            WHERE pg_catalog.pg_blocking_pids(pid) @> ARRAY[\(connection.serverProcess)]
+            """
+        for _ in 0..<500 {
+            if try watcher.query(waiting).firstInt64 != 0 { return true }
+            try await Task.sleep(for: .milliseconds(20))
+        }
+        return false
+    }
+
+    private func connection(_ stack: Stack) throws -> Connection {
+        let target = try ConnectionTarget(TestDatabase.url(for: stack.storeURL))
+        let connection = try Connection.open(target, timeout: 30)
+        try connection.command("SET search_path TO \(target.quotedSchema)")
+        return connection
+    }
+
+    /// Saves an order of a customer in a task of its own.
+    private func order(_ customer: NSManagedObjectID, _ stack: Stack) -> Task<String?, any Error> {
+        Task.detached {
+            let context = stack.context()
+            return try await context.perform {
+                let order = NSEntityDescription.insertNewObject(forEntityName: "Order", into: context)
+                order.setValue(3, forKey: "price")
+                order.setValue(context.object(with: customer), forKey: "customer")
+                try context.save()
+                return order.value(forKey: "customerName") as? String
+            }
+        }
+    }
+
+    @Test func `a saver counts the members of another one that commits before it`() async throws {
+        let stack = try Stack(.postgreSQL, model: Self.model())
+        let id = try customer(stack, "Ada")
+        // What another process does that gives the customer an order, but for the commit.
+        let other = try connection(stack)
+        try other.command(
+            """
+            BEGIN; INSERT INTO "order" (strata_id, strata_entity, strata_version, price, customer_id)
+            SELECT 900, 2, 1, 2, strata_id FROM customer;
+            SELECT 1 FROM customer FOR NO KEY UPDATE; UPDATE customer SET order_count = 1, total = 2
+            """
+        )
+        let saved = order(id, stack)
+        #expect(try await isWaitedFor(other))
+        try other.command("COMMIT")
+        _ = try await saved.value
+        #expect(try Server.column(stack, "SELECT order_count FROM customer") == [2])
+        #expect(try Server.column(stack, "SELECT total FROM customer") == [5])
+    }
+
+    @Test func `a saver that copies a value which another one is about to change waits for that`() async throws {
+        // A customer that counts nothing, so that nobody else waits for it.
+        let model = Self.model()
+        let plain = try #require(model.entitiesByName["Customer"])
+        plain.properties.removeAll { ["orderCount", "total"].contains($0.name) }
+        let stack = try Stack(.postgreSQL, model: model)
+        let id = try customer(stack, "old")
+        // A process that changes the name looks for orders now, and finds none.
+        let other = try connection(stack)
+        try other.command("BEGIN; UPDATE customer SET name = 'new'")
+        let saved = order(id, stack)
+        #expect(try await isWaitedFor(other))
+        try other.command("COMMIT")
+        #expect(try await saved.value == "new")
+    }
+
+    @Test func `verify finds what another program has left out of date`() throws {
+        let stack = try Stack(.postgreSQL, model: Self.model())
+        _ = try customer(stack, "Ada")
+        #expect(try PostgreSQLStore.problems(at: stack.storeURL, Self.model()) == [])
+        _ = try Server.column(stack, "UPDATE customer SET order_count = 7 RETURNING 1::bigint")
+        #expect(
+            try PostgreSQLStore.problems(at: stack.storeURL, Self.model()) == [
+                "1 rows of customer have derived values that are out of date"
+            ]
+        )
+    }
+}

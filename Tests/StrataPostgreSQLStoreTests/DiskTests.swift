@@ -1,0 +1,112 @@
+import CoreData
+import CoreDataPostgreSQL
+import Foundation
+import StrataPostgreSQL
+import TestSupport
+import Testing
+
+/// A server of a test's own, whose disk can be full; see `Tests/postgresql-server.sh`.
+private final class ServerWithDisk {
+    private let folder: String
+    private let script: String
+    let url: URL
+
+    init() throws {
+        folder = "/tmp/strata-disk." + String(UInt64.random(in: 0 ... .max), radix: 36)
+        script =
+            URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+            .appendingPathComponent("postgresql-server.sh").path
+        let told = try Self.run(script, ["start", folder])
+        url = try #require(URL(string: told + "&schema=shop"))
+    }
+
+    deinit { _ = try? Self.run(script, ["stop", folder]) }
+
+    private static func run(_ script: String, _ words: [String]) throws -> String {
+        let process = Process()
+        process.executableURL = URL(fileURLWithPath: script)
+        process.arguments = words
+        process.environment = ProcessInfo.processInfo.environment.merging(["STRATA_DISK": "1"]) { $1 }
+        let pipe = Pipe()
+        process.standardOutput = pipe
+        try process.run()
+        let told = try pipe.fileHandleForReading.readToEnd() ?? Data()
+        process.waitUntilExit()
+        try #require(process.terminationStatus == 0, "the server does not start")
+        return String(decoding: told, as: UTF8.self).trimmingCharacters(in: .whitespacesAndNewlines)
+    }
+
+    /// Lets the disk be full, or have room again.
+    func setFull(_ isFull: Bool) throws {
+        let file = folder + "/full"
+        if isFull {
+            try #require(FileManager.default.createFile(atPath: file, contents: nil))
+        } else {
+            try FileManager.default.removeItem(atPath: file)
+        }
+    }
+}
+
+@Suite("PostgreSQL stores on a full disk", .enabled(if: Server.isThere && Compiler.isThere))
+struct DiskTests {
+    private func count(_ context: NSManagedObjectContext) throws -> Int {
+        try context.count(for: NSFetchRequest<NSManagedObject>(entityName: "City"))
+    }
+
+    private func insert(_ count: Int, _ context: NSManagedObjectContext) {
+        for _ in 0..<count {
+            let city = NSEntityDescription.insertNewObject(forEntityName: "City", into: context)
+            city.setValue(String(repeating: "x", count: 1_000), forKey: "name")
+        }
+    }
+
+    @Test func `a save and a batch fail as a whole with fileWriteOutOfSpace, and pass when there is room again`() throws
+    {
+        let server = try ServerWithDisk()
+        let coordinator = NSPersistentStoreCoordinator(managedObjectModel: GuideModel.make())
+        let store = try coordinator.addPersistentStore(
+            type: .postgreSQL,
+            configuration: nil,
+            at: server.url,
+            options: [NSPersistentHistoryTrackingKey: true]
+        )
+        defer { try? coordinator.remove(store) }
+        let context = NSManagedObjectContext(.privateQueue)
+        context.persistentStoreCoordinator = coordinator
+        try context.performAndWait {
+            insert(10, context)
+            try context.save()
+            try server.setFull(true)
+            insert(2_000, context)
+            let error = #expect(throws: CocoaError.self) { try context.save() }
+            #expect(error?.code == .fileWriteOutOfSpace)
+            #expect((error?.userInfo[NSUnderlyingErrorKey] as? PostgreSQLError)?.sqlState == "53100")
+            #expect(context.insertedObjects.count == 2_000)
+            // What is there can be read, and small changes have room in the pages that there are.
+            let reader = NSManagedObjectContext(.privateQueue)
+            reader.persistentStoreCoordinator = coordinator
+            #expect(try reader.performAndWait { try count(reader) } == 10)
+            let rows = (0..<2_000).map { ["name": String(repeating: "y\($0)", count: 200)] }
+            let batchError = #expect(throws: CocoaError.self) {
+                try reader.performAndWait {
+                    try reader.execute(NSBatchInsertRequest(entityName: "City", objects: rows))
+                }
+            }
+            #expect(batchError?.code == .fileWriteOutOfSpace)
+            #expect(try reader.performAndWait { try count(reader) } == 10)
+
+            try server.setFull(false)
+            try context.save()
+            #expect(!context.hasChanges)
+            #expect(try reader.performAndWait { try count(reader) } == 2_010)
+        }
+        #expect(try PostgreSQLStore.problems(at: server.url, GuideModel.make()) == [])
+    }
+}
+
+/// The C compiler, which the disk of such a server is made by.
+private enum Compiler {
+    static let isThere = ["/usr/bin/cc", "/usr/local/bin/cc"].contains {
+        FileManager.default.isExecutableFile(atPath: $0)
+    }
+}

@@ -1,0 +1,181 @@
+import CoreDataPostgreSQL
+import Foundation
+import StrataPostgreSQL
+import StrataPostgreSQLStore
+import TestSupport
+import Testing
+
+@testable import CoreData
+
+/// Migrations by objects, which make a new store beside the old one.
+@Suite("Replaced PostgreSQL stores", .enabled(if: Server.isThere))
+struct ReplacementTests {
+    /// Whether a new store for this one is left.
+    private func isLeft(_ store: ChangingStore) throws -> Bool {
+        let target = try ConnectionTarget(TestDatabase.url(for: store.url))
+        return try Server.connection().query(
+            "SELECT 1 FROM pg_catalog.pg_namespace WHERE nspname = $1",
+            [.text("strata_new_\(target.schema)")]
+        ).rowCount > 0
+    }
+
+    private func migrate(_ store: ChangingStore) throws -> Bool {
+        let (first, second) = (ChangingStore.model(1), ChangingStore.model(2))
+        let mapping = try NSMappingModel.inferredMappingModel(forSourceModel: first, destinationModel: second)
+        let cities = try #require(mapping.entityMappings.first { $0.sourceEntityName == "City" })
+        let title = try #require(cities.attributeMappings?.first { $0.name == "title" })
+        title.valueExpression = NSExpression(format: "uppercase:($source.name)")
+        let manager = NSMigrationManager(sourceModel: first, destinationModel: second)
+        return try manager.migrateInPlace(
+            StorePlace(url: store.url, type: TestDatabase.storeType.rawValue, options: nil),
+            mapping,
+            from: nil,
+            to: nil
+        )
+    }
+
+    private func keys(_ store: ChangingStore) throws -> [Int64] {
+        try store.connection().query("SELECT strata_id FROM city ORDER BY 1").rows.map { $0.int64(0) }
+    }
+
+    @Test func `a mapping model makes a new store in the place of the old one, with its UUID and its keys`() throws {
+        let store = ChangingStore()
+        try store.fill()
+        let connection = try store.connection()
+        try connection.command("CREATE TABLE of_somebody_else AS SELECT 7 AS value")
+        let uuid = try connection.query("SELECT uuid FROM strata_store").rows.map { $0.string(0) }
+        let keys = try keys(store)
+
+        #expect(try migrate(store))
+
+        let context = try store.open(2, [NSMigratePersistentStoresAutomaticallyOption: false])
+        defer { ChangingStore.close(context) }
+        #expect(try ChangingStore.values("title", context) == ["BONN", "ULM"])
+        #expect(try ChangingStore.values("country", context) == ["DE", "DE"])
+        #expect(try store.problems(2) == [])
+        let later = try store.connection()
+        #expect(try later.query("SELECT uuid FROM strata_store").rows.map { $0.string(0) } == uuid)
+        #expect(try self.keys(store) == keys)
+        #expect(try later.query("SELECT value FROM of_somebody_else").firstInt64 == 7)
+        #expect(try !isLeft(store))
+        // Somebody who comes later finds it done.
+        #expect(try !migrate(store))
+        // Keys go on.
+        try context.performAndWait {
+            NSEntityDescription.insertNewObject(forEntityName: "City", into: context).setValue("Kiel", forKey: "title")
+            try context.save()
+        }
+        #expect(try self.keys(store).count == 3)
+    }
+
+    @Test func `what a killed migration has left is removed by the next one`() throws {
+        let store = ChangingStore()
+        try store.fill()
+        let model = ChangingStore.model(1)
+        try model.tryFreeze()
+        func begun() throws -> PostgreSQLReplacement? {
+            try PostgreSQLReplacement(
+                of: TestDatabase.url(for: store.url),
+                schema: model.frozen.schema,
+                configuration: nil,
+                hashes: model.entityVersionHashesByName,
+                timeout: 30
+            )
+        }
+        do {
+            let killed = try #require(try begun())
+            try killed.copyRows()
+        }
+        #expect(try isLeft(store))
+        #expect(try store.problems(1) == [])
+        #expect(try migrate(store))
+        #expect(try !isLeft(store))
+        #expect(try store.problems(2) == [])
+    }
+
+    /// A stage between the two versions of cities.
+    private func stage(
+        did: @escaping (NSStagedMigrationManager, NSCustomMigrationStage) throws -> Void
+    ) -> [AnyHashable: Any] {
+        let references = [1, 2].map { version in
+            let model = ChangingStore.model(version)
+            return NSManagedObjectModelReference(model: model, versionChecksum: model.versionChecksum)
+        }
+        let stage = NSCustomMigrationStage(migratingFrom: references[0], to: references[1])
+        stage.didMigrateHandler = did
+        return [NSPersistentStoreStagedMigrationManagerOptionKey: NSStagedMigrationManager([stage])]
+    }
+
+    private func rename(_ manager: NSStagedMigrationManager) throws {
+        let context = try #require(manager.container).newBackgroundContext()
+        try context.performAndWait {
+            for city in try context.fetch(NSFetchRequest<NSManagedObject>(entityName: "City")) {
+                city.setValue("new " + (city.value(forKey: "title") as? String ?? ""), forKey: "title")
+            }
+            try context.save()
+        }
+    }
+
+    @Test func `while a stage's handler works others read the old store, and wait to write to it`() throws {
+        let store = ChangingStore()
+        try store.fill([NSPersistentHistoryTrackingKey: true])
+        let old = try store.open(1, [NSPersistentStoreTimeoutOption: 1])
+        let options = stage { manager, _ in
+            try self.rename(manager)
+            #expect(try ChangingStore.values("name", old) == ["Bonn", "Ulm"])
+            old.performAndWait {
+                NSEntityDescription.insertNewObject(forEntityName: "City", into: old).setValue("Kiel", forKey: "name")
+                let error = #expect(throws: CocoaError.self) { try old.save() }
+                #expect(error?.code == .persistentStoreTimeout)
+            }
+        }
+        let context = try store.open(2, options.merging([NSPersistentHistoryTrackingKey: true]) { $1 })
+        #expect(try ChangingStore.values("title", context) == ["new Bonn", "new Ulm"])
+        // The history goes on: the changes of the old store, the migration, and the handler's.
+        let told = try store.connection().query("SELECT count(*) FROM strata_transaction").firstInt64
+        #expect(told == 3)
+        #expect(try store.problems(2) == [])
+        let error = #expect(throws: CocoaError.self) { try ChangingStore.values("name", old) }
+        #expect(error?.code == .persistentStoreIncompatibleVersionHash)
+        ChangingStore.close(context)
+        ChangingStore.close(old)
+    }
+
+    @Test func `after an error of a handler the store is as it was, and can be written to`() throws {
+        struct Stop: Error {}
+        let store = ChangingStore()
+        try store.fill()
+        let options = stage { manager, _ in
+            try self.rename(manager)
+            throw Stop()
+        }
+        #expect(throws: Stop.self) { try store.open(2, options) }
+        #expect(try !isLeft(store))
+        let context = try store.open(1)
+        try context.performAndWait {
+            NSEntityDescription.insertNewObject(forEntityName: "City", into: context).setValue("Kiel", forKey: "name")
+            try context.save()
+        }
+        #expect(try ChangingStore.values("name", context) == ["Bonn", "Kiel", "Ulm"])
+        ChangingStore.close(context)
+        #expect(try store.problems(1) == [])
+    }
+
+    @Test func `a migration to another place that fails leaves nothing there`() throws {
+        let store = ChangingStore()
+        try store.fill()
+        let (first, second) = (ChangingStore.model(1), ChangingStore.model(2))
+        let mapping = try NSMappingModel.inferredMappingModel(forSourceModel: first, destinationModel: second)
+        let manager = NSMigrationManager(sourceModel: first, destinationModel: second)
+        manager.usesStoreSpecificMigrationManager = false
+        let place = store.folder.appendingPathComponent("other")
+        manager.progressHandler = { _ in manager.cancelMigrationWithError(CocoaError(.migrationCancelled)) }
+        let type = TestDatabase.storeType
+        #expect(throws: CocoaError.self) {
+            try manager.migrateStore(from: store.url, type: type, mapping: mapping, to: place, type: type)
+        }
+        #expect(throws: CocoaError.self) {
+            try NSPersistentStoreCoordinator.metadataForPersistentStore(type: type, at: place)
+        }
+    }
+}
