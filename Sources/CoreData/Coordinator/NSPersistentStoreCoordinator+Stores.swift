@@ -322,7 +322,10 @@ extension NSPersistentStoreCoordinator {
         try migratePersistentStore(store, to: URL, options: options, type: .init(rawValue: storeType))
     }
 
-    /// Copies one store's file over another's, as it is.
+    /// Copies one store's file over another's, as it is, with its external files.
+    ///
+    /// Others may have a SQLite store open that is replaced: they see all of the old one or all of the new one, and what they save after that
+    /// is saved upon the new one.
     ///
     /// - Parameters:
     ///   - destinationURL: What is replaced, or made. It must not be open in this coordinator.

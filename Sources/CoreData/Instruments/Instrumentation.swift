@@ -85,10 +85,10 @@ extension NSManagedObjectContext {
         rows: (T) -> Int,
         _ body: () throws -> T
     ) rethrows -> T {
-        guard Instrumentation.isAnyOn, let listener = instrumentation?._withUnsafeGuaranteedRef(\.listener) else {
+        guard Instrumentation.isAnyOn, let listener = instrumentation?._withUnsafeGuaranteedRef({ $0.listener }) else {
             return entersScope ? try ConfinementScope.enter(self, body) : try body()
         }
-        return try measured(listener, kind, entity(), OperationTally(), rows, body)
+        return try measured(listener, kind, entity(), rows, body)
     }
 
     @inline(never)
@@ -96,11 +96,10 @@ extension NSManagedObjectContext {
         _ listener: Unmanaged<Instrumentation.Listener>,
         _ kind: CoreDataEvent.Kind,
         _ entity: String?,
-        _ tally: consuming OperationTally,
         _ rows: (T) -> Int,
         _ body: () throws -> T
     ) rethrows -> T {
-        try measuring(listener, kind, entity, tally, rows, body)
+        try measuring(listener, kind, entity, isOneRead: false, rows, body)
     }
 
     /// Reads something from a store and does nothing else, and tells the instrument of it, if there is one.
@@ -112,10 +111,10 @@ extension NSManagedObjectContext {
         rows: (T) -> Int,
         _ body: () throws -> T
     ) rethrows -> T {
-        guard Instrumentation.isAnyOn, let listener = instrumentation?._withUnsafeGuaranteedRef(\.listener) else {
+        guard Instrumentation.isAnyOn, let listener = instrumentation?._withUnsafeGuaranteedRef({ $0.listener }) else {
             return try ConfinementScope.enter(self, body)
         }
-        return try measuring(listener, .fault, entity(), OperationTally(isOneRead: true), rows, body)
+        return try measuring(listener, .fault, entity(), isOneRead: true, rows, body)
     }
 
     @inline(__always)
@@ -123,11 +122,11 @@ extension NSManagedObjectContext {
         _ listener: Unmanaged<Instrumentation.Listener>,
         _ kind: CoreDataEvent.Kind,
         _ entity: @autoclosure () -> String?,
-        _ tally: OperationTally,
+        isOneRead: Bool,
         _ rows: (T) -> Int,
         _ body: () throws -> T
     ) rethrows -> T {
-        var tally = tally
+        var tally = OperationTally(isOneRead: isOneRead)
         let stack = ConfinementScope.stack
         let start = OperationTally.now
         return try withUnsafeMutablePointer(to: &tally) { tally in
