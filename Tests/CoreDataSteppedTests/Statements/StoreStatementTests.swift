@@ -238,16 +238,12 @@ struct StoreStatementTests {
         let before = try inode()
         let source = try Stack(.sqlite)
         _ = try source.storeCity("new")
-        // Somebody has a read transaction open, whose lock is respected.
+        // Somebody is reading, and goes on with what he has begun with; somebody else is writing, and is waited for.
         let reader = try Connection(path: url.path, access: .readOnly)
         try reader.execute("BEGIN")
-        func count() throws -> Int64 {
-            let statement = try reader.statement("SELECT COUNT(*) FROM ZCITY")
-            guard try statement.step() else { return -1 }
-            defer { statement.reset() }
-            return statement.int64(0)
-        }
-        #expect(try count() == 1)
+        #expect(try reader.firstString("SELECT ZNAME FROM ZCITY") == "old")
+        let writer = try Connection(path: url.path, access: .readWrite)
+        try writer.execute("BEGIN IMMEDIATE")
         try stack.coordinator.remove(try #require(stack.coordinator.persistentStores.first))
         let free = NSPersistentStoreCoordinator(managedObjectModel: GuideModel.make())
         func replace() throws {
@@ -260,9 +256,12 @@ struct StoreStatementTests {
         }
         let error = #expect(throws: CocoaError.self) { try replace() }
         #expect(error?.code == .persistentStoreTimeout)
-        #expect(try count() == 1)
-        try reader.execute("COMMIT")
+        try writer.execute("COMMIT")
+        writer.close()
         try replace()
+        #expect(try reader.firstString("SELECT ZNAME FROM ZCITY") == "old")
+        try reader.execute("COMMIT")
+        #expect(try reader.firstString("SELECT ZNAME FROM ZCITY") == "new")
         #expect(try inode() == before)
         let opened = try free.addPersistentStore(type: .sqlite, at: url)
         let context = NSManagedObjectContext(.privateQueue)
