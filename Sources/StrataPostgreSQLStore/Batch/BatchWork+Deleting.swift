@@ -19,7 +19,7 @@ extension BatchWork {
     /// Deletes the rows of a batch, with what delete rules add to them.
     func delete(_ deletion: BatchDeletion) throws {
         var doomed = Doomed()
-        for row in try deletion.rows.evaluating({ try source.rows(for: deletion.rows) }) { doomed.add(row) }
+        for row in try rows(for: deletion.rows) { doomed.add(row) }
         guard !doomed.rows.isEmpty else { return }
         var position = 0
         while position < doomed.rows.count {

@@ -5,7 +5,7 @@ import StrataRows
 
 extension BatchWork {
     func update(_ update: BatchUpdate) throws {
-        let rows = try update.rows.evaluating { try source.rows(for: update.rows) }
+        let rows = try rows(for: update.rows)
         var evaluator = ResolvedEvaluator(
             variableCount: update.variableCount,
             reader: StoreRowReader(source, rows, storeNumber: update.rows.storeNumber)

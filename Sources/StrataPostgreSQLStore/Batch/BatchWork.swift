@@ -82,6 +82,11 @@ final class BatchWork {
         return transaction.history?.isWritten ?? false
     }
 
+    /// The rows that the batch is about, found within the time limit of its request.
+    func rows(for plan: FetchPlan) throws -> [Row] {
+        try plan.evaluating { try source.limited(to: plan.timeLimit, nil) { try source.rows(for: plan) } }
+    }
+
     private func error(_ conflict: StoreConflict) -> any Error {
         switch conflict {
         case .version: return PostgreSQLError(.server, sqlState: "40001", "others have changed rows of the batch")

@@ -5,7 +5,9 @@ extension SaveTransaction {
     /// Notes the owners that members have before anything is written.
     func noteDerivedBefore() throws {
         guard let derived else { return }
-        for (root, keys) in derivedMembers(derived.plan) { try derived.noteOwners(of: keys, root) }
+        for (root, keys) in derivedMembers(derived.plan, includesInserted: false) {
+            try derived.noteOwners(of: keys, root)
+        }
         for run in runs(changes.deleted, \.layout) {
             try derived.noteCounts(with: run.map(\.key), run[0].layout.rootNumber)
         }
@@ -27,12 +29,14 @@ extension SaveTransaction {
     }
 
     /// The members that owners compute something of, as far as this save changes what matters of them, by the root entity's number.
-    private func derivedMembers(_ plan: DerivedPlan) -> [(root: Int, keys: [Int64])] {
+    private func derivedMembers(_ plan: DerivedPlan, includesInserted: Bool = true) -> [(root: Int, keys: [Int64])] {
         var members: [Int: Set<Int64>] = [:]
         func add(_ key: Int64, _ layout: EntityLayout) {
             if plan.memberKeys[layout.rootNumber] != nil { members[layout.rootNumber, default: []].insert(key) }
         }
-        for (row, key) in zip(changes.inserted, result.insertedKeys) { add(key, row.layout) }
+        if includesInserted {
+            for (row, key) in zip(changes.inserted, result.insertedKeys) { add(key, row.layout) }
+        }
         for deletion in changes.deleted { add(deletion.key, deletion.layout) }
         for update in changes.updated
         where !plan.memberSlots[update.row.layout.number].isDisjoint(with: update.changed) {

@@ -29,7 +29,7 @@ struct ManyWriters {
 
     var text: String { "\(number) \(threads) \(seconds) \(place)" }
 
-    static let options: [AnyHashable: Any] = [NSPersistentHistoryTrackingKey: true]
+    static var options: [AnyHashable: Any] { [NSPersistentHistoryTrackingKey: true] }
 
     /// Saves when asked to, and prints how often, in the process that was started for it.
     func work(isRaw: Bool) throws {
