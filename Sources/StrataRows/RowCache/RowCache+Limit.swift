@@ -81,6 +81,7 @@ extension RowCache.State {
                 bytes -= size
             }
             if let last {
+                hasLostRows = true
                 for table in tables.values {
                     count -= table.sweep { $0.header.stamp <= last && $0.header.stamp < oldestRead }
                 }

@@ -28,6 +28,8 @@ package final class RowCache: Sendable {
         /// Reads and saves under way, counted by the commit they began at, with the time when the first of them began.
         var readsSince: [UInt64: (count: Int, stamp: UInt32)] = [:]
         var count = 0
+        /// Whether rows were ever let go of that are in the store.
+        var hasLostRows = false
         /// What the rows take, in bytes, as an estimate.
         var bytes = 0
         /// The most bytes that rows may take which nobody else holds.
@@ -70,6 +72,9 @@ package final class RowCache: Sendable {
     ///
     /// While it stands still no row has gone.
     package var removals: UInt64 { removalCount.load(ordering: .acquiring) }
+
+    /// Whether rows may be in the store that saves have entered here and that are here no more.
+    package var hasLostRows: Bool { state.withLock { $0.hasLostRows } }
 
     /// Begins a read of the store, or a save into it.
     ///
@@ -248,7 +253,10 @@ package final class RowCache: Sendable {
                 // Which version that was only the store can tell.
                 if readsAreUnderWay { state.remember(key, root, .max) }
             }
-            if !isEmpty { removalCount.wrappingAdd(1, ordering: .releasing) }
+            if !isEmpty {
+                state.hasLostRows = true
+                removalCount.wrappingAdd(1, ordering: .releasing)
+            }
             commitCount.store(state.commit, ordering: .releasing)
         }
     }
@@ -259,6 +267,7 @@ package final class RowCache: Sendable {
             state.commit += 1
             if let table = state.tables.removeValue(forKey: root) { state.noteRemoval(of: table.count) }
             if !state.readsSince.isEmpty { state.forgottenRoots[root] = state.commit }
+            state.hasLostRows = true
             removalCount.wrappingAdd(1, ordering: .releasing)
             commitCount.store(state.commit, ordering: .releasing)
         }
@@ -271,6 +280,7 @@ package final class RowCache: Sendable {
             state.tables.removeAll()
             (state.count, state.bytes) = (0, 0)
             if !state.readsSince.isEmpty { state.forgottenAll = state.commit }
+            state.hasLostRows = true
             removalCount.wrappingAdd(1, ordering: .releasing)
             commitCount.store(state.commit, ordering: .releasing)
         }

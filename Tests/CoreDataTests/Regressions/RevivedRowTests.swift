@@ -271,4 +271,30 @@ struct RevivedRowTests {
             #expect(!city.isDeleted && city.name == "back")
         }
     }
+
+    @Test(arguments: StoreKind.allCases)
+    func `a row that has come back is found though the row cache has let it go`(_ kind: StoreKind) throws {
+        let stack = try Stack(kind)
+        let id = try stack.storeCity("old")
+        let (a, b, c) = (stack.context("A"), stack.context(.objectTrump, "B"), stack.context("C"))
+        let log = NotificationLog([NSManagedObjectContext.didSaveObjectsNotification], of: a)
+        let city = try c.performAndWait {
+            let city = try c.get(id, City.self)
+            #expect(city.name == "old")
+            return city
+        }
+        try b.performAndWait { try b.get(id, City.self).name = "back" }
+        try a.performAndWait {
+            a.delete(try a.get(id, City.self))
+            try a.save()
+        }
+        try b.saveAndWait()
+        b.performAndWait { b.reset() }
+        stack.coordinator.openStores.forEach { $0.cache.removeAll() }
+        let late = try #require(log.entries.first)
+        c.performAndWait {
+            c.mergeChanges(fromContextDidSave: late.notification)
+            #expect(!city.isDeleted && city.name == "back")
+        }
+    }
 }

@@ -148,15 +148,38 @@ extension NSManagedObjectContext {
         return ParentRows(snapshots: found, objects: loaded, visits: upward.visits)
     }
 
+    /// As ``rowsThatAreBack(_:)``, for a root.
+    ///
+    /// The save that has brought a row back has entered it into the row cache. Where that may have let it go, rows of objects that this
+    /// context has are looked up in the store, with one query for each hierarchy.
+    private func storedRowsThatAreBack(_ deleted: [ChangeMessage.Change]) -> Set<ChangeMessage.RowName> {
+        var back: Set<ChangeMessage.RowName> = []
+        var unknown: [ChangeMessage.Change] = []
+        for change in deleted {
+            if change.store.cache.row(change.key, root: change.layout.rootNumber) != nil {
+                back.insert(ChangeMessage.RowName(change))
+            } else if change.store.cache.hasLostRows,
+                let object = registered(change.key, change.layout, Int32(change.store.index), change.temporaryID),
+                !object.flags.contains(.gone)
+            {
+                unknown.append(change)
+            }
+        }
+        guard !unknown.isEmpty else { return back }
+        do {
+            return back.union(Set(unknown.map(ChangeMessage.RowName.init)).subtracting(try absentInStores(unknown)))
+        } catch {
+            for change in unknown { coordinator?.report(error, "merging the deletion of \(change.id)") }
+            return back.union(unknown.map(ChangeMessage.RowName.init))
+        }
+    }
+
     /// Which rows that were deleted are there again: messages of two contexts may come in another order than their
     /// saves.
     ///
     /// Those that cannot be read just now count as there, which is reported: it shows when they are next read.
     final func rowsThatAreBack(_ deleted: [ChangeMessage.Change]) -> Set<ChangeMessage.RowName> {
-        guard let upward, !deleted.isEmpty else {
-            let back = deleted.filter { $0.store.cache.row($0.key, root: $0.layout.rootNumber) != nil }
-            return Set(back.map(ChangeMessage.RowName.init))
-        }
+        guard let upward, !deleted.isEmpty else { return storedRowsThatAreBack(deleted) }
         let answers = visitParent(upward) { parent in
             deleted.map { change in
                 Result {
