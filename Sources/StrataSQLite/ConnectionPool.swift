@@ -61,6 +61,8 @@ package final class ConnectionPool: Sendable {
         var brokenWriter: Connection?
         /// Holds the write lock while the writer checkpoints; used by the holder of the turn only.
         var logGuardian: Connection?
+        /// Whether the files of a log that reading has made are another pool's to remove.
+        var leavesLog = false
         var snapshotCount = 0
         /// By those who watch for commits.
         var commitObservers: [ObjectIdentifier: @Sendable () -> Void] = [:]
@@ -114,7 +116,7 @@ package final class ConnectionPool: Sendable {
         sharing.close()
         others.close()
         closeWriter()
-        if isReadOnly { opening.removeOwnLog() }
+        if isReadOnly { removeOwnLog() }
         opening.removeTemporaryFolder()
     }
 
@@ -129,10 +131,22 @@ package final class ConnectionPool: Sendable {
         readers.close()
         others.close()
         try sharing.turn(timeout: timeout ?? options.timeout) { sharing.close() }
-        guard !isReadOnly else { return opening.removeOwnLog() }
+        guard !isReadOnly else { return removeOwnLog() }
         _ = try turn.take(timeout: timeout ?? options.timeout, cancellation: nil)
         defer { turn.giveBack() }
         closeWriter()
+    }
+
+    /// Closes a pool that only reads while another one writes to the file: the log is the other one's to empty and to remove.
+    ///
+    /// - Throws: As ``close(timeout:)``.
+    package func closeBesideWriter() throws(SQLiteError) {
+        state.withLock { $0.leavesLog = true }
+        try close()
+    }
+
+    private func removeOwnLog() {
+        if !state.withLock({ $0.leavesLog }) { opening.removeOwnLog() }
     }
 
     /// Closes the writer for good.

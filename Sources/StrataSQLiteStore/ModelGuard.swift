@@ -20,7 +20,7 @@ final class ModelGuard: Sendable {
     private let metadata: Mutex<StoreMetadata>
 
     /// What the metadata is read from, without a look at all tables of the file.
-    private static let columns = SQLCatalog(["Z_METADATA": ["Z_UUID", "Z_PLIST"]])
+    static let columns = SQLCatalog(["Z_METADATA": ["Z_UUID", "Z_PLIST"]])
 
     init(_ url: URL, _ metadata: StoreMetadata) {
         self.url = url

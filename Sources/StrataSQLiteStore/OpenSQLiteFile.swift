@@ -38,6 +38,15 @@ package final class OpenSQLiteFile: Sendable {
         external.folder == nil ? FileManager.default.temporaryDirectory : url.deletingLastPathComponent()
     }
 
+    convenience init(_ request: SQLiteStoreRequest, _ database: SQLiteDatabase, _ contents: StoreContents) {
+        self.init(request, database, contents.mapping, contents.metadata, contents.history)
+        if case .file = request.options.place, !request.options.isReadOnly {
+            lacksModelCache.store(contents.lacksModelCache, ordering: .relaxed)
+        }
+        // Spares the first write a look at all tables.
+        if contents.history == nil { schemaWithoutHistory.store(contents.schemaVersion, ordering: .relaxed) }
+    }
+
     init(
         _ request: SQLiteStoreRequest,
         _ database: SQLiteDatabase,
@@ -144,7 +153,7 @@ package final class OpenSQLiteFile: Sendable {
         }
         if exists, try size(of: path) > 0 || options.isReadOnly {
             let reader = try SQLiteDatabase(.file(path), options.pool, access: .readOnly)
-            let found = try existing(request, reader)
+            let found = try StoreContents.read(request, reader.pool)
             if options.isReadOnly {
                 guard let found else {
                     throw CocoaError(
@@ -152,9 +161,16 @@ package final class OpenSQLiteFile: Sendable {
                         userInfo: [NSLocalizedDescriptionKey: "The store \(path) cannot be opened: it is empty."]
                     )
                 }
-                return found
+                return OpenSQLiteFile(request, reader, found)
             }
-            try reader.pool.close()
+            // A reader holds the file in its journal mode. Where that stays, the log stays too, and is not removed and made again.
+            guard reader.pool.isWriteAheadLogged, options.isWriteAheadLogged else {
+                try reader.pool.close()
+                return try openOrCreate(request, SQLiteDatabase(.file(path), options.pool, access: .readWrite), found)
+            }
+            let database = try SQLiteDatabase(.file(path), options.pool, access: .readWrite)
+            try reader.pool.closeBesideWriter()
+            return try openOrCreate(request, database, found)
         }
         // A model that no store can have is refused before there is a file.
         if !exists { _ = try SQLMapping(request.schema, configuration: request.configuration) }
@@ -166,12 +182,18 @@ package final class OpenSQLiteFile: Sendable {
         try FileManager.default.attributesOfItem(atPath: path)[.size] as? Int ?? 0
     }
 
-    private static func openOrCreate(_ request: SQLiteStoreRequest, _ database: SQLiteDatabase) throws -> OpenSQLiteFile
-    {
-        if let found = try existing(request, database) {
-            guard request.recordsHistory, try !hasHistoryTables(for: found.mapping, found.pool) else { return found }
-            try database.pool.write { try prepareHistory(found.mapping, $0) }
-            return try existing(request, database) ?? found
+    /// Opens the store in a database that may be written, or makes it; `found` is what the file held a moment ago, if it was read.
+    private static func openOrCreate(
+        _ request: SQLiteStoreRequest,
+        _ database: SQLiteDatabase,
+        _ found: StoreContents? = nil
+    ) throws -> OpenSQLiteFile {
+        if let contents = try found?.current(request, database.pool) ?? StoreContents.read(request, database.pool) {
+            guard request.recordsHistory, !contents.hasHistoryTables else {
+                return OpenSQLiteFile(request, database, contents)
+            }
+            try database.pool.write { try prepareHistory(contents.mapping, $0) }
+            return OpenSQLiteFile(request, database, try StoreContents.read(request, database.pool) ?? contents)
         }
         try database.pool.write { connection in
             // Somebody else may have been first.
@@ -185,16 +207,10 @@ package final class OpenSQLiteFile: Sendable {
             }
             if request.recordsHistory { try prepareHistory(mapping, connection) }
         }
-        guard let made = try existing(request, database) else {
+        guard let made = try StoreContents.read(request, database.pool) else {
             throw SQLiteBoundary.damaged(request.url, "it is empty after its tables were made.")
         }
-        return made
-    }
-
-    private static func hasHistoryTables(for mapping: SQLMapping, _ pool: ConnectionPool) throws -> Bool {
-        let catalog = try pool.read(isSnapshot: true) { try SQLCatalog($0) }
-        return HistorySchema.isPresent(in: catalog)
-            && HistorySchema.tombstoneCount(in: catalog) >= HistoryMapping.tombstoneCount(for: mapping)
+        return OpenSQLiteFile(request, database, made)
     }
 
     private static func prepareHistory(_ mapping: SQLMapping, _ connection: Connection) throws {
@@ -214,58 +230,5 @@ package final class OpenSQLiteFile: Sendable {
             try statement.bind(parent?.number ?? 0, at: 3)
             try statement.run()
         }
-    }
-
-    /// The store that is in the database; `nil` if that is empty.
-    private static func existing(_ request: SQLiteStoreRequest, _ database: SQLiteDatabase) throws -> OpenSQLiteFile? {
-        try database.pool.read(isSnapshot: true) { connection in
-            let catalog = try SQLCatalog(connection)
-            guard !catalog.isEmpty else { return nil }
-            let (url, configuration) = (request.url, request.configuration)
-            guard let metadata = try StoreMetadata(connection, catalog, url) else {
-                throw mismatch(url, "it is a SQLite database, but no store of this framework or of Apple's.")
-            }
-            if let type = metadata.values[NSStoreTypeKey] as? String, type != NSSQLiteStoreType {
-                throw mismatch(url, "it says that it is a store of type \(type).")
-            }
-            if !request.options.ignoresVersions { try request.requireVersion(metadata.dictionary) }
-            let mapping = try SQLMapping(request.schema, configuration: configuration, catalog: catalog)
-            let missing = mapping.missing(in: catalog)
-            guard missing.isEmpty else {
-                let names = missing.prefix(8).joined(separator: ", ") + (missing.count > 8 ? " …" : "")
-                throw CocoaError(
-                    .persistentStoreIncompatibleSchema,
-                    userInfo: [
-                        NSLocalizedDescriptionKey: "The store \(url.path) cannot be opened: it lacks \(names).",
-                        NSFilePathErrorKey: url.path,
-                    ]
-                )
-            }
-            let history =
-                HistorySchema.isPresent(in: catalog)
-                ? HistoryMapping(
-                    mapping,
-                    isRecording: request.recordsHistory,
-                    tombstoneCount: HistorySchema.tombstoneCount(in: catalog)
-                ) : nil
-            let file = OpenSQLiteFile(request, database, mapping, metadata, history)
-            if !request.options.isReadOnly, catalog.hasTable("Z_MODELCACHE"), case .file = request.options.place {
-                let isThere = try connection.firstInt64("SELECT 1 FROM Z_MODELCACHE LIMIT 1") != nil
-                file.lacksModelCache.store(!isThere, ordering: .relaxed)
-            }
-            // Spares the first write a look at all tables.
-            if history == nil { _ = try file.hasNewHistory(connection, catalog) }
-            return file
-        }
-    }
-
-    private static func mismatch(_ url: URL, _ reason: String) -> CocoaError {
-        CocoaError(
-            .persistentStoreTypeMismatch,
-            userInfo: [
-                NSLocalizedDescriptionKey: "The store \(url.path) cannot be opened: \(reason)",
-                NSFilePathErrorKey: url.path,
-            ]
-        )
     }
 }

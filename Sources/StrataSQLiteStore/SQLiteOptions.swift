@@ -75,6 +75,21 @@ package struct SQLiteOptions: Sendable {
         }
     }
 
+    /// These options for work that may sort a whole table, such as the making of an index: SQLite does that in files then.
+    ///
+    /// In memory it would take as much as the table.
+    var sortingInFiles: SQLiteOptions {
+        var options = self
+        let isSaid = pool.pragmas.keys.contains { $0.lowercased() == "temp_store" }
+        if !isSaid { options.pool.pragmas["temp_store"] = "FILE" }
+        return options
+    }
+
+    /// Whether a file that is written has a write-ahead log.
+    var isWriteAheadLogged: Bool {
+        pool.pragmas.first { $0.key.lowercased() == "journal_mode" }.map { $0.value.uppercased() == "WAL" } ?? true
+    }
+
     /// For how many seconds a wait for a connection or a lock lasts.
     package var timeout: Double {
         get { pool.timeout }

@@ -103,6 +103,7 @@ package final class OpenStore: Sendable {
         number = base.number
         entityNumbers = base.entityNumbers
         seenCommitsOfOthers = Atomic(0)
+        cache.limit = base.cache.limit
     }
 }
 

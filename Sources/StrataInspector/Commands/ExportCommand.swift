@@ -17,6 +17,7 @@ enum ExportCommand: Command {
 
     static func run(_ arguments: Arguments, print: (String) -> Void) throws -> ExitCode {
         let store = try Store(arguments, access: .readingArchives)
+        store.coordinator.limits.rowCacheBytes = ExchangeFormat.rowCacheBytes
         let wanted = arguments["--entity"]
         if let wanted { _ = try FetchCommand.entity(named: wanted, in: store.model) }
         let failure = try store.context.performAndWait { () -> (any Error)? in

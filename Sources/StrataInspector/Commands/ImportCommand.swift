@@ -29,6 +29,7 @@ enum ImportCommand: Command {
         model.readTransformablesAsData()
         options[NSIgnorePersistentStoreVersioningOption] = true
         let coordinator = NSPersistentStoreCoordinator(managedObjectModel: model)
+        coordinator.limits.rowCacheBytes = ExchangeFormat.rowCacheBytes
         do {
             try coordinator.addPersistentStore(type: .sqlite, at: url, options: options)
             let count = try Import(coordinator, lines).run()

@@ -6,6 +6,9 @@ import CoreData
 /// beginning of 2001; data and archives are Base64; decimal numbers, and floating-point numbers that JSON does not have, are texts.
 /// Attributes without a value are left out, and so are to-many relationships whose inverse is a to-one that says the same.
 enum ExchangeFormat {
+    /// How many bytes of rows are kept while a store is read or made: each object is needed once or twice, soon after one another.
+    static let rowCacheBytes = 4 << 20
+
     /// The to-many relationships that a line lists: those that no to-one on the other side tells of, and ordered ones.
     static func listed(of entity: NSEntityDescription) -> [NSRelationshipDescription] {
         entity.relationshipsByName.values.filter { relationship in

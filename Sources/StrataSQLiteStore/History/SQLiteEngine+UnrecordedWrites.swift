@@ -50,10 +50,10 @@ extension OpenSQLiteFile {
     /// Whether the file, which had no history when it was opened, has one now.
     ///
     /// Mostly this compares one number in memory, which SQLite increments when a table is made.
-    func hasNewHistory(_ connection: Connection, _ catalog: SQLCatalog? = nil) throws -> Bool {
+    func hasNewHistory(_ connection: Connection) throws -> Bool {
         let version = try connection.firstInt64("PRAGMA schema_version") ?? 0
         guard version != schemaWithoutHistory.load(ordering: .relaxed) else { return false }
-        guard try !HistorySchema.isPresent(in: catalog ?? SQLCatalog(connection)) else { return true }
+        guard try !HistorySchema.isPresent(in: SQLCatalog(connection)) else { return true }
         schemaWithoutHistory.store(version, ordering: .relaxed)
         return false
     }

@@ -68,7 +68,7 @@ extension SQLiteEngine {
     package static func migrate(_ request: SQLiteMigrationRequest) throws -> SQLiteMigrationReport? {
         let url = request.url
         return try SQLiteBoundary.run(.migrating, url) {
-            try withFile(url, request.options, access: .readWrite) { database in
+            try withFile(url, request.options.sortingInFiles, access: .readWrite) { database in
                 let lease = try database.pool.writer()
                 #if FaultPoints
                 try FaultPoint.migrationBegan.reach()

@@ -114,6 +114,27 @@ struct StoreVersionTests {
         #expect(error?.code == .migrationMissingSourceModel)
     }
 
+    @Test func `m010 the copy in the store comes before the bundles where that is preferred`() throws {
+        let bundled = try #require(
+            (NSManagedObjectModel.allVersions(in: nil)
+                + NSManagedObjectModel.allVersions(in: Bundle.allBundles + Bundle.allFrameworks)).first
+        )
+        let metadata = [NSStoreModelVersionHashesKey: bundled.entityVersionHashesByName]
+        var reads = 0
+        func find(_ preference: SourceModel.Preference) throws -> SourceModel.Origin {
+            try SourceModel.find(
+                forStoreMetadata: metadata,
+                at: URL(fileURLWithPath: "/nowhere"),
+                preferring: preference
+            ) {
+                reads += 1
+                return bundled.cachedModelData()
+            }.origin
+        }
+        #expect(try find(.bundles) == .bundles && reads == 0)
+        #expect(try find(.store) == .store && reads == 1)
+    }
+
     @Test func `m008 m009 of a merged model each entity may come from another version of another model`() throws {
         let sketches = ["A: n String", "B: n String, x Int32"]
         let merged = try #require(NSManagedObjectModel(byMerging: sketches.map { ModelSketch.model($0) }))

@@ -9,6 +9,8 @@ extension AutomaticMigration {
     /// - Returns: Whether one does. The store may be as it was even so, if somebody else has written to it meanwhile.
     func migrateByMappingModel(from source: SourceModel, _ metadata: [String: Any]) throws -> Bool {
         guard let found = search(from: source).fitting.first else { return false }
+        // A policy may look for more in the model than the store's copy has.
+        let source = source.origin == .store ? try self.source(metadata) : source
         let mapping = NSMappingModel()
         mapping.entityMappings = found.mappings
         try backUpBefore(metadata)

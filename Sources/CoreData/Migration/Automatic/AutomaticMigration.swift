@@ -73,7 +73,7 @@ struct AutomaticMigration {
             return try StagedMigration(stages, of: self).run()
         }
         if isProgressive {
-            let source = try source(metadata)
+            let source = try source(metadata, preferring: .store)
             if !hasMappingModel(from: source), ProgressiveMigration(self).hasMappedStep(from: source) {
                 return try ProgressiveMigration(self).run(metadata)
             }
@@ -106,7 +106,7 @@ struct AutomaticMigration {
 
     /// Migrates the store by a mapping model, or else by an inferred mapping.
     private func goOneStep(_ metadata: [String: Any]) throws {
-        let source = try source(metadata)
+        let source = try source(metadata, preferring: .store)
         if try migrateByMappingModel(from: source, metadata) { return }
         guard infers else {
             throw missingMapping(
@@ -158,11 +158,14 @@ struct AutomaticMigration {
     }
 
     /// The model that the store was written with.
-    func source(_ metadata: [String: Any]) throws -> SourceModel {
+    func source(_ metadata: [String: Any], preferring preference: SourceModel.Preference = .bundles) throws
+        -> SourceModel
+    {
         try SourceModel.find(
             forStoreMetadata: metadata,
             at: url,
             known: knownModels + progressiveVersions,
+            preferring: preference,
             cachedModel: cachedModel
         )
     }

@@ -19,12 +19,21 @@ struct SourceModel {
 
     var entities: [NSEntityDescription] { model.entities(forConfigurationName: configuration) ?? [] }
 
-    /// Looks for the model of a store: entity by entity among all versions in the program's bundles, and then in the store itself.
+    /// Where a model is looked for first, after the versions that are named.
+    enum Preference {
+        /// The program's own version may have what no hash tells of, and a copy has not: user info, templates of fetch requests.
+        case bundles
+        /// Nothing has to be read but the store, however many versions the program brings along.
+        case store
+    }
+
+    /// Looks for the model of a store: entity by entity among all versions in the program's bundles, and in the store itself.
     ///
     /// - Parameters:
     ///   - metadata: The store's metadata.
     ///   - url: The store.
     ///   - known: Versions that are looked at first.
+    ///   - preference: Where it is looked for then.
     ///   - cachedModel: Reads the copy of the model that the store keeps.
     /// - Returns: The model.
     /// - Throws: `migrationMissingSourceModel` (134130) with the entities that no model has in the store's version, and what `cachedModel` throws.
@@ -32,16 +41,27 @@ struct SourceModel {
         forStoreMetadata metadata: [String: Any],
         at url: URL,
         known: [NSManagedObjectModel] = [],
+        preferring preference: Preference = .bundles,
         cachedModel: () throws -> Data?
     ) throws -> SourceModel {
         let stored = metadata["NSStoreModelVersionHashes"] as? [String: Data] ?? [:]
         if let found = make(known, stored, metadata, .stages) { return found }
+        func copy() throws -> NSManagedObjectModel? {
+            try cachedModel().flatMap { try? NSManagedObjectModel(cachedModelData: $0) }
+        }
+        var cached: NSManagedObjectModel?
+        if preference == .store {
+            cached = try copy()
+            if let cached, let found = make([cached], stored, metadata, .store) { return found }
+        }
         let versions =
             NSManagedObjectModel.allVersions(in: nil)
             + NSManagedObjectModel.allVersions(in: Bundle.allBundles + Bundle.allFrameworks)
         if let found = make(versions, stored, metadata, .bundles) { return found }
-        let cached = try cachedModel().flatMap { try? NSManagedObjectModel(cachedModelData: $0) }
-        if let cached, let found = make([cached], stored, metadata, .store) { return found }
+        if preference == .bundles {
+            cached = try copy()
+            if let cached, let found = make([cached], stored, metadata, .store) { return found }
+        }
         throw missing(versions, cached, stored, metadata, url)
     }
 

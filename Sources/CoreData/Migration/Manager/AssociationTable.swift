@@ -2,7 +2,7 @@ import StrataRows
 
 /// Which destination objects have come of which source objects, through one entity mapping.
 ///
-/// Objects are known by their keys, 16 bytes for a pair, so that a table of millions of pairs holds no object. Only what was
+/// Objects are known by their keys (``AssociationGroup``), so that a table of millions of pairs holds no object. Only what was
 /// associated since the last save is known by its objects, since it may have no keys yet.
 struct AssociationTable {
     /// A pair whose destination may still be unsaved.
@@ -11,25 +11,7 @@ struct AssociationTable {
         let destination: NSManagedObject
     }
 
-    /// The pairs of one source entity and one destination entity, in the order of association.
-    private struct Group {
-        let source: Int
-        let destination: Int
-        var pairs: [Pair] = []
-        /// Whether the pairs are in the order of their source keys, as they are if a fetch has brought these in order.
-        var isOrderedBySource = true
-        var isOrderedByDestination = true
-        /// The positions in the order of the source keys, if the pairs are in another.
-        var bySource: [Int32] = []
-        var byDestination: [Int32] = []
-    }
-
-    struct Pair {
-        let source: Int64
-        let destination: Int64
-    }
-
-    private var groups: [Group] = []
+    private var groups: [AssociationGroup] = []
     private var pending: [Pending] = []
     private var pendingBySource: [ObjectReference: [Int]] = [:]
     private var pendingByDestination: [ObjectIdentifier: [Int]] = [:]
@@ -70,31 +52,24 @@ struct AssociationTable {
     }
 
     private mutating func append(_ source: ObjectReference, _ destination: ObjectReference) {
-        let last = groups.lastIndex { $0.source == source.entity && $0.destination == destination.entity }
-        let index = last ?? groups.count
-        if last == nil { groups.append(Group(source: source.entity, destination: destination.entity)) }
-        if let before = groups[index].pairs.last {
-            if before.source > source.key { groups[index].isOrderedBySource = false }
-            if before.destination > destination.key { groups[index].isOrderedByDestination = false }
-        }
-        groups[index].pairs.append(Pair(source: source.key, destination: destination.key))
-        groups[index].bySource = []
-        groups[index].byDestination = []
+        let known = groups.firstIndex { $0.source == source.entity && $0.destination == destination.entity }
+        let index = known ?? groups.count
+        if known == nil { groups.append(AssociationGroup(source: source.entity, destination: destination.entity)) }
+        groups[index].append(AssociationGroup.Pair(source: source.key, destination: destination.key))
     }
 
     // MARK: - Asking
 
     /// How many pairs are settled.
-    var count: Int { groups.reduce(0) { $0 + $1.pairs.count } }
+    var count: Int { groups.reduce(0) { $0 + $1.count } }
 
-    /// The settled pairs of a window over all of them, in the order of association of each group.
+    /// The settled pairs of a window over all of them, in the order of each group.
     func window(_ range: Range<Int>) -> [(source: ObjectReference, destination: ObjectReference)] {
         var result: [(ObjectReference, ObjectReference)] = []
         var start = 0
         for group in groups {
-            let own = range.clamped(to: start..<start + group.pairs.count)
-            for position in own {
-                let pair = group.pairs[position - start]
+            let own = range.clamped(to: start..<start + group.count)
+            group.forEachPair(in: own.lowerBound - start..<own.upperBound - start) { pair in
                 result.append(
                     (
                         ObjectReference(key: pair.source, entity: group.source),
@@ -102,7 +77,7 @@ struct AssociationTable {
                     )
                 )
             }
-            start += group.pairs.count
+            start += group.count
         }
         return result
     }
@@ -125,36 +100,27 @@ struct AssociationTable {
         let reference = destination.reference
         if reference.key > 0 {
             for index in groups.indices where groups[index].destination == reference.entity {
-                orderByDestination(index)
-                let group = groups[index]
-                let positions = group.byDestination
-                let first = Self.first(positions, group.pairs.count) { position in
-                    group.pairs[position].destination < reference.key
-                }
-                for place in first..<group.pairs.count {
-                    let pair = group.pairs[positions.isEmpty ? place : Int(positions[place])]
-                    guard pair.destination == reference.key else { break }
-                    body(ObjectReference(key: pair.source, entity: group.source))
-                }
+                let entity = groups[index].source
+                groups[index].forEachSource(of: reference.key) { body(ObjectReference(key: $0, entity: entity)) }
             }
         }
         for index in pendingByDestination[ObjectIdentifier(destination)] ?? [] { body(pending[index].source) }
     }
 
-    /// All destinations, in the order of association.
+    /// All destinations, those that are settled first.
     func forEachDestination(_ body: (Member) -> Void) {
         for group in groups {
-            for pair in group.pairs {
-                body(.key(ObjectReference(key: pair.destination, entity: group.destination)))
+            group.forEachPair(in: 0..<group.count) {
+                body(.key(ObjectReference(key: $0.destination, entity: group.destination)))
             }
         }
         for pair in pending { body(.object(pair.destination)) }
     }
 
-    /// All sources, in the order of association.
+    /// All sources, those of settled pairs first.
     func forEachSource(_ body: (ObjectReference) -> Void) {
         for group in groups {
-            for pair in group.pairs { body(ObjectReference(key: pair.source, entity: group.source)) }
+            group.forEachPair(in: 0..<group.count) { body(ObjectReference(key: $0.source, entity: group.source)) }
         }
         for pair in pending { body(pair.source) }
     }
@@ -165,47 +131,10 @@ struct AssociationTable {
         case object(NSManagedObject)
     }
 
-    // MARK: - Looking up
-
     private mutating func forEachSettled(ofSource source: ObjectReference, _ body: (ObjectReference) -> Void) {
         for index in groups.indices where groups[index].source == source.entity {
-            orderBySource(index)
-            let group = groups[index]
-            let positions = group.bySource
-            let first = Self.first(positions, group.pairs.count) { group.pairs[$0].source < source.key }
-            for place in first..<group.pairs.count {
-                let pair = group.pairs[positions.isEmpty ? place : Int(positions[place])]
-                guard pair.source == source.key else { break }
-                body(ObjectReference(key: pair.destination, entity: group.destination))
-            }
+            let entity = groups[index].destination
+            groups[index].forEachDestination(of: source.key) { body(ObjectReference(key: $0, entity: entity)) }
         }
-    }
-
-    private mutating func orderBySource(_ index: Int) {
-        guard !groups[index].isOrderedBySource, groups[index].bySource.isEmpty else { return }
-        let pairs = groups[index].pairs
-        groups[index].bySource = Self.order(pairs.count) { pairs[$0].source }
-    }
-
-    private mutating func orderByDestination(_ index: Int) {
-        guard !groups[index].isOrderedByDestination, groups[index].byDestination.isEmpty else { return }
-        let pairs = groups[index].pairs
-        groups[index].byDestination = Self.order(pairs.count) { pairs[$0].destination }
-    }
-
-    /// The positions in the order of keys; equal ones stay in the order of association.
-    private static func order(_ count: Int, _ key: (Int) -> Int64) -> [Int32] {
-        (0..<Int32(count)).sorted { (key(Int($0)), $0) < (key(Int($1)), $1) }
-    }
-
-    /// The first place at which `isBefore` no longer holds.
-    private static func first(_ positions: [Int32], _ count: Int, _ isBefore: (Int) -> Bool) -> Int {
-        var low = 0
-        var high = count
-        while low < high {
-            let middle = (low + high) / 2
-            if isBefore(positions.isEmpty ? middle : Int(positions[middle])) { low = middle + 1 } else { high = middle }
-        }
-        return low
     }
 }

@@ -22,16 +22,18 @@ struct DestinationValidation {
             let size = EntityStep.batchSize(for: entity)
             request.fetchBatchSize = size
             var count = 0
-            for object in try stack.context.batchedResults(for: request) {
-                try manager.throwIfCancelled()
-                do {
-                    try object.validateForInsert()
-                } catch {
-                    errors.append(error)
-                    if errors.count >= Self.mostErrors { try ValidationErrors.throwIfAny(errors) }
+            try stack.forEachWindow(of: request) { objects in
+                for object in objects {
+                    try manager.throwIfCancelled()
+                    do {
+                        try object.validateForInsert()
+                    } catch {
+                        errors.append(error)
+                        if errors.count >= Self.mostErrors { try ValidationErrors.throwIfAny(errors) }
+                    }
+                    count += 1
+                    if count % size == 0 { stack.letGo() }
                 }
-                count += 1
-                if count % size == 0 { stack.letGo() }
             }
             stack.letGo()
         }

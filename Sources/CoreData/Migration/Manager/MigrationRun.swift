@@ -112,8 +112,11 @@ final class MigrationRun {
         case .objects(let objects):
             try inBatches(objects, EntityStep.batchSize(for: step.source), body)
         case .request(let request):
-            let results: BatchedResults<NSManagedObject> = try source.context.batchedResults(for: request)
-            try inBatches(results, request.fetchBatchSize, body)
+            guard step.sourceExpression == nil else {
+                let results: BatchedResults<NSManagedObject> = try source.context.batchedResults(for: request)
+                return try inBatches(results, request.fetchBatchSize, body)
+            }
+            try source.forEachWindow(of: request) { try inBatches($0, request.fetchBatchSize, body) }
         }
     }
 
@@ -301,7 +304,10 @@ final class MigrationRun {
             limit: 0,
             offset: 0
         )
-        return try source.context.seen(source.store).reader.references(for: plan).reduce(0) { max($0, $1.key) }
+        let reader = try source.context.seen(source.store).reader
+        // A window is in the order of keys.
+        let last = plan.with(predicate: nil, sort: nil, limit: 1, offset: max(0, try reader.count(for: plan) - 1))
+        return try reader.references(for: last).first?.key ?? 0
     }
 
     /// Gives new objects the primary keys of what they came of.

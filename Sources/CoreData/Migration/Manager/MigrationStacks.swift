@@ -59,6 +59,25 @@ struct MigrationStack {
         context.sweep()
     }
 
+    /// Goes through what a request without order and limits finds, in the order of keys.
+    ///
+    /// Results hold the key of each object, so they are taken a window at a time: memory does not grow with the store.
+    func forEachWindow(
+        of request: NSFetchRequest<NSManagedObject>,
+        _ body: (BatchedResults<NSManagedObject>) throws -> Void
+    ) throws {
+        request.fetchLimit = Self.mostKeys
+        while true {
+            let results: BatchedResults<NSManagedObject> = try context.batchedResults(for: request)
+            try body(results)
+            guard results.count == Self.mostKeys else { return }
+            request.fetchOffset += Self.mostKeys
+        }
+    }
+
+    /// How many keys of objects a walk has in memory at a time.
+    private static let mostKeys = 64 * 1024
+
     // MARK: - The source
 
     /// Opens the store to migrate from, for reading, as it is at this moment.

@@ -1,0 +1,96 @@
+import Foundation
+import StrataKeys
+import StrataRows
+import StrataSQL
+import StrataSQLite
+
+/// What a database was found to hold when its store was opened.
+struct StoreContents {
+    let mapping: SQLMapping
+    private(set) var metadata: StoreMetadata
+    /// The history, also if nothing is added to it any more; `nil` if there never was one.
+    let history: HistoryMapping?
+    /// Whether the history has all of the tables that one of this model needs.
+    let hasHistoryTables: Bool
+    /// Whether there is a place for a copy of the model, and none there.
+    let lacksModelCache: Bool
+    /// The number that SQLite increments with each change of tables.
+    let schemaVersion: Int64
+
+    /// Reads what is in a database; `nil` if that is empty.
+    ///
+    /// - Throws: `persistentStoreTypeMismatch` (134010) for a database that is no store, `persistentStoreIncompatibleSchema` (134020) if tables
+    ///   are missing, what the request's check of the version throws, `fileReadCorruptFile` (259), and errors of SQLite.
+    static func read(_ request: SQLiteStoreRequest, _ pool: ConnectionPool) throws -> StoreContents? {
+        try pool.read(isSnapshot: true) { connection in
+            let catalog = try SQLCatalog(connection)
+            return catalog.isEmpty ? nil : try StoreContents(request, connection, catalog)
+        }
+    }
+
+    private init(_ request: SQLiteStoreRequest, _ connection: Connection, _ catalog: SQLCatalog) throws {
+        let url = request.url
+        guard let metadata = try StoreMetadata(connection, catalog, url) else {
+            throw Self.mismatch(url, "it is a SQLite database, but no store of this framework or of Apple's.")
+        }
+        if let type = metadata.values[NSStoreTypeKey] as? String, type != NSSQLiteStoreType {
+            throw Self.mismatch(url, "it says that it is a store of type \(type).")
+        }
+        if !request.options.ignoresVersions { try request.requireVersion(metadata.dictionary) }
+        mapping = try SQLMapping(request.schema, configuration: request.configuration, catalog: catalog)
+        let missing = mapping.missing(in: catalog)
+        guard missing.isEmpty else {
+            let names = missing.prefix(8).joined(separator: ", ") + (missing.count > 8 ? " …" : "")
+            throw CocoaError(
+                .persistentStoreIncompatibleSchema,
+                userInfo: [
+                    NSLocalizedDescriptionKey: "The store \(url.path) cannot be opened: it lacks \(names).",
+                    NSFilePathErrorKey: url.path,
+                ]
+            )
+        }
+        self.metadata = metadata
+        if HistorySchema.isPresent(in: catalog) {
+            let count = HistorySchema.tombstoneCount(in: catalog)
+            history = HistoryMapping(mapping, isRecording: request.recordsHistory, tombstoneCount: count)
+            hasHistoryTables = count >= HistoryMapping.tombstoneCount(for: mapping)
+        } else {
+            (history, hasHistoryTables) = (nil, false)
+        }
+        lacksModelCache =
+            try catalog.hasTable("Z_MODELCACHE")
+            && connection.firstInt64("SELECT 1 FROM Z_MODELCACHE LIMIT 1") == nil
+        schemaVersion = try Self.schemaVersion(connection)
+    }
+
+    /// What a database that was read a moment ago holds now, if it is the same but for values in the metadata.
+    ///
+    /// Spares a second look at all of its tables.
+    ///
+    /// - Returns: `nil` if its tables or the model's version have changed.
+    func current(_ request: SQLiteStoreRequest, _ pool: ConnectionPool) throws -> StoreContents? {
+        try pool.read(isSnapshot: true) { connection in
+            guard try Self.schemaVersion(connection) == schemaVersion,
+                let metadata = try StoreMetadata(connection, ModelGuard.columns, request.url),
+                metadata.versionHashes == self.metadata.versionHashes
+            else { return nil }
+            var contents = self
+            contents.metadata = metadata
+            return contents
+        }
+    }
+
+    private static func schemaVersion(_ connection: Connection) throws -> Int64 {
+        try connection.firstInt64("PRAGMA schema_version") ?? 0
+    }
+
+    private static func mismatch(_ url: URL, _ reason: String) -> CocoaError {
+        CocoaError(
+            .persistentStoreTypeMismatch,
+            userInfo: [
+                NSLocalizedDescriptionKey: "The store \(url.path) cannot be opened: \(reason)",
+                NSFilePathErrorKey: url.path,
+            ]
+        )
+    }
+}
