@@ -174,7 +174,7 @@ struct ToManyState {
 
     /// Members that are back in the stored order are no change.
     private mutating func settleOrder() {
-        if added.isEmpty, removed.isEmpty, let storedOrder, content == storedOrder { isReordered = false }
+        if isReordered, added.isEmpty, removed.isEmpty, let storedOrder, content == storedOrder { isReordered = false }
     }
 
     /// Keeps the stored order before the first change.
@@ -272,6 +272,7 @@ struct ToManyState {
         }
         cached = nil
         if added.remove(member) == nil { removed.insert(member) }
+        settleOrder()
         return true
     }
 
@@ -288,6 +289,7 @@ struct ToManyState {
         positions = nil
         cached = nil
         for member in gone where added.remove(member) == nil { removed.insert(member) }
+        settleOrder()
         return true
     }
 
