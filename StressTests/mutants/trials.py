@@ -13,7 +13,7 @@ from faults import BUILD
 STEPPED = r"^(StrataSQLiteTests|CoreDataSteppedTests|DebianIndexTests|JobQueueTests|StorefrontTests)\."
 #: All scenarios that draw from a seed and get something done in four seconds.
 SCENARIOS = (
-    "bank ring append anomalies interleave nested converge cancel batch deadlock mixed crash processes iofault"
+    "society bank ring append anomalies interleave nested converge cancel batch deadlock mixed crash processes iofault"
     " powerloss hostile"
 ).split()
 SECONDS = 4

@@ -53,6 +53,24 @@ struct BatchUpdateTests {
     }
 
     @Test(arguments: StoreKind.allCases)
+    func `a value made of other rows is made of what they were before the update`(_ kind: StoreKind) throws {
+        let stack = try Stack(kind)
+        try stack.inContext { context throws in
+            let city = City(context: context)
+            city.name = "Porto"
+            for price in 1...3 {
+                let venue = Venue(context: context)
+                (venue.name, venue.price, venue.city) = ("v\(price)", Int16(price), city)
+            }
+            try context.save()
+        }
+        let request = NSBatchUpdateRequest(entityName: "Venue")
+        request.propertiesToUpdate = ["price": NSExpression(format: "city.venues.@sum.price")]
+        _ = try stack.execute(request)
+        #expect(try stack.all(Venue.self, nameAndPrice) == ["v1 6", "v2 6", "v3 6"])
+    }
+
+    @Test(arguments: StoreKind.allCases)
     func `every kind of attribute takes a constant and NULL`(_ kind: StoreKind) throws {
         let stack = try Stack(kind)
         let id = try stack.storeNumberedVenues(1)[0]

@@ -34,7 +34,9 @@ extension SocietyProgram {
             try execute(request, context)
         default:
             let teacher = stream.pick(stored.people.keys.sorted())
-            guard teacher != serial, stored.people[serial]?.teacher != teacher, let id = ids[teacher] else { return nil }
+            guard teacher != serial, stored.people[serial]?.teacher != teacher, let id = ids[teacher] else {
+                return nil
+            }
             note("batch update of the teacher of \(serial): \(teacher)")
             after.teach(serial, teacher)
             let request = NSBatchUpdateRequest(entityName: "Person")
@@ -52,7 +54,10 @@ extension SocietyProgram {
 
     /// A new person has the unique value of one that is stored: the policy makes one of the two.
     func upsert(_ stream: inout SeededStream) throws -> String? {
-        guard let holder = stored.people.keys.sorted().filter({ stored.people[$0]?.code != nil }).randomElement(using: &stream),
+        guard
+            let holder = stored.people.keys.sorted().filter({ stored.people[$0]?.code != nil }).randomElement(
+                using: &stream
+            ),
             let known = stored.people[holder], known.style == nil
         else { return nil }
         let memoryWins = stream.chance(0.7)

@@ -28,7 +28,7 @@ extension SocietyProgram {
         var seen = base
         let count = 1 + stream.below(4)
         for _ in 0..<count {
-            let edit = SocietyEdit.draw(seen, .lasting, next, &stream)
+            let edit = draw(seen, .lasting, &stream)
             // Which of two unique values wins is another drill's part.
             if case .swapCodes = edit { return nil }
             if case .code = edit { return nil }
@@ -72,14 +72,19 @@ extension SocietyProgram {
 
     /// A policy that gives up after it has resolved something: everything is as before.
     func refuse(_ stream: inout SeededStream) throws -> String? {
-        let policy = GivingUp(stream.pick([.mergeByPropertyStoreTrumpMergePolicyType, .overwriteMergePolicyType,
-            .mergeByPropertyObjectTrumpMergePolicyType, .rollbackMergePolicyType]), after: stream.below(2))
+        let policy = GivingUp(
+            stream.pick([
+                .mergeByPropertyStoreTrumpMergePolicyType, .overwriteMergePolicyType,
+                .mergeByPropertyObjectTrumpMergePolicyType, .rollbackMergePolicyType,
+            ]),
+            after: stream.below(2)
+        )
         let mine = desk(policy)
         if let trouble = try check(mine, stored, "before a conflict") { return trouble }
         var seen = stored
         var changed: Set<Int64> = []
         for _ in 0..<(1 + stream.below(4)) {
-            let edit = SocietyEdit.draw(seen, .lasting, next, &stream)
+            let edit = draw(seen, .lasting, &stream)
             if case .swapCodes = edit { continue }
             if case .code = edit { continue }
             changed.formUnion(edit.people)
@@ -140,17 +145,21 @@ extension SocietyProgram {
         {
             return try check(mine, seen, "after a refused save") ?? checkStore("after a refused save")
         }
-        if policy == .error { return "one has deleted \(serial), the other has changed it, and neither save was refused" }
+        if policy == .error {
+            return "one has deleted \(serial), the other has changed it, and neither save was refused"
+        }
         if deletesHere {
             if memoryWins { stored.deletePerson(serial) }
-            return try check(mine, stored, "after a deletion with the policy \(policy)")
-                ?? checkStore("after a deletion with the policy \(policy)")
+            let moment = "after a deletion with the policy \(policy)"
+            return try check(mine, stored, moment) ?? checkStore(moment)
         }
         guard memoryWins else {
             return try check(mine, stored, "after a change of what is gone")
                 ?? checkStore("after a change of what is gone")
         }
-        if try takeStored().people[serial]?.rank != rank { return "\(serial) was not brought back by the policy \(policy)" }
+        if try takeStored().people[serial]?.rank != rank {
+            return "\(serial) was not brought back by the policy \(policy)"
+        }
         // Whoever knows it from before its deletion has an old row of it.
         try late.perform { try late.person(serial).rank = rank + 1 }
         do { try late.perform { try late.context.save() } } catch let error as CocoaError

@@ -12,7 +12,7 @@ extension SocietyProgram {
         if stream.chance(0.5) {
             var seen = stored
             for _ in 0..<(1 + stream.below(2)) {
-                let edit = SocietyEdit.draw(seen, .values, next, &stream)
+                let edit = draw(seen, .values, &stream)
                 // Two that pass a unique value on need what the others may give to a third.
                 if case .swapCodes = edit { continue }
                 if case .code = edit { continue }

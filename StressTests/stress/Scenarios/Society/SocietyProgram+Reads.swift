@@ -77,11 +77,17 @@ private final class SocietyRead {
 
     /// Starts the fetch, and waits until it reads.
     func begin() throws {
-        let (context, request, gate, outcome) = (desk.context, UncheckedRequest(query.request(Person.self)), gate, Outcome())
+        let (context, request, gate, outcome) = (
+            desk.context, UncheckedRequest(query.request(Person.self)), gate, Outcome()
+        )
         self.outcome = outcome
         Task.detached {
             do {
-                let serials = try await context.fetch(request.value) { _ in gate.stopOnce() } _: { $0.map(\.serial) }
+                let serials = try await context.fetch(request.value) { _ in
+                    gate.stopOnce()
+                } _: {
+                    $0.map(\.serial)
+                }
                 outcome.end(.success(serials))
             } catch { outcome.end(.failure(error)) }
             // Where there is nothing to read, it ends without having come there.

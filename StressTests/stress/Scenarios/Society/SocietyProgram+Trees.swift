@@ -28,7 +28,7 @@ extension SocietyProgram {
         note("child:")
         let count = 1 + stream.below(5)
         for _ in 0..<count {
-            try make(.draw(seen, scope, next, &stream), at: child, &seen)
+            try make(draw(seen, scope, &stream), at: child, &seen)
             if stream.chance(0.3), let trouble = try ask(child, seen, &stream) { return "in a child, \(trouble)" }
         }
         if let trouble = try check(child, seen, "in a child after edits") { return trouble }

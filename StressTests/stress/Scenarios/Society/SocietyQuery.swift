@@ -146,7 +146,8 @@ struct SocietyQuery {
 extension SocietyQuery: CustomStringConvertible {
     var description: String {
         let keys = order.map { "\($0.key) \($0.ascending ? "up" : "down")" }.joined(separator: ", ")
-        return "\(isOfArtists ? "artists" : "people")\(includesArtists ? "" : " alone"), \(condition), by \(keys), limit \(limit), "
+        return
+            "\(isOfArtists ? "artists" : "people")\(includesArtists ? "" : " alone"), \(condition), by \(keys), limit \(limit), "
             + "offset \(offset), batches of \(batchSize), with \(prefetched)"
     }
 }

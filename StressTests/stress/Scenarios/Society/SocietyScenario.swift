@@ -3,7 +3,8 @@ import CoreData
 /// Random drills in a society: edits with undo, questions, conflicts, merges, trees, pins and batches, each with one right outcome.
 enum SocietyScenario: Scenario {
     static let name = "society"
-    static let summary = "drills with every kind of relationship: edits, undo, pages, conflicts, merges, trees, pins, batches"
+    static let summary =
+        "drills with every kind of relationship: edits, undo, pages, conflicts, merges, trees, pins, batches"
     static let work = (figure: "drills", floor: 20)
     static let programs = Knob("programs", 0, "programs to end after; 0 to go on until the time is over")
     static let length = Knob("calls", 12, "drills of a program")
