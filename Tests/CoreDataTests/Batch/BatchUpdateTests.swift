@@ -71,6 +71,27 @@ struct BatchUpdateTests {
     }
 
     @Test(arguments: StoreKind.allCases)
+    func `a value made of rows of the same table is made of what they were before the update`(_ kind: StoreKind) throws
+    {
+        let stack = try Stack(kind)
+        try stack.inContext { context throws in
+            // The one whose value the next one takes is changed first.
+            let users = try [("leaf", 4), ("mid", 2), ("boss", 1)].map { name, age in
+                let user = User(context: context)
+                (user.email, user.name, user.age) = (name, name, age)
+                try context.save()
+                return user
+            }
+            (users[0].boss, users[1].boss) = (users[1], users[2])
+            try context.save()
+        }
+        let request = NSBatchUpdateRequest(entityName: "User")
+        request.propertiesToUpdate = ["age": NSExpression(format: "reports.@sum.age")]
+        _ = try stack.execute(request)
+        #expect(try stack.all(User.self) { "\($0.name ?? "") \($0.age)" } == ["boss 2", "leaf 0", "mid 4"])
+    }
+
+    @Test(arguments: StoreKind.allCases)
     func `every kind of attribute takes a constant and NULL`(_ kind: StoreKind) throws {
         let stack = try Stack(kind)
         let id = try stack.storeNumberedVenues(1)[0]

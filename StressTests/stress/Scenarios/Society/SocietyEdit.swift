@@ -89,6 +89,7 @@ enum SocietyEdit {
     ///   - scope: What may be drawn.
     ///   - next: Gives a serial number that nothing has.
     ///   - stream: What to draw from.
+    /// - Returns: The change.
     static func draw(
         _ society: Society,
         _ scope: Scope,

@@ -26,6 +26,17 @@ struct SocietyMerge {
         }
     }
 
+    /// The people whose pupils both have put into another order.
+    var reordered: [Int64] {
+        base.people.keys.sorted().filter { serial in
+            guard let old = base.people[serial]?.pupils else { return false }
+            return [mine, theirs].allSatisfy { side in
+                let order = side.people[serial]?.pupils ?? []
+                return order != old && Set(order) == Set(old)
+            }
+        }
+    }
+
     /// What of a result is not the merge, property by property.
     func difference(_ result: Society, storeWins: Bool) -> String? {
         for (serial, old) in base.people {

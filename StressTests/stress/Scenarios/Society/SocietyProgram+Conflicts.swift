@@ -23,12 +23,19 @@ extension SocietyProgram {
         let base = stored
         let mine = desk(policy.policy, undoes: stream.chance(0.3))
         if let trouble = try check(mine, base, "before a conflict") { return trouble }
-        _ = try letOthersSave(4, .lasting, &stream)
-        let theirs = stored
+        // Often both mean the same person.
+        let target = stream.chance(0.6) ? stream.pick(base.people.keys.sorted()) : nil
+        let other = desk()
+        var theirs = stored
+        note("others:")
+        for _ in 0..<(1 + stream.below(3)) { try make(draw(theirs, about: target, &stream), at: other, &theirs) }
+        try other.perform { try other.context.save() }
+        settle(theirs, other)
+        note("end of others")
         var seen = base
         let count = 1 + stream.below(4)
         for _ in 0..<count {
-            let edit = draw(seen, .lasting, &stream)
+            let edit = draw(seen, about: target, &stream)
             // Which of two unique values wins is another drill's part.
             if case .swapCodes = edit { return nil }
             if case .code = edit { return nil }
@@ -41,7 +48,7 @@ extension SocietyProgram {
         {
             return try check(mine, seen, "after a refused save") ?? checkStore("after a refused save")
         }
-        if policy == .error, let serial = merge.contested.first {
+        if policy == .error, let serial = merge.contested.first ?? merge.reordered.first {
             return "both have changed \(serial), and neither save was refused"
         }
         let result = try takeStored()
@@ -68,6 +75,18 @@ extension SocietyProgram {
         for _ in 0..<count { mine.perform { mine.context.undo() } }
         let undone = try mine.perform { try mine.picture() }
         return merge.differenceOfValues(undone).map { "after undo of a resolved save: \($0)" }
+    }
+
+    /// Draws a change of what lasts; of somebody, if there is one to be drawn.
+    private func draw(_ seen: Society, about person: Int64?, _ stream: inout SeededStream) -> SocietyEdit {
+        var edit = draw(seen, .lasting, &stream)
+        guard let person else { return edit }
+        // A list that is put into another order is what a conflict of orders takes.
+        if let pupils = seen.people[person]?.pupils, pupils.count > 1, stream.chance(0.3) {
+            return .shuffle(person, pupils.reversed())
+        }
+        for _ in 0..<20 where !edit.people.contains(person) { edit = draw(seen, .lasting, &stream) }
+        return edit
     }
 
     /// A policy that gives up after it has resolved something: everything is as before.

@@ -16,7 +16,7 @@ extension SocietyProgram {
                 held.append(read)
                 try read.begin()
             } else if stream.chance(0.6) {
-                if stream.chance(0.3) { try deleteByBatch(&stream) } else { _ = try letOthersSave(3, .all, &stream) }
+                if stream.chance(0.4) { try deleteByBatch(&stream) } else { _ = try letOthersSave(3, .all, &stream) }
             } else if !held.isEmpty {
                 if let trouble = try end(held.remove(at: stream.below(held.count)), &stream) { return trouble }
             }
@@ -83,8 +83,9 @@ private final class SocietyRead {
         self.outcome = outcome
         Task.detached {
             do {
-                let serials = try await context.fetch(request.value) { _ in
-                    gate.stopOnce()
+                let serials = try await context.fetch(request.value) { progress in
+                    // The rows are counted in the transaction in which they are read.
+                    if progress.expectedRows != nil { gate.stopOnce() }
                 } _: {
                     $0.map(\.serial)
                 }
