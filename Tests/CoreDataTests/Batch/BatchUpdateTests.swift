@@ -78,7 +78,9 @@ struct BatchUpdateTests {
             // The one whose value the next one takes is changed first.
             let users = try [("leaf", 4), ("mid", 2), ("boss", 1)].map { name, age in
                 let user = User(context: context)
-                (user.email, user.name, user.age) = (name, name, age)
+                user.email = name
+                user.name = name
+                user.age = Int16(age)
                 try context.save()
                 return user
             }
