@@ -111,6 +111,14 @@ struct Society: Equatable {
             ?? first("tool", tools, wanted.tools)
     }
 
+    /// Who has somebody as a pupil without being the teacher, or the other way round; `nil` if nobody.
+    func stranger(to serial: Int64) -> Int64? {
+        guard let person = people[serial] else { return nil }
+        return people.keys.sorted().first { other in
+            people[other]?.pupils.contains(serial) != (person.teacher == other)
+        }
+    }
+
     /// Where the two ends of a relationship disagree; `nil` if nowhere.
     var disagreement: String? {
         for (serial, person) in people {

@@ -61,6 +61,12 @@ extension SocietyProgram {
             return "after a save with the policy \(policy), \(serial) is \(text(shown.people[serial])) here, "
                 + "and \(text(result.people[serial])) to a new context"
         }
+        for serial in merge.contested {
+            if let other = shown.stranger(to: serial) {
+                return "after a save with the policy \(policy), \(serial) and \(other) do not agree: "
+                    + "\(text(shown.people[serial])), \(text(shown.people[other]))"
+            }
+        }
         let trouble =
             switch policy {
             case .error: merge.difference(result, storeWins: false)
@@ -139,8 +145,33 @@ extension SocietyProgram {
 
     private func text(_ person: Society.Person?) -> String { person.map { "\($0)" } ?? "gone" }
 
+    /// One adds a tool to what the other one deletes, and merges that: nothing is lost without a word.
+    private func giveToTheDeleted(_ stream: inout SeededStream) throws -> String? {
+        let serial = stream.pick(stored.people.keys.sorted())
+        guard let tool = stored.tools.keys.sorted().first(where: { stored.owner(of: $0) == nil }) else { return nil }
+        let (mine, other) = (desk(), desk())
+        var (seen, theirs) = (stored, stored)
+        try make(.give(tool, serial), at: mine, &seen)
+        let mail = SocietyMail(.NSManagedObjectContextDidSave, of: other.context)
+        defer { mail.stop() }
+        note("others:")
+        try make(.deletePerson(serial), at: other, &theirs)
+        try other.perform { try other.context.save() }
+        settle(theirs, other)
+        if stream.chance(0.7) {
+            note("merge")
+            for message in mail.take() { mine.perform { mine.context.mergeChanges(fromContextDidSave: message) } }
+        }
+        note("save")
+        do { try mine.perform { try mine.context.save() } } catch let error as CocoaError
+            where error.code == .managedObjectMerge
+        { return try checkStore("after a refused save") }
+        return "tool \(tool) was given to \(serial), who was deleted, and no save was refused"
+    }
+
     /// One deletes what the other one changes.
     func delete(_ stream: inout SeededStream) throws -> String? {
+        if stream.chance(0.15) { return try giveToTheDeleted(&stream) }
         let policy = stream.pick(Policy.allCases)
         note("\(policy)")
         let mine = desk(policy.policy)

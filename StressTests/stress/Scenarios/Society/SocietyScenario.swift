@@ -19,7 +19,11 @@ enum SocietyScenario: Scenario {
         // Reads that are held keep a connection each.
         let options: [AnyHashable: Any]? =
             run.kind == .sqlite
-            ? [NSPersistentHistoryTrackingKey: true, NSPersistentStoreConnectionPoolMaxSizeKey: 8] : nil
+            ? [
+                NSPersistentHistoryTrackingKey: true, NSPersistentStoreConnectionPoolMaxSizeKey: 8,
+                // What a loss of power leaves is the part of other scenarios.
+                NSSQLitePragmasOption: ["synchronous": "OFF"],
+            ] : nil
         let stack = try run.open(options)
         let steps = SteppedPrograms(run, length: run.knob(length)) { _ in try SocietyProgram(run, stack) }
         try steps.run(run.knob(programs), until: run.end)
