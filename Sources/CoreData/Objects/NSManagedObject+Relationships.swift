@@ -262,10 +262,10 @@ extension NSManagedObject {
         }
     }
 
-    /// Takes deleted objects out of the relationships without an inverse that this object has loaded.
-    final func forgetInOneWayRelationships(_ isDeleted: (ObjectReference) -> Bool) {
+    /// Takes deleted objects out of those of the relationships that this object has loaded which `concerns` names.
+    final func forgetMembers(_ concerns: (ToManySlot) -> Bool, where isDeleted: (ObjectReference) -> Bool) {
         guard let extras else { return }
-        for slot in layout.toMany where slot.inverse == nil {
+        for slot in layout.toMany where concerns(slot) {
             extras.toMany[slot.index]?.forget(where: isDeleted)
         }
     }

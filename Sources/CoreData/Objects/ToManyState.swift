@@ -174,7 +174,7 @@ struct ToManyState {
 
     /// Members that are back in the stored order are no change.
     private mutating func settleOrder() {
-        if added.isEmpty, removed.isEmpty, let storedOrder, content == storedOrder { isReordered = false }
+        if isReordered, added.isEmpty, removed.isEmpty, let storedOrder, content == storedOrder { isReordered = false }
     }
 
     /// Keeps the stored order before the first change.
@@ -242,6 +242,18 @@ struct ToManyState {
         return true
     }
 
+    /// Takes a member back that was not to be taken out, to where it was stored if the others are in the stored order.
+    ///
+    /// - Returns: Whether it was not a member before.
+    mutating func putBack(_ member: ObjectReference) -> Bool {
+        guard add(member) else { return false }
+        guard isOrdered, let content, let storedOrder else { return true }
+        let members = Set(content)
+        let order = storedOrder.filter(members.contains)
+        if order.filter({ $0 != member }) == content.filter({ $0 != member }) { reorder(order) }
+        return true
+    }
+
     /// Takes a member out.
     ///
     /// - Returns: Whether it was a member before; always `true` for a fault that does not know better.
@@ -272,6 +284,7 @@ struct ToManyState {
         }
         cached = nil
         if added.remove(member) == nil { removed.insert(member) }
+        settleOrder()
         return true
     }
 
@@ -288,6 +301,7 @@ struct ToManyState {
         positions = nil
         cached = nil
         for member in gone where added.remove(member) == nil { removed.insert(member) }
+        settleOrder()
         return true
     }
 

@@ -15,7 +15,7 @@ enum StressModel {
         node.relate("parent", to: node, "children", inverseIsMany: true)
         node.relate("marks", to: mark, "nodes", isMany: true, inverseIsMany: true)
         let model = NSManagedObjectModel()
-        model.entities = [account, register, node, mark] + ParcelModel.make()
+        model.entities = [account, register, node, mark] + ParcelModel.make() + SocietyModel.make()
         return model
     }
 }

@@ -72,7 +72,7 @@ struct StressOptions {
               --pinned           pin all that can be pinned (bank, append; about half of it)
               --batch-size N     of fetches (interleave, soak, mixed; drawn or none)
               --store KIND       sqlite, memory or postgresql (the first two on which the scenario makes sense, one after the other)
-              --only KIND        make no other trouble (crash, hostile, iofault; the kinds are above)
+              --only KIND        make no other trouble (crash, hostile, iofault, society; the kinds are above)
               --sabotage NAME    break something on purpose; the run has to fail
               --floor N          the work below which a run proves nothing
               --stall S          how long a single operation may take (30)
@@ -80,7 +80,7 @@ struct StressOptions {
               --keep             leave the stores there
               --history FILE     write what transactions did, as lines of JSON (append)
               --replay FILE      judge such a file, in place of a run (append)
-              --program N        run this one of the random programs only (batch, interleave, nested)
+              --program N        run this one of the random programs only (batch, interleave, nested, society)
               --script A,B,…     of that program these calls only, as a failure that was cut down says
               --shrink S         how long to cut a failure of a stepped program down (20); 0 does not
               --all-orders       the script in all orders that keep that of each context (batch, interleave)

@@ -61,6 +61,29 @@ struct BackgroundPrefetchTests {
         )
     }
 
+    @Test
+    func `members that are saved while it reads are there`() async throws {
+        let stack = try Stack(.sqlite)
+        try storeVenues(stack)
+        let context = stack.context()
+        let gate = Gate()
+        let task = Task {
+            try await context.fetch(Self.venues(["tags"])) { progress in
+                if progress.expectedRows != nil { gate.stopOnce() }
+            } _: {
+                $0.map { "\($0.name ?? "") \($0.tags.count)" }
+            }
+        }
+        await gate.arrival()
+        try stack.inContext { other throws in
+            let tags = try other.all(Tag.self)
+            try other.all(Venue.self, sortedBy: "name")[0].tags = Set(tags)
+            try other.save()
+        }
+        gate.open()
+        #expect(try await task.value == ["A 3", "B 1", "C 2"])
+    }
+
     @Test(arguments: StoreKind.allCases)
     func `pending changes stay on top, and unsaved objects are filled as well`(_ kind: StoreKind) async throws {
         let stack = try Stack(kind)

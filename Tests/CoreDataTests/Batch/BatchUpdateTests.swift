@@ -53,6 +53,47 @@ struct BatchUpdateTests {
     }
 
     @Test(arguments: StoreKind.allCases)
+    func `a value made of other rows is made of what they were before the update`(_ kind: StoreKind) throws {
+        let stack = try Stack(kind)
+        try stack.inContext { context throws in
+            let city = City(context: context)
+            city.name = "Porto"
+            for price in 1...3 {
+                let venue = Venue(context: context)
+                (venue.name, venue.price, venue.city) = ("v\(price)", Int16(price), city)
+            }
+            try context.save()
+        }
+        let request = NSBatchUpdateRequest(entityName: "Venue")
+        request.propertiesToUpdate = ["price": NSExpression(format: "city.venues.@sum.price")]
+        _ = try stack.execute(request)
+        #expect(try stack.all(Venue.self, nameAndPrice) == ["v1 6", "v2 6", "v3 6"])
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `a value made of rows of the same table is made of what they were before the update`(_ kind: StoreKind) throws
+    {
+        let stack = try Stack(kind)
+        try stack.inContext { context throws in
+            // The one whose value the next one takes is changed first.
+            let users = try [("leaf", 4), ("mid", 2), ("boss", 1)].map { name, age in
+                let user = User(context: context)
+                user.email = name
+                user.name = name
+                user.age = Int16(age)
+                try context.save()
+                return user
+            }
+            (users[0].boss, users[1].boss) = (users[1], users[2])
+            try context.save()
+        }
+        let request = NSBatchUpdateRequest(entityName: "User")
+        request.propertiesToUpdate = ["age": NSExpression(format: "reports.@sum.age")]
+        _ = try stack.execute(request)
+        #expect(try stack.all(User.self) { "\($0.name ?? "") \($0.age)" } == ["boss 2", "leaf 0", "mid 4"])
+    }
+
+    @Test(arguments: StoreKind.allCases)
     func `every kind of attribute takes a constant and NULL`(_ kind: StoreKind) throws {
         let stack = try Stack(kind)
         let id = try stack.storeNumberedVenues(1)[0]

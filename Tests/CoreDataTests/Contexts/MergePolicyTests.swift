@@ -366,6 +366,60 @@ struct MergePolicyTests {
         #expect(try stack.count("Photo") == 2)
     }
 
+    @Test(arguments: StoreKind.allCases, [Policy.storeTrump, .rollback])
+    func `a deletion that loses leaves orders as they are stored (CS-109, 110)`(_ kind: StoreKind, _ policy: Policy)
+        throws
+    {
+        let contest = try Contest(kind, policy) { venue, context in
+            let others = ["b", "c"].map { name in
+                let venue = Venue(context: context)
+                venue.name = name
+                return venue
+            }
+            let user = User(context: context)
+            user.email = "u"
+            user.favourites = [venue] + others
+        }
+        func names(_ context: NSManagedObjectContext) throws -> [String] {
+            try #require(try context.all(User.self).first).favourites.compactMap(\.name)
+        }
+        let (stack, context, id) = (contest.stack, contest.context, contest.id)
+        try context.performAndWait {
+            #expect(try names(context) == ["old", "b", "c"])
+            context.delete(try context.get(id, Venue.self))
+            context.processPendingChanges()
+            #expect(try names(context) == ["b", "c"])
+            try stack.change(id, Venue.self) { venue, _ in venue.name = "theirs" }
+            try context.save()
+            #expect(try names(context) == ["theirs", "b", "c"])
+        }
+        let reader = stack.context()
+        #expect(try reader.performAndWait { try names(reader) } == ["theirs", "b", "c"])
+    }
+
+    @Test(arguments: StoreKind.allCases, [Policy.storeTrump, .rollback])
+    func `an object whose deletion elsewhere wins leaves the relationships that show it (CS-109, 110)`(
+        _ kind: StoreKind,
+        _ policy: Policy
+    ) throws {
+        let contest = try Contest(kind, policy) { venue, context in
+            venue.tags = [Contest.tag("t", context)]
+            let city = City(context: context)
+            city.name = "Porto"
+            venue.city = city
+        }
+        let (stack, context, id) = (contest.stack, contest.context, contest.id)
+        try context.performAndWait {
+            let venue = try context.get(id, Venue.self)
+            let (city, tag) = (try #require(venue.city), try #require(venue.tags.first))
+            #expect(city.venues == [venue] && tag.venues == [venue])
+            venue.name = "mine"
+            try stack.delete(id)
+            try context.save()
+            #expect(city.venues.isEmpty && tag.venues.isEmpty)
+        }
+    }
+
     @Test(arguments: StoreKind.allCases, Policy.allCases)
     func `deleted on both sides (CS-110)`(_ kind: StoreKind, _ policy: Policy) throws {
         let contest = try Contest(kind, policy)

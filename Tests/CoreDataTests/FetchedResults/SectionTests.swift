@@ -50,6 +50,23 @@ struct SectionTests {
     }
 
     @Test(arguments: StoreKind.allCases)
+    func `an object that changes its section, and no key that it is sorted by, moves there`(_ kind: StoreKind) throws {
+        let context = try Stack(kind).context()
+        try context.performAndWait {
+            let venue = Guide.venue("a", price: 1, in: context)
+            try context.save()
+            let controller = Guide.controller(Guide.venues(sortedBy: "name"), context, sections: "price")
+            let recorder = ResultsRecorder()
+            try recorder.start(controller)
+            #expect(controller.outline == ["1: a"])
+            venue.price = 2
+            context.processPendingChanges()
+            #expect(controller.outline == ["2: a"])
+            recorder.expectCopy(of: controller)
+        }
+    }
+
+    @Test(arguments: StoreKind.allCases)
     func `an object of a new section brings the section along`(_ kind: StoreKind) throws {
         try withSections(kind) { context, controller, recorder, _ in
             Guide.venue("c1", city: Guide.city("Coimbra", in: context), in: context)

@@ -287,6 +287,30 @@ struct HistoryRecordingTests {
     }
 
     @Test
+    func `members that a deletion has set free are changes of its transaction`() throws {
+        let stack = try Stack.recording()
+        let city = try stack.saveCity()
+        let venue = try stack.write { context in
+            let venue = Venue(context: context)
+            venue.name = "late"
+            return venue
+        }
+        let context = stack.context()
+        try context.performAndWait {
+            context.delete(try context.get(city, City.self))
+            context.processPendingChanges()
+            try stack.change(venue, Venue.self) { venue, context in
+                venue.city = try? context.existingObject(with: city) as? City
+            }
+            try context.save()
+        }
+        let changes = try stack.transactions().last?.changes ?? []
+        let freed = changes.first { $0.changedObjectID == venue }
+        #expect(freed?.changeType == .update)
+        #expect(freed?.updatedProperties?.map(\.name) == ["city"])
+    }
+
+    @Test
     func `a copied store starts a history of its own, and a replaced one brings the other's`() throws {
         let stack = try Stack.recording()
         let id = try stack.saveCity()

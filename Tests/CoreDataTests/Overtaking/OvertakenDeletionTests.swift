@@ -45,6 +45,28 @@ struct OvertakenDeletionTests {
     }
 
     @Test(arguments: StoreKind.allCases, [true, false])
+    func `one that is told without its owner takes the object out of loaded relationships`(
+        _ kind: StoreKind,
+        isRead: Bool
+    ) throws {
+        let stack = try Stack(kind)
+        let id = try stack.store(Venue.self) { venue, context in
+            let city = City(context: context)
+            (city.name, venue.name, venue.city) = ("Porto", "bar", city)
+        }
+        let context = stack.context()
+        try context.performAndWait {
+            let city = try #require(try context.all(City.self).first)
+            let venue = try #require(city.venues.first)
+            if isRead { #expect(venue.name == "bar") }
+            try stack.delete(id)
+            NSManagedObjectContext.mergeChanges(fromRemoteContextSave: [NSDeletedObjectsKey: [id]], into: [context])
+            context.processPendingChanges()
+            #expect(city.venues.isEmpty)
+        }
+    }
+
+    @Test(arguments: StoreKind.allCases, [true, false])
     func `one by a did-save handler of the insertion's save`(_ kind: StoreKind, isFetched: Bool) throws {
         let stack = try Stack(kind)
         let (writer, view) = (stack.context("writer"), stack.context("view"))

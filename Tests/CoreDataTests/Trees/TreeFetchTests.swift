@@ -4,6 +4,36 @@ import Testing
 
 @Suite("Trees: fetching through the parent")
 struct TreeFetchTests {
+    @Test(arguments: StoreKind.allCases, [true, false])
+    func `what a child has changed or deleted of its parent's unsaved objects is found once, or not at all`(
+        _ kind: StoreKind,
+        hasPermanentID: Bool
+    ) throws {
+        let stack = try Stack(kind)
+        let parent = stack.context("parent")
+        let child = NSManagedObjectContext(.privateQueue)
+        child.parent = parent
+        try child.performAndWait {
+            let city = City(context: child)
+            city.name = "a"
+            if hasPermanentID { try child.obtainPermanentIDs(for: [city]) }
+            try child.save()
+            func found() throws -> [Int] {
+                let ids = NSFetchRequest<NSManagedObjectID>(entityName: "City")
+                ids.resultType = .managedObjectIDResultType
+                return [
+                    try child.all(City.self).count, try child.count(for: NSFetchRequest<City>(entityName: "City")),
+                    try child.fetch(ids).count,
+                ]
+            }
+            #expect(try found() == [1, 1, 1])
+            city.name = "b"
+            #expect(try found() == [1, 1, 1])
+            child.delete(city)
+            #expect(try found() == [0, 0, 0])
+        }
+    }
+
     @Test(arguments: StoreKind.allCases)
     func `a child's fetch answers from the parent's state, unsaved changes included (CS-44)`(_ kind: StoreKind) throws {
         let stack = try Stack(kind)

@@ -28,6 +28,34 @@ struct UndoTests {
         }
     }
 
+    @Test(arguments: StoreKind.allCases, [Policy.objectTrump, .overwrite])
+    func `undo after a resolved save takes back what was changed here alone (CS-207)`(
+        _ kind: StoreKind,
+        _ policy: Policy
+    ) throws {
+        let stack = try Stack(kind)
+        let id = try stack.store(Venue.self) { venue, context in
+            venue.name = "old"
+            Tag(context: context).title = "theirs"
+        }
+        let context = stack.context(policy)
+        context.undoManager = UndoManager()
+        try context.performAndWait {
+            let venue = try context.get(id, Venue.self)
+            #expect(venue.tags.isEmpty)
+            venue.name = "mine"
+            context.processPendingChanges()
+            try stack.change(id, Venue.self) { venue, context in
+                venue.price = 5
+                venue.tags = Set((try? context.all(Tag.self)) ?? [])
+            }
+            try context.save()
+            #expect(venue.name == "mine" && venue.tags.count == (policy == .overwrite ? 0 : 1))
+            context.undo()
+            #expect(venue.name == "old" && context.undoManager?.canUndo == false)
+        }
+    }
+
     @Test(arguments: StoreKind.allCases)
     func `an event is one step, back to the values at its start (CS-207)`(_ kind: StoreKind) throws {
         let stack = try Stack(kind)

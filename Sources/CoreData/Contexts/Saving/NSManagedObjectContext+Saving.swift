@@ -285,25 +285,31 @@ struct ContextSave {
 
     /// Ends a save that has succeeded: forgets what a policy has dropped, and what never was.
     private func takeOverRest() {
+        var lost: [NSManagedObject] = []
         for object in context.changeTracker.objects {
             object.flags.remove(.listed)
+            if object.flags.contains(.gone) { lost.append(object) }
             if object.flags.contains(.deleted) { context.bury(object) } else { object.commit() }
         }
         context.changeTracker.keepChanges([])
-        if context.model.hasOneWayToMany, !saved.deleted.isEmpty { forgetInOneWayRelationships(saved.deleted) }
+        if context.model.hasOneWayToMany, !saved.deleted.isEmpty {
+            forgetInRelationships(saved.deleted) { $0.inverse == nil }
+        }
+        // Of these no inverse was told.
+        if !lost.isEmpty { forgetInRelationships(lost) { _ in true } }
         context.changeTracker.endChecks()
         if context.undoManager == nil { context.identityMap.forgetPermanentKeys() }
     }
 
-    /// Takes objects whose deletion is saved out of the relationships that they do not know of.
-    private func forgetInOneWayRelationships(_ deleted: [NSManagedObject]) {
+    /// Takes objects that are not stored any more out of the loaded relationships that `concerns` names.
+    private func forgetInRelationships(_ deleted: [NSManagedObject], _ concerns: (ToManySlot) -> Bool) {
         var keysByRoot: [Int32: [Int: Set<Int64>]] = [:]
         for object in deleted {
             keysByRoot[object.storeIndex, default: [:]][object.layout.rootNumber, default: []].insert(object.key)
         }
         context.forEachRegistered { object in
             guard let keysByRoot = keysByRoot[object.storeIndex] else { return }
-            object.forgetInOneWayRelationships { reference in
+            object.forgetMembers(concerns) { reference in
                 keysByRoot[context.layout(of: reference).rootNumber]?.contains(reference.key) ?? false
             }
         }

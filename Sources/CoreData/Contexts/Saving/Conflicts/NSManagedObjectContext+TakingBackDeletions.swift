@@ -47,7 +47,7 @@ extension NSManagedObjectContext {
         switch destination.layout.places[inverse.name] {
         case .toMany(let index):
             guard destination.extras?.toMany[index]?.removed.contains(object.reference) == true else { return }
-            destination.changeToMany(destination.layout.toMany[index]) { $0.add(object.reference) }
+            destination.changeToMany(destination.layout.toMany[index]) { $0.putBack(object.reference) }
         case .slot(let index):
             let slot = destination.layout.slots[index]
             guard destination.flags.contains(.ownsRow), destination.current?.reference(slot) == nil,

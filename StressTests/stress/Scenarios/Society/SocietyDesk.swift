@@ -1,0 +1,164 @@
+import CoreData
+
+/// A context at which a society is looked at and changed.
+final class SocietyDesk {
+    let context: NSManagedObjectContext
+    /// What it has in its hands.
+    private var objects: [Int64: NSManagedObject] = [:]
+    /// The IDs of what is stored.
+    private let ids: (Int64) -> NSManagedObjectID?
+
+    /// Sits down at a context.
+    ///
+    /// - Parameters:
+    ///   - context: The context.
+    ///   - ids: Gives the IDs that stored objects have with the context's coordinator.
+    init(_ context: NSManagedObjectContext, _ ids: @escaping (Int64) -> NSManagedObjectID?) {
+        (self.context, self.ids) = (context, ids)
+    }
+
+    func perform<R>(_ body: () throws -> R) rethrows -> R { try context.performAndWait(body) }
+
+    /// The object of that number, inside the context's scope.
+    func object<Object: NSManagedObject>(_ serial: Int64, _ type: Object.Type) throws -> Object {
+        if let held = objects[serial] as? Object, held.managedObjectContext != nil { return held }
+        guard let id = ids(serial), let object = try context.existingObject(with: id) as? Object else {
+            throw StressError("\(serial) is no \(type)")
+        }
+        objects[serial] = object
+        return object
+    }
+
+    func person(_ serial: Int64) throws -> Person { try object(serial, Person.self) }
+
+    func club(_ serial: Int64) throws -> Club { try object(serial, Club.self) }
+
+    func tool(_ serial: Int64) throws -> Tool { try object(serial, Tool.self) }
+
+    /// The ID of what it has in its hands.
+    func heldID(_ serial: Int64) -> NSManagedObjectID? { objects[serial]?.objectID }
+
+    /// Everything that the context shows, as an event's end leaves it.
+    func picture() throws -> Society {
+        var society = Society()
+        for person in try context.fetch(NSFetchRequest<Person>(entityName: "Person")) {
+            objects[person.serial] = person
+            society.people[person.serial] = Self.picture(of: person)
+        }
+        for club in try context.fetch(NSFetchRequest<Club>(entityName: "Club")) {
+            objects[club.serial] = club
+            society.clubs[club.serial] = Society.Club(
+                rank: club.rank,
+                head: club.head?.serial ?? 0,
+                branches: Set(club.branches.map(\.serial)),
+                members: club.members.map(\.serial)
+            )
+        }
+        for tool in try context.fetch(NSFetchRequest<Tool>(entityName: "Tool")) {
+            objects[tool.serial] = tool
+            society.tools[tool.serial] = tool.weight
+        }
+        return society
+    }
+
+    private static func picture(of person: Person) -> Society.Person {
+        // Without an inverse a tool that is deleted stays where it is until the save.
+        let tools = person.tools.filter { !$0.isDeleted }.map { $0.managedObjectContext == nil ? -1 : $0.serial }
+        return Society.Person(
+            style: (person as? Artist)?.style,
+            rank: person.rank,
+            name: person.name,
+            code: person.code,
+            portrait: SocietyPortrait.number(of: person.portrait),
+            teacher: person.teacher?.serial ?? 0,
+            pupils: person.pupils.map(\.serial),
+            friends: Set(person.friends.map(\.serial)),
+            tools: Set(tools),
+            clubs: Set(person.clubs.map(\.serial))
+        )
+    }
+
+    /// Makes a change, as an event of its own.
+    func make(_ edit: SocietyEdit) throws {
+        switch edit {
+        case .newPerson(let serial, let style, let rank):
+            let person: Person
+            if let style {
+                let artist = Artist(context: context)
+                artist.style = style
+                person = artist
+            } else {
+                person = Person(context: context)
+            }
+            (person.serial, person.rank) = (serial, rank)
+            objects[serial] = person
+        case .newTool(let serial):
+            let tool = Tool(context: context)
+            tool.serial = serial
+            objects[serial] = tool
+        case .newClub(let serial):
+            let club = Club(context: context)
+            club.serial = serial
+            objects[serial] = club
+        case .rank(let serial, let rank): try person(serial).rank = rank
+        case .name(let serial, let name): try person(serial).name = name
+        case .style(let serial, let style): try object(serial, Artist.self).style = style
+        case .code(let serial, let code): try person(serial).code = code
+        case .swapCodes(let one, let other):
+            let (one, other) = (try person(one), try person(other))
+            let codes = (one.code, other.code)
+            (one.code, other.code) = (codes.1, codes.0)
+        case .portrait(let serial, let number): try person(serial).portrait = SocietyPortrait.data(number)
+        case .weight(let serial, let weight): try tool(serial).weight = weight
+        case .deletePerson(let serial): context.delete(try person(serial))
+        case .deleteTool(let serial): context.delete(try tool(serial))
+        case .deleteClub(let serial): context.delete(try club(serial))
+        default: try relate(edit)
+        }
+        context.processPendingChanges()
+    }
+
+    private func relate(_ edit: SocietyEdit) throws {
+        switch edit {
+        case .teach(let pupil, let teacher):
+            // Members that come to a list which is not loaded come in the order of their making.
+            if teacher != 0 { _ = try person(teacher).pupils.count }
+            try person(pupil).teacher = teacher == 0 ? nil : person(teacher)
+        case .place(let pupil, let teacher, let place):
+            try person(teacher).pupils.insert(person(pupil), at: place)
+        case .shuffle(let teacher, let order): try person(teacher).pupils = order.map { try person($0) }
+        case .befriend(let one, let other): try person(one).friends.insert(person(other))
+        case .part(let one, let other): try person(one).friends.remove(person(other))
+        case .exchange(let one, let former, let next):
+            let person = try person(one)
+            person.friends = try person.friends.subtracting([self.person(former)]).union([self.person(next)])
+        case .give(let tool, let owner): try person(owner).tools.insert(self.tool(tool))
+        case .drop(let tool, let owner): try person(owner).tools.remove(self.tool(tool))
+        case .join(let one, let club):
+            _ = try self.club(club).members.count
+            try person(one).clubs.insert(self.club(club))
+        case .enter(let one, let club, let place): try self.club(club).members.insert(person(one), at: place)
+        case .leave(let one, let club): try person(one).clubs.remove(self.club(club))
+        case .lead(let club, let head): try self.club(club).head = head == 0 ? nil : self.club(head)
+        default: break
+        }
+    }
+}
+
+/// Portraits, small ones and such as are kept in files of their own.
+enum SocietyPortrait {
+    /// The data that stands for a number: none for 0, a large one for 4 and above.
+    static func data(_ number: Int64) -> Data? {
+        if number == 0 { return nil }
+        return Data(repeating: UInt8(truncatingIfNeeded: number), count: size(number))
+    }
+
+    /// The number that data stands for, -1 if it is not whole.
+    static func number(of data: Data?) -> Int64 {
+        guard let data, let first = data.first else { return 0 }
+        let number = Int64(first)
+        return data.count == size(number) && data.last == first ? number : -1
+    }
+
+    private static func size(_ number: Int64) -> Int { number < 4 ? 16 : 140_000 }
+}

@@ -1,0 +1,102 @@
+/// What has to come of two sets of changes to one society, in which nothing came or went.
+struct SocietyMerge {
+    let base: Society
+    let mine: Society
+    let theirs: Society
+
+    private static let values: [(String, @Sendable (Society.Person) -> AnyHashable)] = [
+        ("style", { $0.style }), ("rank", { $0.rank }), ("name", { $0.name }), ("code", { $0.code }),
+        ("portrait", { $0.portrait }), ("teacher", { $0.teacher }),
+    ]
+
+    /// Whether somebody is the same, but for relationships of which others say what they are.
+    static func isSame(_ one: Society.Person?, _ other: Society.Person?) -> Bool {
+        guard let one, let other else { return one == other }
+        return values.allSatisfy { $1(one) == $1(other) } && one.friends == other.friends
+    }
+
+    /// The people of whom both have changed an attribute or the teacher.
+    var contested: [Int64] {
+        base.people.keys.sorted().filter { serial in
+            guard let old = base.people[serial], let one = mine.people[serial], let other = theirs.people[serial] else {
+                return true
+            }
+            func isChanged(_ person: Society.Person) -> Bool { Self.values.contains { $1(person) != $1(old) } }
+            return isChanged(one) && isChanged(other)
+        }
+    }
+
+    /// The people whose pupils both have put into another order.
+    var reordered: [Int64] {
+        base.people.keys.sorted().filter { serial in
+            guard let old = base.people[serial]?.pupils else { return false }
+            return [mine, theirs].allSatisfy { side in
+                let order = side.people[serial]?.pupils ?? []
+                return order != old && Set(order) == Set(old)
+            }
+        }
+    }
+
+    /// What of a result is not the merge, property by property.
+    func difference(_ result: Society, storeWins: Bool) -> String? {
+        for (serial, old) in base.people {
+            guard let one = mine.people[serial], let other = theirs.people[serial], let person = result.people[serial]
+            else { return "\(serial) is gone" }
+            for (name, value) in Self.values {
+                let isMine = value(one) != value(old) && !(storeWins && value(other) != value(old))
+                let wanted = value(isMine ? one : other)
+                if value(person) != wanted {
+                    return "\(name) of \(serial) is \(value(person)), expected \(wanted)"
+                }
+            }
+            func merged(_ old: Set<Int64>, _ mine: Set<Int64>, _ theirs: Set<Int64>) -> Set<Int64> {
+                theirs.union(mine.subtracting(old)).subtracting(old.subtracting(mine))
+            }
+            let friends = merged(old.friends, one.friends, other.friends)
+            if person.friends != friends { return "friends of \(serial) are \(person.friends), expected \(friends)" }
+            let clubs = merged(old.clubs, one.clubs, other.clubs)
+            if person.clubs != clubs { return "clubs of \(serial) are \(person.clubs), expected \(clubs)" }
+            if let order = order(old.pupils, one.pupils, other.pupils, storeWins), person.pupils != order {
+                return "pupils of \(serial) are \(person.pupils), expected \(order)"
+            }
+        }
+        return nil
+    }
+
+    /// What a list has to be if it is clear: changed on one side, or put into another order on both.
+    private func order(_ old: [Int64], _ mine: [Int64], _ theirs: [Int64], _ storeWins: Bool) -> [Int64]? {
+        if theirs == old, Set(mine) == Set(old) { return mine }
+        if mine == old, Set(theirs) == Set(old) { return theirs }
+        if Set(mine) == Set(old), Set(theirs) == Set(old) { return storeWins ? theirs : mine }
+        return nil
+    }
+
+    /// What of a result is not as one side has it, of the objects that both have changed.
+    func difference(ofWhole result: Society, storeWins: Bool) -> String? {
+        for serial in contested {
+            guard let wanted = (storeWins ? theirs : mine).people[serial], let person = result.people[serial] else {
+                return "\(serial) is gone"
+            }
+            for (name, value) in Self.values where value(person) != value(wanted) {
+                return "\(name) of \(serial) is \(value(person)), expected \(value(wanted))"
+            }
+        }
+        return nil
+    }
+
+    /// What of the attributes that one side alone has changed is not as it was before one's own changes, with what others have
+    /// changed.
+    func differenceOfValues(_ undone: Society) -> String? {
+        for serial in contested {
+            guard let old = base.people[serial], let one = mine.people[serial], let other = theirs.people[serial],
+                let person = undone.people[serial]
+            else { return "\(serial) is gone" }
+            for (name, value) in Self.values where name != "teacher" {
+                let wanted = value(one) == value(old) ? value(other) : value(old)
+                if value(one) != value(old), value(other) != value(old) { continue }
+                if value(person) != wanted { return "\(name) of \(serial) is \(value(person)), expected \(wanted)" }
+            }
+        }
+        return nil
+    }
+}

@@ -1,0 +1,73 @@
+import CoreData
+
+/// The results of a fetch that are followed: they are what the fetch gives now, and what the delegate was told leads there.
+final class SocietyResults: NSObject, NSFetchedResultsControllerDelegate {
+    private let desk: SocietyDesk
+    private let query: SocietyQuery
+    private let controller: NSFetchedResultsController<Person>
+    private var shown: [NSManagedObjectID]
+    private var gone: [Int] = []
+    private var come: [(place: Int, id: NSManagedObjectID)] = []
+    private var trouble: String?
+
+    init(_ desk: SocietyDesk, _ stream: inout SeededStream) throws {
+        var query = SocietyQuery.draw(&stream)
+        query.batchSize = 0
+        (self.desk, self.query) = (desk, query)
+        let controller = NSFetchedResultsController(
+            fetchRequest: query.request(Person.self),
+            managedObjectContext: desk.context,
+            sectionNameKeyPath: nil,
+            cacheName: nil
+        )
+        self.controller = controller
+        shown = []
+        super.init()
+        controller.delegate = self
+        try desk.perform {
+            try controller.performFetch()
+            shown = ids
+        }
+    }
+
+    private var ids: [NSManagedObjectID] { (controller.fetchedObjects ?? []).map(\.objectID) }
+
+    /// Compares with what the fetch has to give.
+    func check(_ society: Society) throws -> String? {
+        desk.perform {
+            desk.context.processPendingChanges()
+            if let trouble { return trouble }
+            let answer = (controller.fetchedObjects ?? []).map(\.serial)
+            let wanted = query.answer(society)
+            return answer == wanted ? nil : "followed results of \(query) are \(answer), expected \(wanted)"
+        }
+    }
+
+    func controllerWillChangeContent(_ controller: NSFetchedResultsController<NSFetchRequestResult>) {
+        (gone, come) = ([], [])
+    }
+
+    func controller(
+        _ controller: NSFetchedResultsController<NSFetchRequestResult>,
+        didChange anObject: Any,
+        at indexPath: IndexPath?,
+        for type: NSFetchedResultsChangeType,
+        newIndexPath: IndexPath?
+    ) {
+        guard type != .update, let object = anObject as? NSManagedObject else { return }
+        if let indexPath { gone.append(indexPath.item) }
+        guard let newIndexPath else { return }
+        if let last = come.last?.place, type == .insert, newIndexPath.item < last {
+            trouble = "insertions are not told in order"
+        }
+        come.append((newIndexPath.item, object.objectID))
+    }
+
+    func controllerDidChangeContent(_ controller: NSFetchedResultsController<NSFetchRequestResult>) {
+        for place in gone.sorted(by: >) where shown.indices.contains(place) { shown.remove(at: place) }
+        for (place, id) in come.sorted(by: { $0.place < $1.place }) where place <= shown.count {
+            shown.insert(id, at: place)
+        }
+        if shown != ids { trouble = "what was told of followed results leads elsewhere than to what they are" }
+    }
+}

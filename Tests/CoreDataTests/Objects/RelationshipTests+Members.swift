@@ -1,0 +1,83 @@
+import CoreData
+import TestSupport
+import Testing
+
+/// Members that come and go while nobody has loaded the relationships of others.
+extension RelationshipTests {
+    @Test(arguments: StoreKind.allCases)
+    func `a member that comes to an order which nobody has loaded is the last, however old it is`(_ kind: StoreKind)
+        throws
+    {
+        let stack = try Stack.objects(kind)
+        let (old, mother) = try stack.inContext { context throws in
+            let old = Person("old", context)
+            try context.save()
+            let mother = Person("m", context)
+            mother.children = [Person("young", context)]
+            try context.save()
+            return (old.objectID, mother.objectID)
+        }
+        try stack.inContext { context throws in
+            try context.object(Person.self, old).mother = try context.object(Person.self, mother)
+            try context.save()
+        }
+        try stack.inContext { context throws in
+            #expect(try context.object(Person.self, mother).children.map(\.name) == ["young", "old"])
+        }
+    }
+
+    @Test(arguments: StoreKind.allCases, [true, false])
+    func `a member that came to the front of an order and went again leaves no change`(
+        _ kind: StoreKind,
+        byInverse: Bool
+    ) throws {
+        let stack = try Stack.objects(kind)
+        let id = try stack.inContext { context throws in
+            let mother = Person("m", context)
+            mother.children = [Person("a", context), Person("b", context)]
+            try context.save()
+            return mother.objectID
+        }
+        try stack.inContext { context throws in
+            let mother = try context.object(Person.self, id)
+            let guest = Person("guest", context)
+            mother.children.insert(guest, at: 0)
+            if byInverse { guest.mother = nil } else { mother.children.removeFirst() }
+            #expect(mother.children.map(\.name) == ["a", "b"])
+            #expect(!mother.hasPersistentChangedValues && mother.changedValues().isEmpty)
+        }
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `a member of a one-way relationship has one owner, and none once it is deleted`(_ kind: StoreKind) throws {
+        let stack = try Stack.objects(kind)
+        func owners() throws -> [String?] {
+            try stack.inContext { context in
+                let request = NSFetchRequest<Person>(entityName: "Person")
+                request.predicate = NSPredicate(format: "rivals.@count > 0")
+                let all = try context.all(Person.self).filter { !$0.rivals.isEmpty }
+                let found = try context.fetch(request)
+                #expect(Set(found) == Set(all))
+                return all.map(\.name)
+            }
+        }
+        try stack.inContext { context throws in
+            let people = ["a", "b", "c"].map { Person($0, context) }
+            people[0].rivals = [people[2]]
+            try context.save()
+        }
+        #expect(try owners() == ["a"])
+        try stack.inContext { context throws in
+            // The former owner's relationship is not loaded.
+            let people = try context.all(Person.self, sortedBy: "name")
+            people[1].rivals.insert(people[2])
+            try context.save()
+        }
+        #expect(try owners() == ["b"])
+        try stack.inContext { context throws in
+            context.delete(try context.all(Person.self, sortedBy: "name")[2])
+            try context.save()
+        }
+        #expect(try owners() == [])
+    }
+}
