@@ -279,7 +279,9 @@ if hasPostgreSQL {
     for target in package.targets where target.name == "JobQueue" || target.name == "Storefront" {
         target.dependencies += ["CoreDataPostgreSQL"]
     }
-    for target in package.targets where target.name == "stress" { target.dependencies += ["CoreDataPostgreSQL"] }
+    for target in package.targets where target.name == "stress" {
+        target.dependencies += ["CoreDataPostgreSQL", "StrataPostgreSQL"]
+    }
     for target in package.targets where target.name == "bench" {
         target.dependencies += ["CoreDataPostgreSQL", "CStrataPostgreSQL"]
     }

@@ -4,7 +4,13 @@
 #
 #   Tests/postgresql-server.sh start FOLDER [setting=value …]   makes and starts it, and prints the URL of a database
 #   Tests/postgresql-server.sh stop FOLDER                       stops it, and removes the folder
-#   Tests/postgresql-server.sh run COMMAND …                     runs a command with STRATA_TEST_POSTGRESQL=URL beside one, and stops it then
+#   Tests/postgresql-server.sh replica FOLDER PRIMARY [setting=value …]
+#                                                                makes and starts one that follows the one in PRIMARY, and prints its URL
+#   Tests/postgresql-server.sh promote FOLDER                    lets a replica go its own way
+#   Tests/postgresql-server.sh halt FOLDER                       stops it at once, as if it had crashed
+#   Tests/postgresql-server.sh resume FOLDER                     starts it again
+#   Tests/postgresql-server.sh run COMMAND …                     runs a command with STRATA_TEST_POSTGRESQL=URL beside one, and stops it then;
+#                                                                STRATA_POSTGRESQL_SCRIPT tells it where this is
 #
 # With STRATA_DISK=1 the server's disk is that of postgresql-disk.c: it is full for tables as long as there is a file `full` in the folder, and
 # each flush takes STRATA_FLUSH microseconds longer. A C compiler is needed for it.
@@ -25,19 +31,20 @@ as_user() {
 user=postgres
 if [ "$(id -u)" -eq 0 ] && ! id -u "$user" > /dev/null 2>&1; then user=nobody; fi
 
-start() {
+# Starts the server in a folder. Settings are kept for the next time.
+launch() {
     local folder=$1
     shift
-    mkdir -p "$folder"
-    if [ "$(id -u)" -eq 0 ]; then chown "$user" "$folder"; fi
-    # Those who connect need the way to the socket.
-    chmod 755 "$folder"
-    (cd "$folder" && as_user "$programs/initdb" -D "$folder/data" -A trust -U strata -E UTF8 --locale=C --no-sync > "$folder.log" 2>&1) ||
-        { cat "$folder.log" >&2; exit 1; }
-    rm -f "$folder.log"
     local options="-c listen_addresses='' -c unix_socket_directories='$folder' -c max_connections=200 -c fsync=off"
     options+=" -c synchronous_commit=off -c full_page_writes=off -c max_locks_per_transaction=512"
     for setting in "$@"; do options+=" -c $setting"; done
+    echo "$options" > "$folder/options"
+    run_server "$folder"
+}
+
+run_server() {
+    local folder=$1 options
+    options=$(cat "$folder/options")
     # The server must not inherit what whoever started this may wait for the end of.
     local descriptor
     for descriptor in /proc/$BASHPID/fd/*; do
@@ -52,9 +59,40 @@ start() {
     fi
     (cd "$folder" && as_user ${preload[@]+"${preload[@]}"} "$programs/pg_ctl" -D "$folder/data" -w -l "$folder/server.log" -o "$options" start > /dev/null) ||
         { cat "$folder/server.log" >&2; exit 1; }
+}
+
+start() {
+    local folder=$1
+    shift
+    mkdir -p "$folder"
+    if [ "$(id -u)" -eq 0 ]; then chown "$user" "$folder"; fi
+    # Those who connect need the way to the socket.
+    chmod 755 "$folder"
+    (cd "$folder" && as_user "$programs/initdb" -D "$folder/data" -A trust -U strata -E UTF8 --locale=C --no-sync > "$folder.log" 2>&1) ||
+        { cat "$folder.log" >&2; exit 1; }
+    rm -f "$folder.log"
+    launch "$folder" "$@"
     as_user "$programs/createdb" -h "$folder" -U strata strata
     echo "postgresql:///strata?host=$folder&user=strata"
 }
+
+# `pg_basebackup` brings the settings that lead to the primary.
+replica() {
+    local folder=$1 primary=$2
+    shift 2
+    mkdir -p "$folder"
+    if [ "$(id -u)" -eq 0 ]; then chown "$user" "$folder"; fi
+    chmod 755 "$folder"
+    (cd "$folder" && as_user "$programs/pg_basebackup" -h "$primary" -U strata -D "$folder/data" -R -X stream -c fast --no-sync \
+        > "$folder.log" 2>&1) || { cat "$folder.log" >&2; exit 1; }
+    rm -f "$folder.log"
+    launch "$folder" "$@"
+    echo "postgresql:///strata?host=$folder&user=strata"
+}
+
+promote() { (cd "$1" && as_user "$programs/pg_ctl" -D "$1/data" -w promote > /dev/null); }
+
+halt() { (cd "$1" && as_user "$programs/pg_ctl" -D "$1/data" -m immediate stop > /dev/null 2>&1) || true; }
 
 stop() {
     (cd "$1" && as_user "$programs/pg_ctl" -D "$1/data" -m immediate stop > /dev/null 2>&1) || true
@@ -64,12 +102,17 @@ stop() {
 case "${1:-}" in
     start) shift; start "$@" ;;
     stop) stop "$2" ;;
+    replica) shift; replica "$@" ;;
+    promote) promote "$2" ;;
+    halt) halt "$2" ;;
+    resume) run_server "$2" ;;
     run)
         shift
         folder=$(mktemp -d /tmp/strata-pg.XXXXXX)
         trap 'stop "$folder"' EXIT
         STRATA_TEST_POSTGRESQL=$(start "$folder")
-        export STRATA_TEST_POSTGRESQL
+        STRATA_POSTGRESQL_SCRIPT=$(readlink -f "${BASH_SOURCE[0]}")
+        export STRATA_TEST_POSTGRESQL STRATA_POSTGRESQL_SCRIPT
         "$@" ;;
-    *) sed -n '2,15p' "$0" >&2; exit 2 ;;
+    *) sed -n '2,21p' "$0" >&2; exit 2 ;;
 esac

@@ -58,6 +58,7 @@ package final class PostgreSQLStore: NSPersistentStore, EngineStore, WholeStore,
             tracksHistory: StoreOption.tracksHistory(options),
             timeout: StoreOption.timeout(options),
             maximumConnections: size ?? 8,
+            replicas: try Self.replicas(options),
             modelCache: { model.frozen.copyForStores(of: model) },
             requireVersion: { metadata in
                 guard !ignoresVersions else { return }
@@ -71,6 +72,21 @@ package final class PostgreSQLStore: NSPersistentStore, EngineStore, WholeStore,
         super.identifier = metadata.uuid
         super.metadata = metadata.values
         opened.withLock { $0 = engine }
+    }
+
+    private static func replicas(_ options: [AnyHashable: Any]) throws -> (urls: [URL], wait: Double) {
+        let value = options[NSPostgreSQLReplicasOption]
+        let list = value == nil ? [] : value as? [Any] ?? (value as? NSArray).map { Array($0) }
+        let urls = list?.compactMap { $0 as? URL ?? ($0 as? String).flatMap { URL(string: $0) } }
+        guard let urls, urls.count == list?.count else {
+            throw CocoaError(
+                .persistentStoreOpen,
+                userInfo: [
+                    NSLocalizedDescriptionKey: "The option \(NSPostgreSQLReplicasOption) must be an array of URLs."
+                ]
+            )
+        }
+        return (urls, StoreOption.number(options[NSPostgreSQLReplicaWaitOption]).map { max($0, 0) } ?? 0.2)
     }
 
     package func open() throws {

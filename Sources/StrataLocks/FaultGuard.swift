@@ -15,6 +15,8 @@ package enum FaultGuard: String, CaseIterable, Sendable {
     case migrationTransaction = "no-migration-transaction"
     /// Who comes to migrate a store looks whether somebody else was first.
     case migrationCheck = "no-migration-check"
+    /// Who has lost the answer to a commit asks what has become of it.
+    case doubtResolution = "no-doubt-resolution"
 
     private static let off = Atomic(0)
 

@@ -22,6 +22,8 @@ package final class Connection: @unchecked Sendable {
     package var onStatement: ((String) -> Void)?
     /// Whether the user of the connection has looked at what is behind it.
     package var isKnown = false
+    /// The timeline of the server that is written to, which grows with each promotion; `nil` if it is unknown.
+    package internal(set) var timeline: Int64?
     let openedAt = Date().timeIntervalSinceReferenceDate
 
     private struct PreparedKey: Hashable {

@@ -9,11 +9,18 @@ package final class ConnectionPool: Sendable {
     package let target: ConnectionTarget
     /// In seconds.
     package let timeout: Double
+    /// For how many seconds one waits for a new connection, if that is less.
+    private let openingTimeout: Double
     private let permits: FairSemaphore
     private let idle = Mutex<[Connection]>([])
     private let isClosed = Atomic(false)
-    /// Made on each new connection.
-    private let prepare: @Sendable (Connection) throws -> Void
+    /// Made on each new connection; tells the server's timeline.
+    private let prepare: @Sendable (Connection) throws -> Int64?
+    /// The latest timeline that a connection was on; `nil` before the first.
+    private let timeline = Mutex<Int64?>(nil)
+    private let hasConnected = Atomic(false)
+    /// Called when connections lead to another server than before.
+    private let failedOver = Mutex<(@Sendable () -> Void)?>(nil)
     /// For how many seconds a connection is used at most, so that load moves to new servers.
     private static let life = 600.0
 
@@ -23,15 +30,18 @@ package final class ConnectionPool: Sendable {
     ///   - target: Where the database is.
     ///   - size: The most connections in use at a time.
     ///   - timeout: For how many seconds one waits for a connection or the server.
-    ///   - prepare: What a new connection has to be told first.
+    ///   - openingTimeout: For how many seconds one waits for a new connection, if that is less.
+    ///   - prepare: What a new connection has to be told first; returns the timeline of a server that is written to.
     package init(
         _ target: ConnectionTarget,
         size: Int,
         timeout: Double,
-        prepare: @escaping @Sendable (Connection) throws -> Void
+        openingTimeout: Double = .infinity,
+        prepare: @escaping @Sendable (Connection) throws -> Int64?
     ) {
         self.target = target
         self.timeout = timeout
+        self.openingTimeout = openingTimeout
         self.prepare = prepare
         permits = FairSemaphore(permits: size)
     }
@@ -74,7 +84,9 @@ package final class ConnectionPool: Sendable {
         do {
             if isClosed.load(ordering: .acquiring) { throw PostgreSQLError(.misuse, "the store is closed") }
             while let connection = idle.withLock({ $0.popLast() }) {
-                if !connection.isWorn(after: Self.life), connection.isStillThere() { return connection }
+                if !connection.isWorn(after: Self.life), isCurrent(connection), connection.isStillThere() {
+                    return connection
+                }
             }
             return try open()
         } catch {
@@ -89,7 +101,7 @@ package final class ConnectionPool: Sendable {
         connection.settleCancel()
         connection.patience = max(timeout, 1)
         if !connection.isBroken, !connection.isIdle { _ = try? connection.command("ROLLBACK") }
-        guard !connection.isBroken, connection.isIdle, !connection.isWorn(after: Self.life),
+        guard !connection.isBroken, connection.isIdle, !connection.isWorn(after: Self.life), isCurrent(connection),
             !isClosed.load(ordering: .acquiring)
         else { return }
         idle.withLock { $0.append(connection) }
@@ -97,11 +109,59 @@ package final class ConnectionPool: Sendable {
     }
 
     /// A connection that does not belong to the pool, for those who listen or ask about another one.
+    ///
+    /// Where the URL names several hosts, and one of them has let somebody in before, it waits for another one to take its place.
     package func open(timeout: Double? = nil) throws -> Connection {
-        let connection = try Connection.open(target, timeout: timeout ?? self.timeout)
-        connection.patience = max(timeout ?? self.timeout, 1)
-        try prepare(connection)
-        return connection
+        let limit = min(timeout ?? self.timeout, openingTimeout)
+        let end = ContinuousClock.now + .seconds(limit)
+        while true {
+            do {
+                let connection = try Connection.open(target, timeout: max((end - .now) / .seconds(1), 0.1)) {
+                    connection in
+                    connection.timeline = try prepare(connection)
+                    try note(connection.timeline)
+                }
+                connection.patience = max(timeout ?? self.timeout, 1)
+                hasConnected.store(true, ordering: .relaxed)
+                return connection
+            } catch let error as PostgreSQLError where error.kind == .connection || error.kind == .deadline {
+                guard target.hasSeveralHosts, hasConnected.load(ordering: .relaxed), ContinuousClock.now < end,
+                    !isClosed.load(ordering: .acquiring)
+                else { throw error }
+                usleep(100_000)
+            }
+        }
+    }
+
+    // MARK: - Which server
+
+    /// Calls a function whenever another server has taken the place of the one that connections have led to.
+    package func onFailover(_ function: @escaping @Sendable () -> Void) { failedOver.withLock { $0 = function } }
+
+    /// Whether a connection leads to the server that is written to now, as far as that is known.
+    private func isCurrent(_ connection: Connection) -> Bool {
+        connection.timeline == nil || connection.timeline == timeline.withLock { $0 }
+    }
+
+    /// Notes the timeline of a new connection.
+    ///
+    /// - Throws: ``PostgreSQLError`` for a server whose place another one has taken: what is written there is lost.
+    private func note(_ new: Int64?) throws(PostgreSQLError) {
+        guard let new else { return }
+        let known = timeline.withLock { timeline in
+            defer { timeline = max(new, timeline ?? new) }
+            return timeline ?? new
+        }
+        if new < known {
+            throw PostgreSQLError(
+                .connection,
+                "the server is one whose place another has taken: it is on timeline \(new), and \(known) was seen"
+            )
+        }
+        guard new > known else { return }
+        // Sessions of the old server may still be there, and write what nobody will ever see.
+        closeIdle()
+        failedOver.withLock { $0 }?()
     }
 
     /// Closes the connections that nobody uses: the server has ended one, and probably others.

@@ -12,14 +12,19 @@ package struct ConnectionTarget: Sendable, Hashable {
     package let verifiesServer: Bool
     /// What messages call the database.
     package let place: String
+    /// Whether the URL names several hosts, one of which takes the place of another.
+    package let hasSeveralHosts: Bool
 
     /// The schema if a URL names none.
     package static let defaultSchema = "strata"
 
     /// Takes a URL apart.
     ///
+    /// - Parameters:
+    ///   - url: The URL.
+    ///   - given: The schema, whatever the URL says; `nil` for the one in the URL.
     /// - Throws: ``PostgreSQLError`` for another scheme, for a password in the URL, and for a name of a schema that cannot be one.
-    package init(_ url: URL) throws(PostgreSQLError) {
+    package init(_ url: URL, schema given: String? = nil) throws(PostgreSQLError) {
         guard var parts = URLComponents(url: url, resolvingAgainstBaseURL: true),
             parts.scheme == "postgresql" || parts.scheme == "postgres"
         else { throw PostgreSQLError(.misuse, "the URL of a PostgreSQL store begins with postgresql://") }
@@ -35,7 +40,8 @@ package struct ConnectionTarget: Sendable, Hashable {
             items.removeAll { $0.name == name }
             return value
         }
-        let schema = take("schema") ?? Self.defaultSchema
+        let named = take("schema")
+        let schema = given ?? named ?? Self.defaultSchema
         guard !schema.isEmpty, schema.utf8.count <= 63, !schema.contains("\0"), !schema.hasPrefix("pg_") else {
             throw PostgreSQLError(.misuse, "the schema must have a name of 1 to 63 bytes that does not begin with pg_")
         }
@@ -43,6 +49,7 @@ package struct ConnectionTarget: Sendable, Hashable {
         preparesStatements = take("prepare").map { $0 != "0" && $0 != "false" } ?? true
         let hosts = (items.last { $0.name == "host" }?.value ?? parts.host ?? "")
             .split(separator: ",").map(String.init)
+        hasSeveralHosts = hosts.count > 1
         let isNear = hosts.allSatisfy { $0.hasPrefix("/") || $0.hasPrefix("@") || Self.loopback.contains($0) }
         let environment = ProcessInfo.processInfo.environment
         let isSaid =
@@ -68,6 +75,8 @@ package struct ConnectionTarget: Sendable, Hashable {
             ("application_name", "strata"),
             ("client_encoding", "UTF8"),
         ]
+        // Of several servers all but one are replicas.
+        if hasSeveralHosts { parameters.append(("target_session_attrs", "read-write")) }
         if verifiesServer { parameters.append(("sslmode", "verify-full")) }
         parameters.append(("dbname", url))
         return parameters

@@ -16,8 +16,9 @@ final class ChangeWatcher: @unchecked Sendable {
     private let told = Mutex<(@Sendable () -> Void)?>(nil)
     /// What wakes the thread: the end of a pipe to read from, and the one to write to.
     private let wakeUp: (read: Int32, write: Int32)
-    /// The last number that was seen.
+    /// The last number that was seen, and the timeline of the server that it was seen on.
     private var last: Int64
+    private var timeline: Int64?
 
     private static let interval = 1.0
 
@@ -92,6 +93,13 @@ final class ChangeWatcher: @unchecked Sendable {
         try connection.command("SET synchronous_commit = off")
         // First to listen, then to look: what comes in between is not lost.
         try connection.command("LISTEN \"\(channel)\"")
+        if timeline != nil, timeline != connection.timeline {
+            // The new server may not have the last transactions of the old one, and gives their numbers to others.
+            let newest = try connection.query("SELECT pg_catalog.max(number) FROM strata_transaction").firstInt64
+            last = min(last, newest ?? 0)
+            engine()?.noteChangesOfOthers()
+        }
+        timeline = connection.timeline
         return connection
     }
 

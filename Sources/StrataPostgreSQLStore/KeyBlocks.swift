@@ -37,6 +37,9 @@ final class KeyBlocks: Sendable {
         return taken
     }
 
+    /// Lets go of the keys that are left: another server may give them out again.
+    func forget() { left.withLock { $0 = [:] } }
+
     /// As many of the keys that are left as are wanted, and how many are missing.
     private func take(_ count: Int, _ root: Int) -> ([Range<Int64>], missing: Int) {
         left.withLock { left in

@@ -3,6 +3,10 @@ import StrataKeys
 import StrataPostgreSQL
 import StrataRows
 
+#if FaultPoints
+import StrataLocks
+#endif
+
 /// What a transaction has come to before it commits.
 enum TransactionEnd<Answer, Result> {
     /// Nothing may be written.
@@ -20,7 +24,10 @@ extension OpenDatabase {
     func writing<R>(isRetired: () -> CocoaError?, _ body: (Connection) throws -> R) throws -> R {
         do {
             return try writingOnce(isRetired, body)
-        } catch let error as PostgreSQLError where error.kind == .connection || error.sqlState == "40003" {
+        } catch let error as PostgreSQLError
+            where error.kind == .connection || error.sqlState == "40003" || error.sqlState == "25006"
+        {
+            // 25006: the server is a replica now.
             pool.closeIdle()
             return try writingOnce(isRetired, body)
         }
@@ -96,6 +103,7 @@ extension OpenDatabase {
                             try mark.settle(self, error)
                         }
                     }
+                    noteCommit()
                     didCommit(result)
                     return answer
                 }
@@ -113,6 +121,7 @@ extension OpenDatabase {
 private struct CommitMark {
     private let transaction: String
     private let serverProcess: Int32
+    private let timeline: Int64?
     private let identifier: UUID
     private let isRecorded: Bool
 
@@ -125,6 +134,7 @@ private struct CommitMark {
         self.isRecorded = isRecorded
         transaction = begun.rowCount > 0 ? begun[0].string(0) : ""
         serverProcess = connection.serverProcess
+        timeline = connection.timeline
         self.identifier = identifier
     }
 
@@ -132,6 +142,11 @@ private struct CommitMark {
     ///
     /// - Throws: The error itself if nothing was committed; ``SaveInDoubt`` if nobody can tell.
     func settle(_ database: OpenDatabase, _ error: PostgreSQLError) throws {
+        #if FaultPoints
+        if FaultGuard.doubtResolution.isOff {
+            throw PostgreSQLError(.server, sqlState: "40003", "the transaction is taken for rolled back")
+        }
+        #endif
         let end = ContinuousClock.now + .seconds(max(min(database.pool.timeout, 30), 5))
         var last: any Error = error
         while ContinuousClock.now < end {
@@ -153,7 +168,9 @@ private struct CommitMark {
     /// Whether the transaction was committed; `nil` as long as the server has not ended it.
     private func ask(_ database: OpenDatabase) throws -> Bool? {
         let connection = try database.pool.open(timeout: 5)
-        let status = try status(connection)
+        // Another server has given the transaction's number to somebody else, or will.
+        let isSameServer = connection.timeline == timeline
+        let status = isSameServer ? try status(connection) : nil
         if isRecorded, status != "in progress" {
             // The proof that holds after a failover as well: another server gives the numbers of transactions to others.
             let found = try connection.query("SELECT 1 FROM strata_transaction WHERE id = $1", [.uuid(identifier)])
@@ -164,7 +181,13 @@ private struct CommitMark {
         case "aborted"?: return false
         case "in progress"?:
             // The server still waits in the old session, which nobody can reach any more.
-            try connection.query("SELECT pg_catalog.pg_terminate_backend($1::int)", [.int8(Int64(serverProcess))])
+            try connection.query(
+                """
+                SELECT pg_catalog.pg_terminate_backend(pid) FROM pg_catalog.pg_stat_activity
+                WHERE pid = $1 AND backend_xid = $2::text::xid8::xid
+                """,
+                [.int8(Int64(serverProcess)), .text(transaction)]
+            )
             return nil
         default: throw PostgreSQLError(.server, "the server does not know the transaction any more")
         }

@@ -21,6 +21,8 @@ package struct PostgreSQLStoreRequest: Sendable {
     package let timeout: Double
     /// The most connections in use at a time, versions that are held on to aside.
     package let maximumConnections: Int
+    /// Servers that follow the one which is written to, and for how many seconds one of them is waited for.
+    package let replicas: (urls: [URL], wait: Double)
     /// The copy of the model that the store shall keep; `nil` for none.
     package let modelCache: @Sendable () -> Data?
     /// Refuses a store that was made with another version of the model, by its metadata.
@@ -36,6 +38,7 @@ package struct PostgreSQLStoreRequest: Sendable {
         tracksHistory: Bool,
         timeout: Double,
         maximumConnections: Int,
+        replicas: (urls: [URL], wait: Double),
         modelCache: @escaping @Sendable () -> Data?,
         requireVersion: @escaping @Sendable (_ metadata: [String: Any]) throws -> Void
     ) {
@@ -48,6 +51,7 @@ package struct PostgreSQLStoreRequest: Sendable {
         self.tracksHistory = tracksHistory
         self.timeout = timeout
         self.maximumConnections = maximumConnections
+        self.replicas = replicas
         self.modelCache = modelCache
         self.requireVersion = requireVersion
     }
@@ -69,6 +73,8 @@ final class OpenDatabase: Sendable {
     private let identifiers: Mutex<Set<String>>
     /// Whether a history is kept: this store object was asked to, or somebody has begun one.
     let recordsHistory: Bool
+    /// Servers that may answer reads which bear to be a little behind; `nil` if there are none.
+    let replicas: Replicas?
 
     var place: String { pool.target.place }
     var naming: SQLNaming { mapping.dialect.naming }
@@ -78,7 +84,8 @@ final class OpenDatabase: Sendable {
         _ pool: ConnectionPool,
         _ mapping: SQLMapping,
         _ metadata: StoreMetadata,
-        recordsHistory: Bool
+        recordsHistory: Bool,
+        replicas: Replicas?
     ) {
         self.request = request
         self.pool = pool
@@ -86,15 +93,26 @@ final class OpenDatabase: Sendable {
         self.metadata = metadata
         identifiers = Mutex([metadata.uuid])
         self.recordsHistory = recordsHistory
+        self.replicas = replicas
         queries = RowQueries(mapping, place: pool.target.place)
         keys = KeyBlocks(mapping)
         places = PlacesByEntity(mapping)
         derived = DerivedPlan(mapping)
+        pool.onFailover { [weak keys, weak replicas] in
+            // What the old server had given out last, the new one may not know of.
+            keys?.forget()
+            replicas?.forgetPosition()
+        }
     }
 
     /// The pool of connections to a database, each of which sees the store's schema only.
-    static func pool(_ target: ConnectionTarget, size: Int, timeout: Double) -> ConnectionPool {
-        ConnectionPool(target, size: size, timeout: timeout) { connection in
+    static func pool(
+        _ target: ConnectionTarget,
+        size: Int,
+        timeout: Double,
+        openingTimeout: Double = .infinity
+    ) -> ConnectionPool {
+        ConnectionPool(target, size: size, timeout: timeout, openingTimeout: openingTimeout) { connection in
             let milliseconds = String(Int(max(1, min(timeout * 1000, 2e9))))
             let idle = String(Int(max(10_000, min(timeout * 1000, 2e9))))
             try connection.query(
@@ -104,13 +122,34 @@ final class OpenDatabase: Sendable {
                 """,
                 [.text("\(target.quotedSchema), pg_temp"), .text(milliseconds), .text(idle)]
             )
+            return try timeline(connection)
+        }
+    }
+
+    /// The timeline of a server that is written to; `nil` for a replica, and for a server that does not tell.
+    private static func timeline(_ connection: Connection) throws -> Int64? {
+        do {
+            // The control file tells of a promotion late. The name of the log that is written begins with it.
+            let told = try connection.query(
+                """
+                SELECT CASE WHEN pg_catalog.pg_is_in_recovery() THEN NULL
+                ELSE pg_catalog.substr(pg_catalog.pg_walfile_name(pg_catalog.pg_current_wal_insert_lsn()), 1, 8) END
+                """
+            )
+            return told.rowCount == 1 ? told[0].optionalString(0).flatMap { Int64($0, radix: 16) } : nil
+        } catch let error as PostgreSQLError where error.kind == .server {
+            return nil
         }
     }
 
     /// Opens a store, or makes it if there is none.
     static func open(_ request: PostgreSQLStoreRequest) throws -> OpenDatabase {
         let target: ConnectionTarget
-        do { target = try ConnectionTarget(request.url) } catch {
+        let followers: [ConnectionTarget]
+        do {
+            target = try ConnectionTarget(request.url)
+            followers = try request.replicas.urls.map { try ConnectionTarget($0, schema: target.schema) }
+        } catch let error as PostgreSQLError {
             throw PostgreSQLBoundary.cocoaError(error, .opening, "")
         }
         let mapping = try SQLMapping(request.schema, configuration: request.configuration, dialect: .postgresql)
@@ -132,7 +171,8 @@ final class OpenDatabase: Sendable {
                 }
                 try request.requireVersion(metadata.dictionary)
                 let records = try pool.withConnection { try beginHistory(request, $0) }
-                return OpenDatabase(request, pool, mapping, metadata, recordsHistory: records)
+                let replicas = followers.isEmpty ? nil : Replicas(followers, of: pool, request)
+                return OpenDatabase(request, pool, mapping, metadata, recordsHistory: records, replicas: replicas)
             } catch {
                 pool.close()
                 throw error
@@ -205,7 +245,12 @@ final class OpenDatabase: Sendable {
     ///   another store.
     func requireSame(_ connection: Connection) throws {
         guard !connection.isKnown else { return }
-        let found = try StoreMetadata.read(connection, place, joining: pool.target)
+        try requireSame(try StoreMetadata.read(connection, place, joining: pool.target))
+        connection.isKnown = true
+    }
+
+    /// Makes certain that metadata is that of this store, with the model that it was opened with.
+    func requireSame(_ found: StoreMetadata?) throws {
         guard let found, identifiers.withLock({ $0.contains(found.uuid) }) else {
             throw CocoaError(
                 .persistentStoreOperation,
@@ -226,8 +271,16 @@ final class OpenDatabase: Sendable {
                 ]
             )
         }
-        connection.isKnown = true
     }
+
+    /// Lets go of all connections.
+    func close() {
+        pool.close()
+        replicas?.close()
+    }
+
+    /// Notes that something was committed, by this process or by another: a replica that has it not may not answer any more.
+    func noteCommit() { replicas?.noteCommit() }
 }
 
 extension Connection {

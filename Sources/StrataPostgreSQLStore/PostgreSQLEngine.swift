@@ -61,7 +61,7 @@ package final class PostgreSQLEngine: RowStore {
             return database
         }
         for version in versions.withLock({ $0.compactMap(\.version) }) { version.end() }
-        database?.pool.close()
+        database?.close()
     }
 
     package func retire(_ body: () throws -> Void) throws {
@@ -130,7 +130,10 @@ package final class PostgreSQLEngine: RowStore {
     package var commitsOfOthers: UInt64 { changesOfOthers.load(ordering: .acquiring) }
 
     /// Notes that somebody else has changed rows, so that what is cached is read again.
-    func noteChangesOfOthers() { changesOfOthers.add(1, ordering: .acquiringAndReleasing) }
+    func noteChangesOfOthers() {
+        database.withLock { $0 }?.noteCommit()
+        changesOfOthers.add(1, ordering: .acquiringAndReleasing)
+    }
 
     /// Reads the database as it is when asked.
     private var newest: PostgreSQLReading {
@@ -184,7 +187,7 @@ package final class PostgreSQLEngine: RowStore {
 
     package var keepsVersions: Bool { true }
 
-    package func pinnedVersion() throws -> (any RowSource)? {
+    package func pinnedVersion(mayBeReplica: Bool) throws -> (any RowSource)? {
         let database = try openDatabase()
         let held = versions.withLock { versions in
             versions.removeAll { $0.version == nil }
@@ -199,7 +202,9 @@ package final class PostgreSQLEngine: RowStore {
                 ]
             )
         }
-        let version = try PostgreSQLBoundary.run(.reading, place) { try PostgreSQLVersion(database) }
+        let version = try PostgreSQLBoundary.run(.reading, place) {
+            try PostgreSQLVersion.newest(database, mayBeReplica: mayBeReplica)
+        }
         versions.withLock { $0.append(WeakVersion(version: version)) }
         return version
     }

@@ -38,9 +38,25 @@ struct PostgreSQLReading {
     }
 
     func cursor(for plan: FetchPlan) throws -> any RowCursor {
+        if version == nil, plan.control?.mayReadReplica == true, database.replicas != nil {
+            let position = plan.control?.position
+            if let cursor = try? newestCursor(for: plan, mayBeReplica: true) {
+                // A replica may have to give the version up. Until the first rows were handed out another one does as well.
+                cursor.startAgain = { [self] in try newestCursor(for: plan, mayBeReplica: false) }
+                return cursor
+            }
+            if let position { plan.control?.goBack(to: position) }
+        }
+        return try newestCursor(for: plan, mayBeReplica: false)
+    }
+
+    private func newestCursor(for plan: FetchPlan, mayBeReplica: Bool) throws -> PostgreSQLCursor {
         // The rows are of the moment at which they are listed.
         let version =
-            try version ?? PostgreSQLBoundary.run(.reading, database.place) { try PostgreSQLVersion(database) }
+            try version
+            ?? PostgreSQLBoundary.run(.reading, database.place) {
+                try PostgreSQLVersion.newest(database, mayBeReplica: mayBeReplica)
+            }
         let reading = PostgreSQLReading(database, at: version)
         return PostgreSQLCursor(try reading.references(for: plan), plan.layout, reading)
     }
@@ -119,6 +135,7 @@ struct PostgreSQLReading {
             do {
                 return try PostgreSQLBoundary.run(.reading, database.place) {
                     guard let version else {
+                        if let answer = try readReplica(control, limited) { return answer }
                         return try database.pool.reading { connection in
                             try database.requireSame(connection)
                             return try cancelling(connection, control) {
@@ -141,6 +158,17 @@ struct PostgreSQLReading {
                 throw CocoaError(.userCancelled, userInfo: [NSLocalizedDescriptionKey: "The request was cancelled."])
             }
         }
+    }
+
+    /// Lets a replica answer; `nil` if the primary has to.
+    private func readReplica<R>(_ control: FetchControl?, _ body: (SnapshotSource) throws -> R) throws -> R? {
+        guard let control, control.mayReadReplica, let replicas = database.replicas else { return nil }
+        let position = control.position
+        let answer = try replicas.reading(database, control) { connection in
+            try cancelling(connection, control) { try body(SnapshotSource(database.queries, connection)) }
+        }
+        if answer == nil { control.goBack(to: position) }
+        return answer
     }
 
     private func cancelling<R>(_ connection: Connection, _ control: FetchControl?, _ body: () throws -> R) throws -> R {
@@ -172,10 +200,12 @@ extension DictionaryPlan {
 
 /// The answer to a fetch, taken piece by piece: the rows of a version are read by their keys.
 final class PostgreSQLCursor: RowCursor {
-    private let references: [ObjectReference]
+    private var references: [ObjectReference]
     private let layout: EntityLayout
-    private let reading: PostgreSQLReading
+    private var reading: PostgreSQLReading
     private var position = 0
+    /// Makes another one if the version goes before anything was handed out; `nil` if that cannot be.
+    var startAgain: (() throws -> PostgreSQLCursor)?
 
     init(_ references: [ObjectReference], _ layout: EntityLayout, _ reading: PostgreSQLReading) {
         self.references = references
@@ -184,6 +214,20 @@ final class PostgreSQLCursor: RowCursor {
     }
 
     func next(_ count: Int) throws -> [Row] {
+        let again = startAgain
+        startAgain = nil
+        do {
+            return try read(count)
+        } catch let error as CocoaError where error.code == .persistentStoreOperation {
+            guard let other = try again?() else { throw error }
+            references = other.references
+            reading = other.reading
+            position = 0
+            return try read(count)
+        }
+    }
+
+    private func read(_ count: Int) throws -> [Row] {
         while position < references.count {
             let keys = references[position...].prefix(count).map(\.key)
             position += keys.count

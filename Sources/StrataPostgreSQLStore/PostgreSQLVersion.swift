@@ -18,14 +18,27 @@ final class PostgreSQLVersion: RowSource, @unchecked Sendable {
     /// How many versions of one store may be held at a time: each keeps a process of the server, and old rows from being cleared away.
     static let most = 16
 
-    /// Holds on to the newest version.
-    init(_ database: OpenDatabase) throws {
-        self.database = database
-        connection = try database.pool.open()
+    /// Whether it is a replica's version.
+    let isOfReplica: Bool
+
+    /// Holds on to the newest version, of a replica if that is allowed and one has caught up.
+    static func newest(_ database: OpenDatabase, mayBeReplica: Bool) throws -> PostgreSQLVersion {
+        if mayBeReplica, let connection = try database.replicas?.heldConnection(database) {
+            return try PostgreSQLVersion(database, connection, isOfReplica: true)
+        }
+        let connection = try database.pool.open()
         try connection.command("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
-        // A version is what the first statement sees. The server's limit for idle transactions is meant for those that write.
-        try connection.command("SET LOCAL idle_in_transaction_session_timeout = 0")
+        // A version is what the first statement sees.
         try connection.query("SELECT 1 FROM strata_store")
+        return try PostgreSQLVersion(database, connection, isOfReplica: false)
+    }
+
+    private init(_ database: OpenDatabase, _ connection: Connection, isOfReplica: Bool) throws {
+        self.database = database
+        self.connection = connection
+        self.isOfReplica = isOfReplica
+        // The server's limit for idle transactions is meant for those that write.
+        try connection.command("SET LOCAL idle_in_transaction_session_timeout = 0")
     }
 
     /// Lets go of the version, which cannot be read any more.
@@ -43,7 +56,7 @@ final class PostgreSQLVersion: RowSource, @unchecked Sendable {
             turn.release()
         }
         guard !isEnded.withLock({ $0 }) else { throw gone("the store was removed from its coordinator", nil) }
-        guard !connection.isBroken, !connection.isIdle else { throw gone("the server has ended its transaction", nil) }
+        guard !connection.isBroken, !connection.isIdle else { throw gone(ending, nil) }
         do {
             // A statement that fails, or is cancelled, must not end the transaction, and with it the version.
             try connection.command("SAVEPOINT strata")
@@ -57,8 +70,14 @@ final class PostgreSQLVersion: RowSource, @unchecked Sendable {
                 throw error
             }
         } catch let error as PostgreSQLError where error.kind == .connection || connection.isBroken {
-            throw gone("the server has ended its transaction", error)
+            throw gone(ending, error)
         }
+    }
+
+    private var ending: String {
+        isOfReplica
+            ? "the replica that it was of has gone, or has had to give it up to follow its primary"
+            : "the server has ended its transaction"
     }
 
     private func gone(_ reason: String, _ underlying: PostgreSQLError?) -> CocoaError {

@@ -312,7 +312,7 @@ package final class SQLiteEngine: RowStore {
 
     package var keepsVersions: Bool { (try? openFile().pool.isWriteAheadLogged) ?? false }
 
-    package func pinnedVersion() throws -> (any RowSource)? {
+    package func pinnedVersion(mayBeReplica: Bool) throws -> (any RowSource)? {
         let file = try openFile()
         guard file.pool.isWriteAheadLogged else { return nil }
         let version = try SQLiteVersion.pin(file)

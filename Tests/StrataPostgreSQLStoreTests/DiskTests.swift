@@ -5,39 +5,9 @@ import StrataPostgreSQL
 import TestSupport
 import Testing
 
-/// A server of a test's own, whose disk can be full; see `Tests/postgresql-server.sh`.
-private final class ServerWithDisk {
-    private let folder: String
-    private let script: String
-    let url: URL
-
-    init() throws {
-        folder = "/tmp/strata-disk." + String(UInt64.random(in: 0 ... .max), radix: 36)
-        script =
-            URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-            .appendingPathComponent("postgresql-server.sh").path
-        let told = try Self.run(script, ["start", folder])
-        url = try #require(URL(string: told + "&schema=shop"))
-    }
-
-    deinit { _ = try? Self.run(script, ["stop", folder]) }
-
-    private static func run(_ script: String, _ words: [String]) throws -> String {
-        let process = Process()
-        process.executableURL = URL(fileURLWithPath: script)
-        process.arguments = words
-        process.environment = ProcessInfo.processInfo.environment.merging(["STRATA_DISK": "1"]) { $1 }
-        let pipe = Pipe()
-        process.standardOutput = pipe
-        try process.run()
-        let told = try pipe.fileHandleForReading.readToEnd() ?? Data()
-        process.waitUntilExit()
-        try #require(process.terminationStatus == 0, "the server does not start")
-        return String(decoding: told, as: UTF8.self).trimmingCharacters(in: .whitespacesAndNewlines)
-    }
-
+extension PrivateServer {
     /// Lets the disk be full, or have room again.
-    func setFull(_ isFull: Bool) throws {
+    fileprivate func setFull(_ isFull: Bool) throws {
         let file = folder + "/full"
         if isFull {
             try #require(FileManager.default.createFile(atPath: file, contents: nil))
@@ -62,7 +32,7 @@ struct DiskTests {
 
     @Test func `a save and a batch fail as a whole with fileWriteOutOfSpace, and pass when there is room again`() throws
     {
-        let server = try ServerWithDisk()
+        let server = try PrivateServer(environment: ["STRATA_DISK": "1"])
         let coordinator = NSPersistentStoreCoordinator(managedObjectModel: GuideModel.make())
         let store = try coordinator.addPersistentStore(
             type: .postgreSQL,

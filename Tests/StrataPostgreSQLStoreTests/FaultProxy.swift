@@ -27,25 +27,26 @@ final class FaultProxy: @unchecked Sendable {
     }
 
     private let state = Mutex(State())
-    private let folder: URL
+    private let place: URL
     private let door: Int32
     private let server: String
     /// The URL of the server by way of the proxy.
     let url: URL
 
-    init() throws {
-        let direct = try #require(TestDatabase.url)
+    /// Stands before the tests' server, or before another one.
+    init(to other: URL? = nil) throws {
+        let direct = try other ?? #require(TestDatabase.url)
         var parts = try #require(URLComponents(url: direct, resolvingAgainstBaseURL: true))
         let items = parts.queryItems ?? []
         let host = try #require(items.first { $0.name == "host" }?.value)
         server = host + "/.s.PGSQL.5432"
         // A short path: a socket's has 107 bytes at most.
-        folder = URL(fileURLWithPath: "/tmp/strata-proxy-\(UInt32.random(in: 0 ... .max))")
-        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
-        parts.queryItems = items.filter { $0.name != "host" } + [URLQueryItem(name: "host", value: folder.path)]
+        place = URL(fileURLWithPath: "/tmp/strata-proxy-\(UInt32.random(in: 0 ... .max))")
+        try FileManager.default.createDirectory(at: place, withIntermediateDirectories: true)
+        parts.queryItems = items.filter { $0.name != "host" } + [URLQueryItem(name: "host", value: place.path)]
         url = try #require(parts.url)
         door = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0)
-        let isBound = Self.withAddress(folder.path + "/.s.PGSQL.5432") { bind(door, $0, $1) == 0 }
+        let isBound = Self.withAddress(place.path + "/.s.PGSQL.5432") { bind(door, $0, $1) == 0 }
         try #require(isBound && listen(door, 64) == 0)
         start { [self] in accept() }
     }
@@ -54,7 +55,7 @@ final class FaultProxy: @unchecked Sendable {
     func close() {
         setOpen(false)
         shutdown(door, Int32(SHUT_RDWR))
-        try? FileManager.default.removeItem(at: folder)
+        try? FileManager.default.removeItem(at: place)
     }
 
     /// Whether new connections are let in; closing the door breaks those that there are.
@@ -80,6 +81,15 @@ final class FaultProxy: @unchecked Sendable {
     /// Whether the door closes together with the fault, so that nobody can ask afterwards.
     let closesWithFault = Mutex(false)
 
+    /// How many were let in.
+    let callers = Mutex(0)
+
+    /// Whether those who are let in hear nothing.
+    let isSilent = Mutex(false)
+
+    /// Where the socket is.
+    var folder: String { place.path }
+
     // MARK: - Threads
 
     private func start(_ body: @escaping @Sendable () -> Void) {
@@ -102,6 +112,11 @@ final class FaultProxy: @unchecked Sendable {
             guard client >= 0 else { return }
             guard state.withLock({ $0.isOpen }) else {
                 Foundation.close(client)
+                continue
+            }
+            callers.withLock { $0 += 1 }
+            if isSilent.withLock({ $0 }) {
+                state.withLock { _ = $0.sockets.insert(client) }
                 continue
             }
             let other = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0)

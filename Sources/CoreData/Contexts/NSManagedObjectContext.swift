@@ -37,6 +37,8 @@ open class NSManagedObjectContext: NSObject, @unchecked Sendable {
     private let shared: Mutex<Shared>
     /// Whether a name was ever set; events ask for it often.
     private let isNamed = Atomic(false)
+    /// See ``readsFromReplicas``.
+    final let bearsReplicas = Atomic(false)
     /// Where the context's blocks run.
     final let contextQueue: ContextQueue
 

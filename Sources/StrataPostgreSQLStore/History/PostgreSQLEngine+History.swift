@@ -100,6 +100,8 @@ extension PostgreSQLEngine: HistoryStore {
                 try database.pool.reading { connection in
                     try database.requireSame(connection)
                     try HistoryQueries.number(connection)
+                    // Whoever knows of a transaction finds it on replicas too.
+                    defer { database.noteCommit() }
                     return try connection.inSnapshot {
                         try body(HistoryQueries(database: database, connection: connection))
                     }

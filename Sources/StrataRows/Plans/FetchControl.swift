@@ -17,6 +17,13 @@ public final class FetchControl: Sendable {
     private let state: Mutex<State>
     private let report: Report?
     private let estimate: Int?
+    private let bearsReplicas = Atomic(false)
+
+    /// Whether a server may answer that follows the one which is written to, and is a little behind.
+    package var mayReadReplica: Bool {
+        get { bearsReplicas.load(ordering: .acquiring) }
+        set { bearsReplicas.store(newValue, ordering: .releasing) }
+    }
 
     /// Makes the control of one fetch.
     ///
@@ -64,6 +71,24 @@ public final class FetchControl: Sendable {
             state.expected = estimate
         }
         report(0, estimate)
+    }
+
+    /// How far the fetch is: a place to go back to.
+    package struct Position: Sendable {
+        fileprivate let read: Int
+        fileprivate let expected: Int?
+    }
+
+    package var position: Position { state.withLock { Position(read: $0.read, expected: $0.expected) } }
+
+    /// Forgets what was told since, as it is read again.
+    package func goBack(to position: Position) {
+        guard let report else { return }
+        state.withLock { state in
+            state.read = position.read
+            state.expected = position.expected
+        }
+        report(position.read, position.expected)
     }
 
     /// Tells how many rows one store will give.

@@ -15,9 +15,11 @@ package protocol RowStore: RowSource {
 
     /// Holds on to the newest version.
     ///
+    /// - Parameter mayBeReplica: Whether it may be the version of a server that follows the one which is written to. Everything that
+    ///   was saved through this store is in it all the same.
     /// - Returns: What reads that version until nobody holds it; `nil` if the store keeps none.
     /// - Throws: `persistentStoreOperation` (134070) if there are too many; errors of the store.
-    func pinnedVersion() throws -> (any RowSource)?
+    func pinnedVersion(mayBeReplica: Bool) throws -> (any RowSource)?
 
     /// Reserves keys that no other row has had or will have.
     ///
@@ -94,7 +96,7 @@ package protocol RowStore: RowSource {
 extension RowStore {
     package var keepsVersions: Bool { false }
 
-    package func pinnedVersion() throws -> (any RowSource)? { nil }
+    package func pinnedVersion(mayBeReplica: Bool) throws -> (any RowSource)? { nil }
 
     package var commitsOfOthers: UInt64 { 0 }
 

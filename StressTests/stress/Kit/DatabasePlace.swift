@@ -8,7 +8,21 @@ import CoreDataPostgreSQL
 ///
 /// `Tests/postgresql-server.sh run COMMAND` sets it.
 enum DatabasePlace {
-    private static let server = ProcessInfo.processInfo.environment["STRATA_TEST_POSTGRESQL"]
+    private static let chosen = Mutex(ProcessInfo.processInfo.environment["STRATA_TEST_POSTGRESQL"])
+    private static var server: String? { chosen.withLock { $0 } }
+
+    /// Whether there is a server.
+    static var isThere: Bool { server != nil }
+
+    /// Runs `body` with the stores in another server's database.
+    static func using<R>(_ url: String, _ body: () throws -> R) rethrows -> R {
+        let former = chosen.withLock { chosen in
+            defer { chosen = url }
+            return chosen
+        }
+        defer { chosen.withLock { $0 = former } }
+        return try body()
+    }
 
     static var type: NSPersistentStore.StoreType {
         #if canImport(CoreDataPostgreSQL)

@@ -61,14 +61,16 @@ struct Sabotage: Equatable {
     let exit: StressExit?
     /// A text that the first finding must contain, so that it is caught for the right reason.
     let sign: String
+    /// The store on which it is one, if that is not the scenario's first.
+    let store: StoreKind?
 
-    init(_ name: String, _ sign: String, exit: StressExit? = .anomaly) {
-        (self.name, self.sign, self.exit) = (name, sign, exit)
+    init(_ name: String, _ sign: String, exit: StressExit? = .anomaly, store: StoreKind? = nil) {
+        (self.name, self.sign, self.exit, self.store) = (name, sign, exit, store)
     }
 
     /// One that switches a guard of the library off; none in builds that have no such switch.
-    static func ofGuard(_ name: String, _ sign: String) -> [Sabotage] {
-        FaultPoints.guards.contains(name) ? [Sabotage(name, sign)] : []
+    static func ofGuard(_ name: String, _ sign: String, store: StoreKind? = nil) -> [Sabotage] {
+        FaultPoints.guards.contains(name) ? [Sabotage(name, sign, store: store)] : []
     }
 }
 

@@ -79,6 +79,7 @@ final class BackgroundFetch<Element>: @unchecked Sendable {
     ///
     /// Ends later and not inside this call.
     func start() {
+        control.mayReadReplica = context.readsFromReplicas
         // A child would have to wait for its parent.
         guard context.upward == nil else { return context.performUnaskedInTree { self.go(on: self.round()) } }
         switch round() {

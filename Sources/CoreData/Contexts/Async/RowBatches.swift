@@ -41,6 +41,7 @@ extension NSManagedObjectContext {
             request: UncheckedBox((request.specification, request.affectedStores)),
             coordinator: persistentStoreCoordinator,
             generation: sharedGeneration,
+            mayReadReplica: readsFromReplicas,
             batchSize: batchSize
         )
     }
@@ -64,6 +65,7 @@ public struct RowBatches: AsyncSequence, Sendable {
     fileprivate let request: UncheckedBox<(FetchSpecification, [NSPersistentStore]?)>
     fileprivate let coordinator: NSPersistentStoreCoordinator?
     fileprivate let generation: QueryGeneration?
+    fileprivate let mayReadReplica: Bool
     fileprivate let batchSize: Int
 
     /// Starts a loop.
@@ -110,7 +112,10 @@ private final class RowBatchReader: Sendable {
     private let state = Mutex(UncheckedBox(State.unopened))
     // Unchecked: a cursor is used by the one read that is under way, which has taken it out of `state`.
 
-    init(_ sequence: RowBatches) { self.sequence = sequence }
+    init(_ sequence: RowBatches) {
+        self.sequence = sequence
+        control.mayReadReplica = sequence.mayReadReplica
+    }
 
     func next() async throws -> [FetchedRow]? {
         guard let coordinator = sequence.coordinator else {

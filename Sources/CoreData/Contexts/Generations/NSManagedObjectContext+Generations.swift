@@ -76,7 +76,7 @@ extension NSManagedObjectContext {
         case .current:
             let stores = coordinator.openStores
             let canPin = stores.isEmpty || stores.contains { $0.rows.keepsVersions }
-            move(to: canPin ? QueryGeneration(coordinator) : nil)
+            move(to: canPin ? QueryGeneration(coordinator, mayBeReplica: readsFromReplicas) : nil)
         case .generation(let wanted):
             guard wanted.coordinator === coordinator else {
                 throw FetchPlanner.refused(
@@ -110,7 +110,7 @@ extension NSManagedObjectContext {
     /// Lets a pinned context see the newest data: as of the next read, or as of now.
     final func advanceGeneration(now: Bool = false) {
         guard let generation = pinnedVersion.generation else { return }
-        move(to: QueryGeneration(generation.coordinator))
+        move(to: QueryGeneration(generation.coordinator, mayBeReplica: readsFromReplicas))
         // If that cannot be, the next read tells why.
         if now { _ = try? pinnedStoresForReading() }
     }

@@ -12,8 +12,12 @@ final class QueryGeneration: Sendable {
 
     private static let lastNumber = Atomic<Int>(0)
 
-    init(_ coordinator: NSPersistentStoreCoordinator) {
+    /// Whether stores may be read from servers that follow the one which is written to.
+    private let mayBeReplica: Bool
+
+    init(_ coordinator: NSPersistentStoreCoordinator, mayBeReplica: Bool) {
         self.coordinator = coordinator
+        self.mayBeReplica = mayBeReplica
         number = Self.lastNumber.add(1, ordering: .relaxed).newValue
     }
 
@@ -29,7 +33,7 @@ final class QueryGeneration: Sendable {
     func stores() throws -> PinnedStores {
         if let known = pinned.withLock({ $0 }) { return known }
         // Outside the lock, as transactions begin here. Of several calls that come first one counts.
-        let made = Result { try PinnedStores(coordinator) }
+        let made = Result { try PinnedStores(coordinator, mayBeReplica) }
         return try pinned.withLock { pinned in
             let stores = try pinned ?? made.get()
             pinned = stores
@@ -54,11 +58,12 @@ final class PinnedStores: Sendable {
         versions.compactMap { $0 }.filter { $0 === $0.base && $0.isOpen }.map { $0.store as NSPersistentStore }
     }
 
-    fileprivate init(_ coordinator: NSPersistentStoreCoordinator) throws {
+    fileprivate init(_ coordinator: NSPersistentStoreCoordinator, _ mayBeReplica: Bool) throws {
         var versions: [OpenStore?] = []
         for store in coordinator.openStores {
             while versions.count <= store.index { versions.append(nil) }
-            versions[store.index] = try store.rows.pinnedVersion().map { OpenStore(store, readBy: $0) } ?? store
+            let version = try store.rows.pinnedVersion(mayBeReplica: mayBeReplica)
+            versions[store.index] = version.map { OpenStore(store, readBy: $0) } ?? store
         }
         self.versions = versions
         isPinned = versions.contains { $0 !== $0?.base }

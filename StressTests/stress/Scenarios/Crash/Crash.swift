@@ -12,17 +12,18 @@ enum Crash: Scenario {
     static let summary =
         "kills a saving process, by time, at the n-th file operation or at a named point: acknowledged saves are there"
     static let stores = [StoreKind.sqlite]
+    static let runsOnPostgreSQL = true
     static let work = (figure: "saving-lives", floor: 4)
     static let lives = Knob("lives", 0, "lives to end after; 0 to go on until the time is over")
     static let knobs = [lives]
-    static let parts = CrashDeath.kinds
+    static let parts = CrashDeath.kinds + CrashOfDatabase.kinds
     static let sabotages =
         [
             Sabotage("early-acknowledgement", ", acknowledged, is missing"),
             Sabotage("forgotten-deletion", "deleted them"),
             Sabotage("forgotten-value", "have the value"),
             Sabotage("forgotten-parent", "other parents"),
-        ] + Sabotage.ofGuard(tornMigration, "opening the file gave")
+        ] + Sabotage.ofGuard(tornMigration, "opening the file gave") + CrashOfDatabase.sabotages
     /// Switches off that a migration is one transaction.
     private static let tornMigration = "no-migration-transaction"
 
@@ -30,6 +31,7 @@ enum Crash: Scenario {
     private static let livesOfFile = 20
 
     static func run(_ run: Run) throws {
+        if run.kind == .postgresql { return try CrashOfDatabase.run(run, lives: run.knob(lives)) }
         var stream = run.stream(0)
         let limit = run.knob(lives)
         var file = CrashedFile(run, 0)

@@ -17,8 +17,10 @@ enum CrashChild {
         var stream = SeededStream(seed: seed, stream: 0)
         let ledger = try Ledger.Writer(arguments[1])
         let sabotage = arguments.count > 4 ? arguments[4] : nil
+        if let sabotage { FaultPoints.switchOff(sabotage) }
         let isEarly = sabotage == "early-acknowledgement"
         let coordinator = NSPersistentStoreCoordinator(managedObjectModel: StressModel.shared)
+        let isDatabase = arguments[0].hasPrefix("postgresql:")
         // A small log, so that checkpoints come often, in half of the lives, and in those that are to die in one.
         var pragmas = [
             "wal_autocheckpoint": stream.pick(["8", "1000"]), "synchronous": stream.pick(["NORMAL", "FULL"]),
@@ -28,24 +30,39 @@ enum CrashChild {
             limit = mostSaves
             if point.hasPrefix("checkpoint") { pragmas["wal_autocheckpoint"] = "8" }
         }
-        try coordinator.addPersistentStore(
-            type: .sqlite,
-            configuration: nil,
-            at: URL(fileURLWithPath: arguments[0]),
-            options: NextModel.options.merging([
-                NSSQLitePragmasOption: pragmas, NSPersistentHistoryTrackingKey: true,
-            ]) { $1 }
-        )
+        let file = URL(fileURLWithPath: arguments[0])
+        let place = isDatabase ? URL(string: arguments[0]) ?? file : file
+        let patience = ServerPatience(isNeeded: isDatabase)
+        try patience.trying {
+            try coordinator.addPersistentStore(
+                type: isDatabase ? DatabasePlace.type : .sqlite,
+                configuration: nil,
+                at: place,
+                options: NextModel.options.merging([
+                    NSSQLitePragmasOption: pragmas, NSPersistentHistoryTrackingKey: true,
+                    NSPersistentStoreTimeoutOption: isDatabase ? 20 : 240,
+                ]) { $1 }
+            )
+        }
         let context = coordinator.context()
         try context.performAndWait {
-            let load = try CrashLoad(context, sabotage, &stream)
+            let load = try patience.trying { try CrashLoad(context, sabotage, &stream) }
             for _ in 0..<limit {
                 let save = Int64(stream.next() >> 20)
                 context.transactionAuthor = "\(save)"
-                let (steps, request) = try load.prepare(save, &stream)
+                let (steps, request) = try patience.trying {
+                    do { return try load.prepare(save, &stream) } catch {
+                        context.rollback()
+                        throw error
+                    }
+                }
                 ledger.note("i", save, steps.map(\.text))
                 if isEarly { ledger.note("a", save) }
-                if let request { try load.execute(request) } else { try context.save() }
+                if let request {
+                    try load.execute(request, patience)
+                } else {
+                    try patience.trying { try context.save() }
+                }
                 if !isEarly { ledger.note("a", save) }
             }
         }

@@ -109,10 +109,10 @@ final class CrashLoad {
     }
 
     /// Executes a batch, and lets go of all that it may have changed.
-    func execute(_ request: NSPersistentStoreRequest) throws {
-        _ = try context.execute(request)
+    func execute(_ request: NSPersistentStoreRequest, _ patience: ServerPatience) throws {
+        _ = try patience.trying { try context.execute(request) }
         context.reset()
-        counter = try Self.counter(context)
+        counter = try patience.trying { try Self.counter(context) }
     }
 
     private func nodes(of save: Int64) throws -> [Node] {

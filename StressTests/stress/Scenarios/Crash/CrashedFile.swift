@@ -64,7 +64,7 @@ struct CrashedFile {
     mutating func check(_ life: Int) throws {
         isHot = false
         let log = Ledger(reading: ledger)
-        guard FileManager.default.fileExists(atPath: url.path) else {
+        guard run.kind == .postgresql || FileManager.default.fileExists(atPath: url.path) else {
             if !log.acknowledged.isEmpty { run.find("life \(life): there is no file, but saves were acknowledged") }
             return
         }
@@ -79,7 +79,10 @@ struct CrashedFile {
             {
                 run.find("life \(life): \(problem)")
             }
-            stack = try run.open(NextModel.options.merging([NSPersistentHistoryTrackingKey: true]) { $1 }, at: url)
+            // A server that has lost a session may still be recovering.
+            stack = try ServerPatience(isNeeded: run.kind == .postgresql).trying {
+                try run.open(NextModel.options.merging([NSPersistentHistoryTrackingKey: true]) { $1 }, at: url)
+            }
         } catch { return run.find("life \(life): opening the file gave \(describe(error))") }
         tally.time("open", .now - opened)
         let context = stack.context()
@@ -138,6 +141,7 @@ struct CrashedFile {
 
     /// Checks the file as `strata verify` does; only external data of saves that were lost may be left over.
     private func audit(_ life: Int) throws {
+        guard run.kind == .sqlite else { return try run.audit("life \(life)", of: url) }
         for suffix in ["-wal", "-journal"] where FileManager.default.fileExists(atPath: url.path + suffix) {
             run.find("life \(life): \(suffix) is left behind by a store that was closed")
         }

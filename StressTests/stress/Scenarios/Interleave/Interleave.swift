@@ -4,6 +4,7 @@ import CoreData
 enum Interleave: Scenario {
     static let name = "interleave"
     static let summary = "random programs over several contexts, call by call, against an oracle, file included"
+    static let runsOnPostgreSQL = true
     static let work = (figure: "calls", floor: 500)
     static let programs = Knob("programs", 0, "programs to end after; 0 to go on until the time is over")
     static let length = Knob("calls", 60, "calls of a program")
@@ -11,6 +12,7 @@ enum Interleave: Scenario {
     static let sabotages = [
         Sabotage("wrong-policy", "a save succeeds"), Sabotage("old-file", "is stored as"),
         Sabotage("silent-save", "a save tells"), Sabotage("lost-undo", "expected"),
+        Sabotage("wrong-policy", "a save succeeds", store: .postgresql),
     ]
 
     static func run(_ run: Run) throws {

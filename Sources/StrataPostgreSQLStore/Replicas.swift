@@ -1,0 +1,196 @@
+import Foundation
+import StrataPostgreSQL
+import StrataRows
+import Synchronization
+
+/// Servers that follow the one which is written to, and answer reads that bear to be a little behind.
+///
+/// A replica answers once it has replayed everything that this process has saved, or knows of. So nothing that was removed comes back
+/// from there into what is cached. One replica is used until it fails, as two of them need not agree about what was saved first.
+/// Any thread may use it.
+final class Replicas: Sendable {
+    /// One server.
+    private final class Member: Sendable {
+        let pool: ConnectionPool
+        /// Until when it is not asked any more, in seconds of the system's clock; and the metadata that it was last found with, as a hash.
+        let state = Mutex((restsUntil: 0.0, metadata: String?.none))
+
+        init(_ pool: ConnectionPool) { self.pool = pool }
+    }
+
+    /// How far replicas have to be.
+    private struct Demand {
+        /// How many commits this process knows of, in no order; and how many of them `position` covers.
+        ///
+        /// Those from before the store was opened count as one.
+        var commits: UInt64 = 1
+        var covered: UInt64 = 0
+        /// The end of the primary's log when it was last asked.
+        var position = "0/0"
+    }
+
+    private let members: [Member]
+    private let primary: ConnectionPool
+    /// For how many seconds a replica is waited for.
+    private let wait: Double
+    private let demand = Mutex(Demand())
+    private let chosen: Atomic<Int>
+
+    /// For how many seconds a server is not asked again that has failed.
+    private static let rest = 5.0
+    /// For how many seconds one is waited for that does not let anybody in.
+    private static let openingLimit = 5.0
+
+    init(_ targets: [ConnectionTarget], of primary: ConnectionPool, _ request: PostgreSQLStoreRequest) {
+        members = targets.map {
+            Member(
+                OpenDatabase.pool(
+                    $0,
+                    size: request.maximumConnections,
+                    timeout: request.timeout,
+                    openingTimeout: Self.openingLimit
+                )
+            )
+        }
+        self.primary = primary
+        wait = request.replicas.wait
+        // The processes of a program spread over the replicas.
+        chosen = Atomic(Int.random(in: 0..<max(targets.count, 1)))
+    }
+
+    func close() {
+        for member in members { member.pool.close() }
+    }
+
+    /// Notes that something was committed: who reads later has to see it.
+    func noteCommit() { demand.withLock { $0.commits += 1 } }
+
+    /// Forgets how far the log of a former primary was.
+    func forgetPosition() { demand.withLock { $0 = Demand(commits: $0.commits + 1) } }
+
+    // MARK: - Reading
+
+    /// Runs `body` in a transaction that sees one moment of a replica, and changes nothing.
+    ///
+    /// - Parameters:
+    ///   - database: The store.
+    ///   - control: Stops the wait.
+    ///   - body: Reads.
+    /// - Returns: What `body` returns; `nil` if no replica has answered, so that the primary has to.
+    /// - Throws: What `body` throws, unless that is the server's fault.
+    func reading<R>(_ database: OpenDatabase, _ control: FetchControl?, _ body: (Connection) throws -> R) throws -> R? {
+        try onMember { member in
+            try member.pool.withConnection { connection in
+                guard try begin(member, database, connection, control) else { return nil }
+                let result = try body(connection)
+                try connection.command("COMMIT")
+                return result
+            }
+        } unless: {
+            control?.isCancelled ?? false
+        }
+    }
+
+    /// A connection to a replica, with a transaction that stays at one moment; `nil` if there is none.
+    func heldConnection(_ database: OpenDatabase) throws -> Connection? {
+        try onMember { member in
+            let connection = try member.pool.open()
+            return try begin(member, database, connection, nil) ? connection : nil
+        } unless: {
+            false
+        }
+    }
+
+    /// Runs `body` with the replica that is in use, or with the next that does not fail.
+    private func onMember<R>(_ body: (Member) throws -> R?, unless isGivenUp: () -> Bool) throws -> R? {
+        let first = chosen.load(ordering: .relaxed)
+        for offset in members.indices {
+            let index = (first + offset) % members.count
+            let member = members[index]
+            guard member.state.withLock({ $0.restsUntil }) <= Self.now else { continue }
+            do {
+                guard let result = try body(member) else { continue }
+                chosen.store(index, ordering: .relaxed)
+                return result
+            } catch let error as PostgreSQLError where !isGivenUp() {
+                // It has thrown out the snapshot, or has gone. The next one, or the primary, answers in its place.
+                guard error.kind == .connection || error.kind == .deadline else { continue }
+                member.pool.closeIdle()
+                member.state.withLock { $0.restsUntil = Self.now + Self.rest }
+            }
+        }
+        // What the primary shows, the next replica shows too.
+        noteCommit()
+        return nil
+    }
+
+    private static var now: Double { ProcessInfo.processInfo.systemUptime }
+
+    // MARK: - How far a replica is
+
+    /// Begins a transaction on a replica that has caught up.
+    ///
+    /// - Returns: Whether it has, and is a replica of this store. If not, nothing is begun.
+    private func begin(_ member: Member, _ database: OpenDatabase, _ connection: Connection, _ control: FetchControl?)
+        throws -> Bool
+    {
+        guard let position = try position(), try waitFor(position, connection, control) else { return false }
+        try connection.command("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+        // In the snapshot itself: nobody can migrate the store between this and what is read.
+        let found = try connection.query(
+            "SELECT pg_catalog.md5(metadata), pg_catalog.pg_is_in_recovery() FROM strata_store"
+        )
+        guard found.rowCount == 1, found[0].int64(1) != 0 else {
+            try connection.command("ROLLBACK")
+            return false
+        }
+        let hash = found[0].string(0)
+        if member.state.withLock({ $0.metadata }) == hash { return true }
+        do {
+            try database.requireSame(try StoreMetadata.read(connection, database.place))
+        } catch is CocoaError {
+            // The primary tells what has become of the store.
+            try connection.command("ROLLBACK")
+            return false
+        }
+        member.state.withLock { $0.metadata = hash }
+        return true
+    }
+
+    /// The position in the log that a replica must have reached; `nil` if the primary does not tell.
+    private func position() throws -> String? {
+        let (commits, covered, position) = demand.withLock { ($0.commits, $0.covered, $0.position) }
+        guard commits != covered else { return position }
+        let asked = try? primary.reading { connection in
+            try connection.query("SELECT pg_catalog.pg_current_wal_insert_lsn()::text")
+        }
+        guard let asked, asked.rowCount == 1 else { return nil }
+        let newest = asked[0].string(0)
+        demand.withLock { demand in
+            guard demand.covered < commits else { return }
+            demand.covered = commits
+            demand.position = newest
+        }
+        return newest
+    }
+
+    private func waitFor(_ position: String, _ connection: Connection, _ control: FetchControl?) throws -> Bool {
+        let end = ContinuousClock.now + .seconds(wait)
+        var pause: UInt32 = 500
+        while control?.isCancelled != true {
+            let state = try connection.query(
+                """
+                SELECT pg_catalog.pg_is_in_recovery(), COALESCE(pg_catalog.pg_last_wal_replay_lsn() >= $1::text::pg_lsn, false)
+                """,
+                [.text(position)]
+            )
+            // One that was promoted goes its own way.
+            guard state[0].int64(0) != 0 else { throw PostgreSQLError(.connection, "the server is no replica") }
+            if state[0].int64(1) != 0 { return true }
+            guard ContinuousClock.now < end else { return false }
+            usleep(pause)
+            pause = min(pause * 2, 20_000)
+        }
+        return false
+    }
+}

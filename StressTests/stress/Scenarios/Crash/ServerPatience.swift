@@ -1,0 +1,38 @@
+import CoreData
+
+#if canImport(CoreDataPostgreSQL)
+import StrataPostgreSQL
+#endif
+
+/// Does again what has failed because the server of a store was away.
+struct ServerPatience {
+    /// Whether the store has a server.
+    let isNeeded: Bool
+    /// For how many seconds a server may be away.
+    private static let limit = 30.0
+
+    /// Runs `body` until the server is there.
+    ///
+    /// - Throws: What has nothing to do with a server that is away: what was refused for that reason has not happened, and can be done
+    ///   again.
+    func trying<R>(_ body: () throws -> R) throws -> R {
+        let end = ContinuousClock.now + .seconds(Self.limit)
+        while true {
+            do { return try body() } catch let error as CocoaError {
+                guard isNeeded, ContinuousClock.now < end, Self.isOfServer(error) else { throw error }
+                usleep(20_000)
+            }
+        }
+    }
+
+    private static func isOfServer(_ error: CocoaError) -> Bool {
+        #if canImport(CoreDataPostgreSQL)
+        guard error.userInfo[NSPersistentStoreSaveInDoubtKey] == nil,
+            let cause = error.userInfo[NSUnderlyingErrorKey] as? PostgreSQLError
+        else { return false }
+        return cause.kind == .connection || cause.kind == .deadline || cause.sqlState == "40003"
+        #else
+        return false
+        #endif
+    }
+}

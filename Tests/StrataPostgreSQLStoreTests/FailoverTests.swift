@@ -1,0 +1,180 @@
+import CoreData
+import CoreDataPostgreSQL
+import Foundation
+import StrataPostgreSQL
+import Synchronization
+import TestSupport
+import Testing
+
+@Suite("PostgreSQL stores whose server is replaced by its replica", .enabled(if: Server.isThere))
+struct FailoverTests {
+    /// A URL that names several hosts.
+    private func url(_ hosts: [String]) throws -> URL {
+        try #require(URL(string: "postgresql:///strata?host=\(hosts.joined(separator: ","))&user=strata&schema=shop"))
+    }
+
+    /// A primary that acknowledges what its replica has as well, and that replica.
+    private func pair() throws -> (primary: PrivateServer, replica: PrivateServer) {
+        let primary = try PrivateServer(["synchronous_commit=on"])
+        let replica = try PrivateServer(following: primary)
+        let session = try primary.connection()
+        try session.command("ALTER SYSTEM SET synchronous_standby_names = '*'")
+        try session.command("SELECT pg_reload_conf()")
+        while try session.query("SELECT 1 FROM pg_stat_replication WHERE sync_state = 'sync'").rowCount == 0 {
+            usleep(1_000)
+        }
+        return (primary, replica)
+    }
+
+    /// Waits for something that another thread does, as long as a slow machine needs.
+    private func wait(_ condition: () -> Bool) throws {
+        let end = ContinuousClock.now + .seconds(120)
+        while !condition() {
+            try #require(ContinuousClock.now < end, "nothing has happened for two minutes")
+            usleep(1_000)
+        }
+    }
+
+    @Test func `contexts that save while the primary stops and the replica is promoted lose nothing, and see no error`()
+        throws
+    {
+        let (primary, replica) = try pair()
+        let stack = try ServerStack(try url([primary.folder, replica.folder]), history: true)
+        let saved = Atomic(0)
+        let isEnough = Atomic(false)
+        let failures = Mutex<[any Error]>([])
+        let names = Mutex<Set<String>>([])
+        let group = DispatchGroup()
+        for writer in 0..<3 {
+            group.enter()
+            Thread.detachNewThread {
+                defer { group.leave() }
+                var number = 0
+                while !isEnough.load(ordering: .acquiring) {
+                    let name = "\(writer)-\(number)"
+                    do { try stack.insert(name) } catch { return failures.withLock { $0.append(error) } }
+                    names.withLock { _ = $0.insert(name) }
+                    saved.add(1, ordering: .acquiringAndReleasing)
+                    number += 1
+                }
+            }
+        }
+        try wait { saved.load(ordering: .acquiring) > 20 }
+        try primary.halt()
+        try replica.promote()
+        let before = saved.load(ordering: .acquiring)
+        try wait { saved.load(ordering: .acquiring) > before + 20 || failures.withLock { !$0.isEmpty } }
+        isEnough.store(true, ordering: .releasing)
+        group.wait()
+        #expect(failures.withLock { $0 }.isEmpty)
+        let found = try replica.connection().query("SELECT name FROM city").rows.map { $0.string(0) }
+        #expect(found.sorted() == names.withLock { $0 }.sorted())
+        #expect(try PostgreSQLStore.problems(at: replica.url, GuideModel.make()) == [])
+    }
+
+    /// What the primary has done when the connection breaks.
+    enum Fate: CaseIterable { case committed, unheard }
+
+    @Test(arguments: Fate.allCases)
+    func `a save whose server goes in the midst of it is resolved on the new one, and is there once`(_ fate: Fate)
+        throws
+    {
+        let (primary, replica) = try pair()
+        let proxy = try FaultProxy(to: primary.url)
+        defer { proxy.close() }
+        let stack = try ServerStack(try url([proxy.folder, replica.folder]), history: true)
+        try stack.insert("Rome")
+        try replica.catchUp(with: primary)
+        proxy.closesWithFault.withLock { $0 = true }
+        proxy.arm(fate == .committed ? .cutAfter : .cutBefore)
+        let done = DispatchSemaphore(value: 0)
+        let failure = Mutex<(any Error)?>(nil)
+        Thread.detachNewThread {
+            do { try stack.insert("Oslo") } catch { failure.withLock { $0 = error } }
+            done.signal()
+        }
+        try wait { proxy.hasStruck }
+        if fate == .committed {
+            // The replica has it before the primary goes.
+            let session = try replica.connection()
+            while try session.query("SELECT 1 FROM city WHERE name = 'Oslo'").rowCount == 0 { usleep(1_000) }
+        }
+        try primary.halt()
+        try replica.promote()
+        done.wait()
+        #expect(failure.withLock { $0 } == nil)
+        #expect(try replica.connection().query("SELECT 1 FROM city WHERE name = 'Oslo'").rowCount == 1)
+        try stack.insert("Bern")
+        #expect(try Cities.fetched(stack.context()) == ["Bern", "Oslo", "Rome"])
+    }
+
+    @Test func `without a history the new server cannot tell, and the save is told to be in doubt`() throws {
+        let (primary, replica) = try pair()
+        let proxy = try FaultProxy(to: primary.url)
+        defer { proxy.close() }
+        let stack = try ServerStack(
+            try url([proxy.folder, replica.folder]),
+            [NSPersistentStoreTimeoutOption: 8]
+        )
+        proxy.closesWithFault.withLock { $0 = true }
+        proxy.arm(.cutAfter)
+        let done = DispatchSemaphore(value: 0)
+        let failure = Mutex<(any Error)?>(nil)
+        Thread.detachNewThread {
+            do { try stack.insert("Oslo") } catch { failure.withLock { $0 = error } }
+            done.signal()
+        }
+        try wait { proxy.hasStruck }
+        try primary.halt()
+        try replica.promote()
+        // Numbers that the old server would have given to this save, the new one gives to others.
+        let session = try replica.connection()
+        for _ in 0..<20 { try session.command("SELECT pg_current_xact_id()") }
+        done.wait()
+        let error = failure.withLock { $0 } as? CocoaError
+        #expect(error?.userInfo[NSPersistentStoreSaveInDoubtKey] is UUID)
+    }
+
+    @Test func `a server whose place another has taken is not written to any more`() throws {
+        let primary = try PrivateServer()
+        let replica = try PrivateServer(following: primary)
+        let proxy = try FaultProxy(to: primary.url)
+        defer { proxy.close() }
+        let stack = try ServerStack(
+            try url([proxy.folder, replica.folder]),
+            [NSPersistentStoreTimeoutOption: 3]
+        )
+        try stack.insert("Rome")
+        try replica.catchUp(with: primary)
+        proxy.setOpen(false)
+        try replica.promote()
+        try stack.insert("Oslo")
+        // The old primary is there again, and comes first in the URL; all sessions of the new one are gone.
+        proxy.setOpen(true)
+        let session = try replica.connection()
+        try session.command(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()"
+        )
+        try stack.insert("Bern")
+        #expect(try primary.text("SELECT string_agg(name, ',') FROM city") == "Rome")
+        #expect(try Cities.fetched(stack.context()) == ["Bern", "Oslo", "Rome"])
+    }
+
+    @Test func `a host that is silent does not keep a store from the next one`() throws {
+        let server = try PrivateServer()
+        // A socket that takes connections, and never says anything.
+        let silent = try FaultProxy(to: server.url)
+        defer { silent.close() }
+        silent.isSilent.withLock { $0 = true }
+        let stack = try ServerStack(
+            try url([silent.folder, server.folder]),
+            [NSPersistentStoreTimeoutOption: 4]
+        )
+        try stack.insert("Rome")
+        #expect(try Cities.fetched(stack.context()) == ["Rome"])
+        // Those who come later do not wait for it once more.
+        let others = try ServerStack(try url([silent.folder, server.folder]))
+        #expect(try Cities.fetched(others.context()) == ["Rome"])
+        #expect(silent.callers.withLock { $0 } == 1)
+    }
+}

@@ -1,0 +1,151 @@
+import CoreData
+import CoreDataPostgreSQL
+import Foundation
+import StrataPostgreSQL
+import TestSupport
+import Testing
+
+/// A server of a test's own, which nobody else's tests suffer from; see `Tests/postgresql-server.sh`.
+///
+/// Stopped and removed when nobody holds it.
+final class PrivateServer: Sendable {
+    /// Where its files and its socket are.
+    let folder: String
+    /// Leads to the schema `shop`.
+    let url: URL
+
+    private static let script = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+        .appendingPathComponent("postgresql-server.sh").path
+
+    /// Starts one.
+    ///
+    /// - Parameters:
+    ///   - settings: The server's settings, as `name=value`.
+    ///   - environment: What the script is told.
+    /// - Throws: If it does not start.
+    init(_ settings: [String] = [], environment: [String: String] = [:]) throws {
+        folder = Self.newFolder()
+        url = try Self.start(["start", folder] + settings, environment)
+    }
+
+    /// Starts one that follows another.
+    init(following primary: PrivateServer, _ settings: [String] = []) throws {
+        folder = Self.newFolder()
+        url = try Self.start(["replica", folder, primary.folder] + settings, [:])
+    }
+
+    deinit { _ = try? Self.run(["stop", folder], [:]) }
+
+    /// A short path: a socket's has 107 bytes at most.
+    private static func newFolder() -> String { "/tmp/strata-own." + String(UInt64.random(in: 0 ... .max), radix: 36) }
+
+    private static func start(_ words: [String], _ environment: [String: String]) throws -> URL {
+        try #require(URL(string: try run(words, environment) + "&schema=shop"))
+    }
+
+    @discardableResult
+    private static func run(_ words: [String], _ environment: [String: String]) throws -> String {
+        let process = Process()
+        process.executableURL = URL(fileURLWithPath: script)
+        process.arguments = words
+        process.environment = ProcessInfo.processInfo.environment.merging(environment) { $1 }
+        let pipe = Pipe()
+        process.standardOutput = pipe
+        try process.run()
+        let told = try pipe.fileHandleForReading.readToEnd() ?? Data()
+        process.waitUntilExit()
+        try #require(process.terminationStatus == 0, "the server does not \(words.first ?? "")")
+        return String(decoding: told, as: UTF8.self).trimmingCharacters(in: .whitespacesAndNewlines)
+    }
+
+    /// Lets a replica go its own way.
+    func promote() throws { try Self.run(["promote", folder], [:]) }
+
+    /// Stops it at once, as if it had crashed.
+    func halt() throws { try Self.run(["halt", folder], [:]) }
+
+    /// Starts it again.
+    func resume() throws { try Self.run(["resume", folder], [:]) }
+
+    /// Waits until a replica shows what its primary has.
+    func catchUp(with primary: PrivateServer) throws {
+        let position = try #require(try primary.text("SELECT pg_current_wal_insert_lsn()::text"))
+        let session = try connection()
+        let sql = "SELECT 1 WHERE pg_last_wal_replay_lsn() >= $1::text::pg_lsn"
+        while try session.query(sql, [.text(position)]).rowCount == 0 { usleep(1_000) }
+    }
+
+    /// A session that sees the schema.
+    func connection() throws -> Connection {
+        let target = try ConnectionTarget(url)
+        let connection = try Connection.open(target, timeout: 60)
+        try connection.command("SET search_path TO \(target.quotedSchema)")
+        return connection
+    }
+
+    /// What a statement says in its first column and row.
+    func text(_ sql: String) throws -> String? {
+        let result = try connection().command(sql)
+        return result.rowCount > 0 ? result[0].optionalString(0) : nil
+    }
+}
+
+/// A program's stack on a server of a test's own.
+final class ServerStack: Sendable {
+    let coordinator: NSPersistentStoreCoordinator
+
+    init(_ url: URL, history: Bool = false, _ options: [String: Any] = [:]) throws {
+        coordinator = NSPersistentStoreCoordinator(managedObjectModel: GuideModel.make())
+        var all: [AnyHashable: Any] = [NSPersistentHistoryTrackingKey: history]
+        for (key, value) in options { all[key] = value }
+        try coordinator.addPersistentStore(type: .postgreSQL, configuration: nil, at: url, options: all)
+    }
+
+    deinit {
+        for store in coordinator.persistentStores { try? coordinator.remove(store) }
+    }
+
+    func context(readsFromReplicas: Bool = false) -> NSManagedObjectContext {
+        let context = NSManagedObjectContext(.privateQueue)
+        context.persistentStoreCoordinator = coordinator
+        context.readsFromReplicas = readsFromReplicas
+        return context
+    }
+
+    /// Saves a new city.
+    func insert(_ name: String) throws {
+        let context = context()
+        try context.performAndWait {
+            NSEntityDescription.insertNewObject(forEntityName: "City", into: context).setValue(name, forKey: "name")
+            try context.save()
+        }
+    }
+}
+
+/// The cities that a context sees, in one way of asking.
+enum Cities {
+    private static var request: NSFetchRequest<NSManagedObject> { NSFetchRequest(entityName: "City") }
+
+    private static func names(_ cities: [NSManagedObject]) -> [String] {
+        cities.compactMap { $0.value(forKey: "name") as? String }.sorted()
+    }
+
+    /// By a fetch that somebody waits for.
+    static func fetched(_ context: NSManagedObjectContext) throws -> [String] {
+        try context.performAndWait { names(try context.fetch(request)) }
+    }
+
+    /// By an asynchronous fetch.
+    static func awaited(_ context: NSManagedObjectContext) async throws -> [String] {
+        try await context.fetch(request, progress: nil) { names($0) }
+    }
+
+    /// By a loop over rows.
+    static func looped(_ context: NSManagedObjectContext) async throws -> [String] {
+        var found: [String] = []
+        for try await batch in context.rows(for: request, batchSize: 2) {
+            found += batch.compactMap { $0["name"] as? String }
+        }
+        return found.sorted()
+    }
+}

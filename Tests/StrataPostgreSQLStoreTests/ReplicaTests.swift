@@ -1,0 +1,201 @@
+import CoreDataPostgreSQL
+import Foundation
+import StrataPostgreSQL
+import StrataRows
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import CoreData
+
+@Suite("PostgreSQL stores with replicas", .enabled(if: Server.isThere))
+struct ReplicaTests {
+    /// Options that name a replica, and wait for it for as long as a slow machine needs.
+    private func following(_ url: URL, wait: Double = 60) -> [String: Any] {
+        [NSPostgreSQLReplicasOption: [url], NSPostgreSQLReplicaWaitOption: wait]
+    }
+
+    /// Keeps a replica where it is.
+    private func pause(_ replica: PrivateServer) throws {
+        let connection = try replica.connection()
+        try connection.command("SELECT pg_wal_replay_pause()")
+        // It is paused after the record at which it is.
+        while try connection.query("SELECT 1 WHERE pg_get_wal_replay_pause_state() = 'paused'").rowCount == 0 {
+            usleep(1_000)
+        }
+    }
+
+    @Test func `pinned contexts, loops and asynchronous fetches of contexts that opt in are answered by the replica`()
+        async throws
+    {
+        let primary = try PrivateServer()
+        let replica = try PrivateServer(following: primary)
+        let stack = try ServerStack(primary.url, following(replica.url))
+        let others = try ServerStack(primary.url)
+        let reader = stack.context(readsFromReplicas: true)
+        try stack.insert("Rome")
+        // The replica is waited for until it has what was saved here.
+        #expect(try await Cities.awaited(reader) == ["Rome"])
+        let pinned = stack.context(readsFromReplicas: true)
+        try pinned.performAndWait { try pinned.setQueryGenerationFrom(.current) }
+        #expect(try Cities.fetched(pinned) == ["Rome"])
+
+        try pause(replica)
+        try others.insert("Oslo")
+        #expect(try await Cities.awaited(reader) == ["Rome"])
+        #expect(try await Cities.looped(reader) == ["Rome"])
+        let later = stack.context(readsFromReplicas: true)
+        try later.performAndWait { try later.setQueryGenerationFrom(.current) }
+        #expect(try Cities.fetched(later) == ["Rome"])
+        #expect(try await Cities.awaited(later) == ["Rome"])
+        // All else is the primary's.
+        #expect(try Cities.fetched(reader) == ["Oslo", "Rome"])
+        let plain = stack.context()
+        #expect(try await Cities.awaited(plain) == ["Oslo", "Rome"])
+        #expect(try await Cities.looped(plain) == ["Oslo", "Rome"])
+
+        try replica.connection().command("SELECT pg_wal_replay_resume()")
+        #expect(try Cities.fetched(pinned) == ["Rome"])
+        try stack.insert("Bern")
+        #expect(try await Cities.awaited(reader) == ["Bern", "Oslo", "Rome"])
+    }
+
+    @Test func `what was saved here, or is known of others, is read from the primary while the replica is behind`()
+        async throws
+    {
+        let primary = try PrivateServer()
+        let replica = try PrivateServer(following: primary)
+        let stack = try ServerStack(primary.url, history: true, following(replica.url, wait: 0.05))
+        let others = try ServerStack(primary.url, history: true)
+        try stack.insert("Rome")
+        try replica.catchUp(with: primary)
+        let reader = stack.context(readsFromReplicas: true)
+        #expect(try await Cities.awaited(reader) == ["Rome"])
+        try pause(replica)
+        try stack.insert("Oslo")
+        #expect(try await Cities.awaited(reader) == ["Oslo", "Rome"])
+        #expect(try await Cities.looped(reader) == ["Oslo", "Rome"])
+        try reader.performAndWait { try reader.setQueryGenerationFrom(.current) }
+        #expect(try Cities.fetched(reader) == ["Oslo", "Rome"])
+        try reader.performAndWait { try reader.setQueryGenerationFrom(nil) }
+
+        // A row that was removed does not come back.
+        try reader.performAndWait {
+            let request = NSFetchRequest<NSManagedObject>(entityName: "City")
+            request.predicate = NSPredicate(format: "name == 'Rome'")
+            for city in try reader.fetch(request) { reader.delete(city) }
+            try reader.save()
+        }
+        #expect(try await Cities.awaited(reader) == ["Oslo"])
+
+        try others.insert("Bern")
+        // Whoever has read the history knows of it.
+        let start: NSPersistentHistoryToken? = nil
+        try reader.performAndWait {
+            _ = try reader.execute(NSPersistentHistoryChangeRequest.fetchHistory(after: start))
+        }
+        #expect(try await Cities.awaited(reader) == ["Bern", "Oslo"])
+        try replica.connection().command("SELECT pg_wal_replay_resume()")
+    }
+
+    @Test func `a version that the replica has to give up ends with 134070, and a new one can be had`() async throws {
+        let primary = try PrivateServer()
+        let replica = try PrivateServer(following: primary, ["max_standby_streaming_delay=0"])
+        let stack = try ServerStack(primary.url, following(replica.url))
+        for name in ["Rome", "Oslo", "Bern"] { try stack.insert(name) }
+        let pinned = stack.context(readsFromReplicas: true)
+        try pinned.performAndWait { try pinned.setQueryGenerationFrom(.current) }
+        #expect(try Cities.fetched(pinned).count == 3)
+        let loop = stack.context(readsFromReplicas: true)
+        var batches = loop.rows(for: NSFetchRequest<NSManagedObject>(entityName: "City"), batchSize: 1)
+            .makeAsyncIterator()
+        #expect(try await batches.next()?.count == 1)
+
+        // What the versions need is cleared away on the primary.
+        let session = try primary.connection()
+        try session.command("DELETE FROM city WHERE name <> 'Rome'")
+        try session.command("VACUUM city")
+        try replica.catchUp(with: primary)
+        let error = #expect(throws: CocoaError.self) { try Cities.fetched(pinned) }
+        #expect(error?.code == .persistentStoreOperation)
+        #expect(error?.localizedDescription.contains("replica") == true)
+        // Rows were handed out already, so nothing else can go on with the loop.
+        let loopError = await #expect(throws: CocoaError.self) { while try await batches.next() != nil {} }
+        #expect(loopError?.code == .persistentStoreOperation)
+
+        try pinned.performAndWait { try pinned.setQueryGenerationFrom(.current) }
+        #expect(try Cities.fetched(pinned) == ["Rome"])
+    }
+
+    @Test func `a loop whose version goes before its first rows is answered by the primary`() throws {
+        let primary = try PrivateServer()
+        let replica = try PrivateServer(following: primary)
+        let stack = try ServerStack(primary.url, following(replica.url))
+        for name in ["Rome", "Oslo"] { try stack.insert(name) }
+        let model = try #require(stack.coordinator.frozenModel)
+        var plan = try FetchPlanner(model: model).plan(
+            NSFetchRequest<NSManagedObject>(entityName: "City").specification
+        )
+        let control = FetchControl()
+        control.mayReadReplica = true
+        plan.control = control
+        let store = try #require(stack.coordinator.persistentStores.first as? PostgreSQLStore)
+        let cursor = try store.engine.cursor(for: plan)
+        try replica.halt()
+        #expect(try cursor.next(10).count == 2)
+        #expect(try cursor.next(10).isEmpty)
+    }
+
+    @Test func `a read that breaks off on the replica is made again on the primary, also when the replica is gone`()
+        async throws
+    {
+        let primary = try PrivateServer()
+        let replica = try PrivateServer(following: primary)
+        let proxy = try FaultProxy(to: replica.url)
+        defer { proxy.close() }
+        let stack = try ServerStack(primary.url, following(proxy.url))
+        for name in ["Rome", "Oslo"] { try stack.insert(name) }
+        let reader = stack.context(readsFromReplicas: true)
+        // The rows are there, and were counted, when the connection breaks.
+        proxy.arm(.cutBefore)
+        let told = Synchronization.Mutex<[FetchProgress]>([])
+        let request = NSFetchRequest<NSManagedObject>(entityName: "City")
+        let count = try await reader.fetch(request, progress: { step in told.withLock { $0.append(step) } }) {
+            $0.count
+        }
+        #expect(count == 2)
+        #expect(proxy.hasStruck)
+        #expect(told.withLock { $0.last } == FetchProgress(completedRows: 2, expectedRows: 2))
+
+        try replica.halt()
+        #expect(try await Cities.awaited(stack.context(readsFromReplicas: true)) == ["Oslo", "Rome"])
+        #expect(try await Cities.looped(reader) == ["Oslo", "Rome"])
+    }
+
+    @Test func `a replica that was promoted is not read from any more`() async throws {
+        let primary = try PrivateServer()
+        let replica = try PrivateServer(following: primary)
+        let stack = try ServerStack(primary.url, following(replica.url))
+        try stack.insert("Rome")
+        let reader = stack.context(readsFromReplicas: true)
+        #expect(try await Cities.awaited(reader) == ["Rome"])
+        try replica.promote()
+        // What only the promoted server has is none of this store's business.
+        try replica.connection().command("UPDATE city SET name = 'Paris'")
+        #expect(try await Cities.awaited(stack.context(readsFromReplicas: true)) == ["Rome"])
+        #expect(try await Cities.looped(reader) == ["Rome"])
+        try stack.insert("Oslo")
+        #expect(try await Cities.awaited(reader) == ["Oslo", "Rome"])
+    }
+
+    @Test(arguments: ["postgresql://a:secret@db/shop", "mysql://db/shop"])
+    func `an option that names no replicas, or has a password, is refused`(_ text: String) throws {
+        let server = try #require(TestDatabase.url)
+        let url = try #require(URL(string: "\(server)&schema=never"))
+        let error = #expect(throws: CocoaError.self) {
+            _ = try ServerStack(url, [NSPostgreSQLReplicasOption: [text]])
+        }
+        #expect(error?.code == .persistentStoreOpen)
+        #expect(error?.localizedDescription.contains("secret") == false)
+    }
+}
