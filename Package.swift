@@ -64,7 +64,7 @@ let package = Package(
         ),
         // Model files as plain values, for the framework and for plugins: without the framework, so that a plugin's tool is
         // built quickly.
-        .target(name: "StrataModelFiles"),
+        .target(name: "StrataModelFiles", dependencies: ["StrataKeys"]),
         .target(name: "StrataSwiftSyntax"),
         .target(name: "StrataMacroExpansion", dependencies: ["StrataSwiftSyntax"]),
         .macro(name: "StrataMacros", dependencies: ["StrataMacroExpansion"]),

@@ -1,4 +1,5 @@
 import Foundation
+import StrataKeys
 
 /// The files and folders that a model can come in.
 package enum ModelPackage {
@@ -76,8 +77,7 @@ package enum ModelPackage {
         let versions = versions(at: url)
         let marker = url.appendingPathComponent(list)
         if FileManager.default.fileExists(atPath: marker.path) {
-            let entries = try? PropertyListSerialization.propertyList(from: try read(marker), format: nil)
-            guard let entries = entries as? [String: Any] else {
+            guard let entries = PropertyListSerialization.dictionary(from: try read(marker)) else {
                 throw failure(.malformed, url, "its \(list) is no property list that could name a version")
             }
             if let named = entries[key] {

@@ -100,8 +100,7 @@ package struct StoreMetadata: @unchecked Sendable {
         }
         let uuid = result[0].string(1)
         guard !uuid.isEmpty,
-            let list = try? PropertyListSerialization.propertyList(from: result[0].data(2), format: nil),
-            let values = list as? [String: Any]
+            let values = PropertyListSerialization.dictionary(from: result[0].data(2))
         else { throw PostgreSQLBoundary.damaged(place, "its metadata cannot be read.") }
         return StoreMetadata(dictionary: values, uuid: uuid)
     }

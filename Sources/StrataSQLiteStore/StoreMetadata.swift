@@ -85,8 +85,7 @@ package struct StoreMetadata: @unchecked Sendable {
         let statement = try connection.statement("SELECT Z_UUID, Z_PLIST FROM Z_METADATA ORDER BY Z_VERSION LIMIT 1")
         guard try statement.step() else { throw SQLiteBoundary.damaged(url, "its metadata is missing.") }
         guard let uuid = statement[0].optionalString, !uuid.isEmpty,
-            let list = try? PropertyListSerialization.propertyList(from: statement[1].data, format: nil),
-            let values = list as? [String: Any]
+            let values = PropertyListSerialization.dictionary(from: statement[1].data)
         else { throw SQLiteBoundary.damaged(url, "its metadata cannot be read.") }
         self.uuid = uuid
         self.values = values

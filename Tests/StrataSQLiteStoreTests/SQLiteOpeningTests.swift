@@ -46,11 +46,11 @@ struct SQLiteOpeningTests {
     }
 
     enum Damage: CaseIterable {
-        case text, truncated, garbled, noMetadata, noTable, noColumn, foreign, noPrimaryKeys, badPlist, otherType
+        case text, truncated, garbled, noMetadata, noTable, noColumn, foreign, noPrimaryKeys, badPlist, setInPlist, otherType
 
         var code: CocoaError.Code {
             switch self {
-            case .text, .truncated, .garbled, .badPlist: .fileReadCorruptFile
+            case .text, .truncated, .garbled, .badPlist, .setInPlist: .fileReadCorruptFile
             case .noMetadata, .foreign, .otherType: .persistentStoreTypeMismatch
             case .noTable, .noColumn, .noPrimaryKeys: .persistentStoreIncompatibleSchema
             }
@@ -74,6 +74,11 @@ struct SQLiteOpeningTests {
             case .noColumn: try sql("ALTER TABLE ZCLUB DROP COLUMN ZTITLE")
             case .noPrimaryKeys: try sql("DROP TABLE Z_PRIMARYKEY")
             case .badPlist: try sql("UPDATE Z_METADATA SET Z_PLIST = x'00'")
+            case .setInPlist:
+                // ["a": a set of "b"], at which Foundation stops the program.
+                let list = "62706c6973743030d101025161c1035162080b0d0f00000000000001010000000000000004000000"
+                    + "00000000000000000000000011"
+                try sql("UPDATE Z_METADATA SET Z_PLIST = x'\(list)'")
             case .otherType:
                 let plist = try PropertyListSerialization.data(
                     fromPropertyList: [NSStoreTypeKey: "XML"],

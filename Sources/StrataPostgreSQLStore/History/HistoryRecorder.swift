@@ -165,9 +165,7 @@ enum Tombstone {
 
     /// The values as key-value coding shows them; of transformable attributes the archives.
     static func values(_ data: Data, _ layout: EntityLayout) -> [String: Any] {
-        guard let list = try? PropertyListSerialization.propertyList(from: data, format: nil) as? [String: Any] else {
-            return [:]
-        }
+        guard let list = PropertyListSerialization.dictionary(from: data) else { return [:] }
         var values: [String: Any] = [:]
         for slot in layout.keptSlots {
             guard let value = list[slot.name] else { continue }

@@ -96,9 +96,7 @@ extension PostgreSQLMigration {
 extension Tombstone {
     /// The values under new names; those of properties that went are left out.
     fileprivate static func renamed(_ data: Data, _ names: [String: String]) -> Data? {
-        guard let list = try? PropertyListSerialization.propertyList(from: data, format: nil) as? [String: Any] else {
-            return nil
-        }
+        guard let list = PropertyListSerialization.dictionary(from: data) else { return nil }
         var values: [String: Any] = [:]
         for (name, value) in list { if let new = names[name] { values[new] = value } }
         return try? PropertyListSerialization.data(fromPropertyList: values, format: .binary, options: 0)

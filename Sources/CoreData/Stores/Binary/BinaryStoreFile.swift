@@ -74,7 +74,7 @@ struct BinaryStoreFile {
             return value
         }
         guard case .data(let plist) = try node(root["metadata"]),
-            let metadata = try PropertyListSerialization.propertyList(from: plist, format: nil) as? [String: Any]
+            let metadata = PropertyListSerialization.dictionary(from: plist)
         else { throw BinaryPropertyList.Malformed() }
         self.metadata = metadata
         lastKey = try integer(root["lastKey"])
