@@ -46,7 +46,8 @@ struct SQLiteOpeningTests {
     }
 
     enum Damage: CaseIterable {
-        case text, truncated, garbled, noMetadata, noTable, noColumn, foreign, noPrimaryKeys, badPlist, setInPlist, otherType
+        case text, truncated, garbled, noMetadata, noTable, noColumn, foreign, noPrimaryKeys, badPlist, setInPlist,
+            otherType
 
         var code: CocoaError.Code {
             switch self {
@@ -76,9 +77,9 @@ struct SQLiteOpeningTests {
             case .badPlist: try sql("UPDATE Z_METADATA SET Z_PLIST = x'00'")
             case .setInPlist:
                 // ["a": a set of "b"], at which Foundation stops the program.
-                let list = "62706c6973743030d101025161c1035162080b0d0f00000000000001010000000000000004000000"
-                    + "00000000000000000000000011"
-                try sql("UPDATE Z_METADATA SET Z_PLIST = x'\(list)'")
+                let values = "62706c6973743030d101025161c10351"
+                let trailer = "62080b0d0f0000000000000101000000000000000400000000000000000000000000000011"
+                try sql("UPDATE Z_METADATA SET Z_PLIST = x'\(values)\(trailer)'")
             case .otherType:
                 let plist = try PropertyListSerialization.data(
                     fromPropertyList: [NSStoreTypeKey: "XML"],
