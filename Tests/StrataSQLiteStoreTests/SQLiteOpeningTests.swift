@@ -107,7 +107,7 @@ struct SQLiteOpeningTests {
 
         #expect(error.code == damage.code)
         #expect(error.localizedDescription.contains(url.path))
-        if error.code == .fileReadCorruptFile, damage != .badPlist {
+        if error.code == .fileReadCorruptFile, ![.badPlist, .setInPlist].contains(damage) {
             #expect(error.userInfo[NSSQLiteErrorDomain] as? Int == (damage == .text ? 26 : 11) || damage == .garbled)
             #expect(error.userInfo[NSUnderlyingErrorKey] is SQLiteError)
         }

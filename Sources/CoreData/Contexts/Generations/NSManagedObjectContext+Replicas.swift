@@ -8,7 +8,7 @@ extension NSManagedObjectContext {
     /// ```swift
     /// let report = container.newBackgroundContext()
     /// report.readsFromReplicas = true
-    /// let sold = try await report.fetch(Ticket.fetchRequest(), progress: nil) { $0.count }
+    /// let count = try await report.fetch(request, progress: nil) { $0.count }
     /// ```
     ///
     /// It is about versions that the context is pinned to from now on, asynchronous fetches, and loops over `rows(for:)`. All else is
