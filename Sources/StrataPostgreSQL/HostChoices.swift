@@ -1,6 +1,8 @@
 import CStrataPostgreSQL
 
 /// The hosts of a URL that names several, one by one.
+///
+/// Any thread may use it. What is known of silent hosts is shared by all stores of the process.
 enum HostChoices {
     /// Until when hosts come last that were silent, by what libpq is told of them.
     private static let silent = Mutex<[String: ContinuousClock.Instant]>([:])

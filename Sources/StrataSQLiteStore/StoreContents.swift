@@ -5,6 +5,8 @@ import StrataSQL
 import StrataSQLite
 
 /// What a database was found to hold when its store was opened.
+///
+/// A value of one moment: who comes to write asks ``current(_:_:)`` whether it is still so.
 struct StoreContents {
     let mapping: SQLMapping
     private(set) var metadata: StoreMetadata

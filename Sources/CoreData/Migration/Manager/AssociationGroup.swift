@@ -2,6 +2,8 @@
 ///
 /// Mostly both keys go up by one from pair to pair: objects are read in the order of their keys, and what is made of them keeps these or gets
 /// new ones in order. Such a stretch takes 24 bytes however long it is. Pairs that are out of order take 16 bytes each.
+///
+/// Used by the thread that migrates.
 struct AssociationGroup {
     struct Pair {
         let source: Int64
