@@ -119,7 +119,7 @@ public struct NSMigrationPlan: Sendable, CustomStringConvertible {
     ///
     /// - Parameters:
     ///   - url: The store.
-    ///   - source: The version that it has; `nil` to look for it in the program's bundles and in the store itself.
+    ///   - source: The version that it has; `nil` to look for it as the migration would: in the store itself, and in the program's bundles.
     ///   - destination: The version to migrate to.
     ///   - options: Options for the store.
     /// - Throws: `migrationMissingSourceModel` (134130) if the version of the store is not known, and errors of the file.
@@ -133,7 +133,8 @@ public struct NSMigrationPlan: Sendable, CustomStringConvertible {
         let found = try SourceModel.find(
             forStoreMetadata: metadata,
             at: url,
-            known: source.map { [$0] } ?? []
+            known: source.map { [$0] } ?? [],
+            preferring: .store
         ) {
             try SQLiteEngine.cachedModel(at: url)
         }
