@@ -80,16 +80,15 @@ extension NSManagedObjectContext {
         let read = store.cache.beginRead()
         defer { store.cache.endRead(read) }
         // A store of one's own is told who asks.
-        let found = try measuredRead(layout.predicateEntityName, rows: { $0 == nil ? 0 : 1 }) {
+        let found = try measuredRead(of: layout, rows: { $0 == nil ? 0 : 1 }) {
             try store.reader.row(forKey: key, in: layout)
         }
-        guard let row = found else { return nil }
-        var rows = [row]
+        guard var row = found else { return nil }
         #if FaultPoints
         FaultPoint.faultRead.pass()
         #endif
-        store.cache.offer(&rows, root: layout.rootNumber, read: read)
-        return rows[0]
+        store.cache.offer(&row, root: layout.rootNumber, read: read)
+        return row
     }
 
     private func isFreshEnough(_ row: Row) -> Bool {

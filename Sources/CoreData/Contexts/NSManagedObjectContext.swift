@@ -63,8 +63,8 @@ open class NSManagedObjectContext: NSObject, @unchecked Sendable {
     }
     /// That of the coordinator, which lives as long; so that what asks for it often counts no references.
     final private(set) var instrumentation: Unmanaged<Instrumentation>?
-    /// Whether the coordinator counts the context among those that are on it.
-    private final var countsOnCoordinator = false
+    /// Whether the coordinator counts the context among those that have no parent.
+    private final var countsAsRoot = false
     /// Whether the coordinator had as many contexts as it may when this one was put on it.
     final var isOneTooMany = false
     /// The coordinator's model.
@@ -230,6 +230,10 @@ open class NSManagedObjectContext: NSObject, @unchecked Sendable {
         }
     }
 
+    /// ``name``, without a call if it was never set, as each event asks.
+    @inline(__always)
+    final var nameIfAny: String? { isNamed.load(ordering: .acquiring) ? name : nil }
+
     /// The coordinator that the context fetches from and saves to: for a child, that of its root.
     ///
     /// May be read on any thread. Set it once, before the context is used, and not for a child.
@@ -278,11 +282,10 @@ open class NSManagedObjectContext: NSObject, @unchecked Sendable {
             shared.parent = parent
         }
         tree.upward = parent.map { ParentLink($0) }
-        if countsOnCoordinator { coordinator?.gate.removeContext() }
-        countsOnCoordinator = parent == nil && newCoordinator != nil
-        isOneTooMany = countsOnCoordinator && newCoordinator?.gate.addContext() == true
+        coordinator?.gate.removeContext(isRoot: countsAsRoot)
+        countsAsRoot = parent == nil
+        isOneTooMany = newCoordinator?.gate.addContext(isRoot: countsAsRoot) == true
         coordinator = newCoordinator
-        LiveContexts.note(self, on: newCoordinator)
         followParent(inbox.isFollowing)
         contextModel = ContextModel(newCoordinator?.frozenModel)
         identityMap.use(contextModel.frozen)
@@ -329,7 +332,7 @@ open class NSManagedObjectContext: NSObject, @unchecked Sendable {
         }
         identityMap.temporaryObjects.forEach { $0.outliveContext() }
         LiveContexts.leave(self)
-        if countsOnCoordinator { coordinator?.gate.removeContext() }
+        coordinator?.gate.removeContext(isRoot: countsAsRoot)
     }
 
     /// Asked when a fault's row has gone.

@@ -1,4 +1,5 @@
 import Foundation
+import StrataRows
 
 /// Who is told what a coordinator and its contexts do: a bridge to metrics, logs or traces.
 ///
@@ -86,11 +87,11 @@ public struct CoreDataEvent: Sendable {
     /// The ``NSManagedObjectContext/name`` of the context; `nil` if it has none, or no context is involved.
     public let context: String?
     /// The entity, where there is one; for the fault of a to-many relationship the name of that.
-    public let entity: String?
+    public var entity: String? { texts?.entity ?? layout?.takeUnretainedValue().name }
     /// The last SQL statement of a fetch, with `?` in the place of every value; `nil` if no store of SQL was asked.
-    public let statement: String?
+    public var statement: String? { texts?.statement }
     /// The file name of the store, for a migration.
-    public let store: String?
+    public var store: String? { texts?.store }
     /// The code of the error that ended it; `nil` if it has succeeded.
     ///
     /// A conflict that a merge policy throws has 133020 or 133021.
@@ -139,6 +140,7 @@ public struct CoreDataEvent: Sendable {
         storeNanoseconds: Int64 = 0,
         rows: Int = 0,
         context: String?,
+        layout: Unmanaged<EntityLayout>? = nil,
         entity: String? = nil,
         statement: String? = nil,
         store: String? = nil,
@@ -149,11 +151,28 @@ public struct CoreDataEvent: Sendable {
         self.storeNanoseconds = storeNanoseconds
         self.rows = rows
         self.context = context
-        self.entity = entity
-        self.statement = statement
-        self.store = store
+        self.layout = layout
+        let hasTexts = entity != nil || statement != nil || store != nil
+        texts = hasTexts ? Texts(entity: entity, statement: statement, store: store) : nil
         self.errorCode = errorCode
     }
+
+    /// What most events have nothing of: a fault of one object, of which there are the most, makes and frees no text.
+    private final class Texts: Sendable {
+        let entity: String?
+        let statement: String?
+        let store: String?
+
+        init(entity: String?, statement: String?, store: String?) {
+            self.entity = entity
+            self.statement = statement
+            self.store = store
+        }
+    }
+
+    private let texts: Texts?
+    /// The entity of a row that was read, which is not counted: the layouts of models in use stay for the life of the process.
+    private let layout: Unmanaged<EntityLayout>?
 
     /// ``duration`` in nanoseconds.
     public let nanoseconds: Int64

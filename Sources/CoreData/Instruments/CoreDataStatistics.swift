@@ -84,7 +84,7 @@ extension NSPersistentStoreCoordinator {
     /// Tells how busy the coordinator and its stores are.
     ///
     /// May be called on any thread. Reads the sizes of files, and of each store with a history the table of consumers; takes about as long as
-    /// three fetches of one object. Counts the contexts of the whole process that are on this coordinator.
+    /// three fetches of one object.
     ///
     /// An addition to Apple's API.
     ///
@@ -94,7 +94,7 @@ extension NSPersistentStoreCoordinator {
     ///
     /// - Returns: The figures, those of each store of a moment of its own. A history that cannot be read just now has no consumers.
     public func statistics() -> CoreDataStatistics {
-        CoreDataStatistics(contexts: LiveContexts.count(on: self), stores: openStores.map(\.statistics))
+        CoreDataStatistics(contexts: gate.contextCount, stores: openStores.map(\.statistics))
     }
 }
 

@@ -99,45 +99,55 @@ extension NSManagedObjectContext {
         _ rows: (T) -> Int,
         _ body: () throws -> T
     ) rethrows -> T {
-        try measuring(listener, kind, entity, isOneRead: false, rows, body)
+        try measuring(listener, kind, nil, entity, isOneRead: false, rows, body)
     }
 
     /// Reads something from a store and does nothing else, and tells the instrument of it, if there is one.
     ///
     /// As ``measured(_:_:entersScope:rows:_:)``, but made for what takes some microseconds and is done by the thousand.
     @inline(__always)
-    final func measuredRead<T>(
-        _ entity: @autoclosure () -> String?,
-        rows: (T) -> Int,
-        _ body: () throws -> T
-    ) rethrows -> T {
+    final func measuredRead<T>(of layout: EntityLayout, rows: (T) -> Int, _ body: () throws -> T) rethrows -> T {
         guard Instrumentation.isAnyOn, let listener = instrumentation?._withUnsafeGuaranteedRef({ $0.listener }) else {
             return try ConfinementScope.enter(self, body)
         }
-        return try measuring(listener, .fault, entity(), isOneRead: true, rows, body)
+        return try measuring(listener, .fault, Unmanaged.passUnretained(layout), nil, isOneRead: true, rows, body)
+    }
+
+    /// As the other form, of a relationship.
+    @inline(__always)
+    final func measuredRead<T>(of slot: ToManySlot, rows: (T) -> Int, _ body: () throws -> T) rethrows -> T {
+        guard Instrumentation.isAnyOn, let listener = instrumentation?._withUnsafeGuaranteedRef({ $0.listener }) else {
+            return try ConfinementScope.enter(self, body)
+        }
+        return try measuring(listener, .fault, nil, slot.name, isOneRead: true, rows, body)
     }
 
     @inline(__always)
     private final func measuring<T>(
         _ listener: Unmanaged<Instrumentation.Listener>,
         _ kind: CoreDataEvent.Kind,
+        _ layout: Unmanaged<EntityLayout>?,
         _ entity: @autoclosure () -> String?,
         isOneRead: Bool,
         _ rows: (T) -> Int,
         _ body: () throws -> T
     ) rethrows -> T {
-        var tally = OperationTally(isOneRead: isOneRead)
         let stack = ConfinementScope.stack
         let start = OperationTally.now
-        return try withUnsafeMutablePointer(to: &tally) { tally in
+        return try withUnsafeTemporaryAllocation(of: OperationTally.self, capacity: 1) { place in
+            let tally = place.baseAddress!
+            tally.initialize(to: OperationTally(isOneRead: isOneRead))
+            // Without a statement there is nothing to destroy, and a look is cheaper.
+            defer { if tally.pointee.statement != nil { tally.deinitialize(count: 1) } }
             do {
                 let result = try ConfinementScope.enter(self, within: stack, tally: tally, body)
-                tell(listener, kind, start, tally, rows(result), entity(), nil, stack.tally)
+                tell(listener, kind, start, tally, rows(result), layout, entity(), nil, stack.tally)
                 return result
             } catch {
                 // A read that an asynchronous fetch has yet to make is no outcome.
                 let isOutcome = !(error is PreparedReads.Unanswered)
-                tell(isOutcome ? listener : nil, kind, start, tally, 0, entity(), (error as NSError).code, stack.tally)
+                let code = (error as NSError).code
+                tell(isOutcome ? listener : nil, kind, start, tally, 0, layout, entity(), code, stack.tally)
                 throw error
             }
         }
@@ -151,6 +161,7 @@ extension NSManagedObjectContext {
         _ start: Int64,
         _ tally: UnsafeMutablePointer<OperationTally>,
         _ rows: Int,
+        _ layout: Unmanaged<EntityLayout>?,
         _ entity: consuming String?,
         _ code: Int?,
         _ outer: UnsafeMutablePointer<OperationTally>?
@@ -163,7 +174,8 @@ extension NSManagedObjectContext {
             nanoseconds: duration,
             storeNanoseconds: tally.pointee.storeNanoseconds,
             rows: rows,
-            context: name,
+            context: nameIfAny,
+            layout: layout,
             entity: entity,
             statement: tally.pointee.statement,
             errorCode: code

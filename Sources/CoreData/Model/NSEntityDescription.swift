@@ -348,6 +348,9 @@ open class NSEntityDescription: NSObject, NSCopying, ModelElement, LinkTarget, @
     /// The class of the entity's objects.
     final let objectClass = ObjectClassCache()
 
+    /// The class of which an object of the entity was last inserted, as a number.
+    final let lastObjectType = Atomic<UInt>(0)
+
     /// Takes the layout, as the last step of freezing, and makes it immortal.
     func adopt(_ layout: EntityLayout) {
         layoutAddress.store(UnsafeRawPointer(Unmanaged.passRetained(layout).toOpaque()), ordering: .releasing)

@@ -91,7 +91,6 @@ open class NSManagedObject: NSObject {
         storeIndex = -1
         flags = .detached
         super.init()
-        entity.objectClass.note(Swift.type(of: self), of: entity)
         context?.insert(self)
     }
 

@@ -11,20 +11,6 @@ final class ObjectClassCache: Sendable {
     }
 
     private let state = Mutex(State())
-    /// The class of which an object of the entity was last made, as a number.
-    private let lastMade = Atomic<UInt>(0)
-
-    /// Notes the class of an object of `entity` that was made.
-    ///
-    /// Takes a lock only if the object before it was of another class.
-    @inline(__always)
-    func note(_ type: NSManagedObject.Type, of entity: NSEntityDescription) {
-        let number = UInt(bitPattern: ObjectIdentifier(type))
-        guard lastMade.load(ordering: .relaxed) != number else { return }
-        noteUse(of: type, for: entity)
-        lastMade.store(number, ordering: .relaxed)
-    }
-
     /// Notes that the program uses a class for `entity`, which settles the class if several have the name that the model gives.
     @inline(never)
     func noteUse(of type: NSManagedObject.Type, for entity: NSEntityDescription) {
@@ -70,6 +56,19 @@ final class ObjectClassCache: Sendable {
     private func meaning(of entity: NSEntityDescription) -> ManagedClasses.Meaning {
         if let chosen = state.withLock({ $0.chosen }) { return .found(chosen) }
         return ManagedClasses.find(entity.managedObjectClassName ?? "NSManagedObject")
+    }
+}
+
+extension NSEntityDescription {
+    /// Notes the class of an object of the entity that the program has made and inserted.
+    ///
+    /// Takes a lock only if the object before it was of another class, and counts no reference: every insertion comes by here.
+    @inline(__always)
+    final func noteObject(of type: NSManagedObject.Type) {
+        let number = UInt(bitPattern: ObjectIdentifier(type))
+        guard lastObjectType.load(ordering: .relaxed) != number else { return }
+        objectClass.noteUse(of: type, for: self)
+        lastObjectType.store(number, ordering: .relaxed)
     }
 }
 

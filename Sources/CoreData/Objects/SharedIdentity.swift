@@ -22,8 +22,6 @@ enum SharedIdentity {
 enum LiveContexts {
     private struct Reference {
         weak var context: NSManagedObjectContext?
-        /// The coordinator that the context keeps alive, its own or that of its root.
-        var coordinator: ObjectIdentifier?
     }
 
     private static let references = Mutex<[UInt: Reference]>([:])
@@ -35,21 +33,6 @@ enum LiveContexts {
     /// Called when the context goes away, and none of its objects leads to it any more.
     static func leave(_ context: NSManagedObjectContext) {
         _ = references.withLock { $0.removeValue(forKey: UInt(bitPattern: ObjectIdentifier(context))) }
-    }
-
-    /// Notes which coordinator a context is on, by itself or through its parents.
-    static func note(_ context: NSManagedObjectContext, on coordinator: NSPersistentStoreCoordinator?) {
-        let identity = coordinator.map { ObjectIdentifier($0) }
-        references.withLock { $0[UInt(bitPattern: ObjectIdentifier(context))]?.coordinator = identity }
-    }
-
-    /// How many contexts are on a coordinator.
-    ///
-    /// Holds none of them meanwhile, not even for a moment: a context goes away on the thread that lets go of it, and its objects
-    /// with it, never on that of somebody who counts.
-    static func count(on coordinator: NSPersistentStoreCoordinator) -> Int {
-        let identity = ObjectIdentifier(coordinator)
-        return references.withLock { $0.values.count { $0.coordinator == identity } }
     }
 
     /// The context at an address that an object leads to; `nil` if it is going away.

@@ -10,7 +10,10 @@ final class CoordinatorGate: Sendable {
         var isClosed = false
         var writes = 0
         var waiters: [Waiter] = []
+        /// All contexts, children included.
         var contexts = 0
+        /// Those that have no parent.
+        var roots = 0
         var contextLimit = CoreDataLimits().contexts
     }
 
@@ -63,22 +66,35 @@ final class CoordinatorGate: Sendable {
 
     // MARK: - Contexts
 
-    /// The most contexts.
+    /// The most contexts that may have no parent.
     var contextLimit: Int {
         get { state.withLock { $0.contextLimit } }
         set { state.withLock { $0.contextLimit = newValue } }
     }
 
+    /// How many contexts there are, children included.
+    var contextCount: Int { state.withLock { $0.contexts } }
+
     /// Takes a context in.
     ///
+    /// - Parameter isRoot: Whether it has no parent.
     /// - Returns: Whether it is one too many.
-    func addContext() -> Bool {
+    func addContext(isRoot: Bool) -> Bool {
         state.withLock { state in
             state.contexts += 1
-            return state.contexts > state.contextLimit
+            guard isRoot else { return false }
+            state.roots += 1
+            return state.roots > state.contextLimit
         }
     }
 
     /// Lets a context go.
-    func removeContext() { state.withLock { $0.contexts -= 1 } }
+    ///
+    /// - Parameter isRoot: Whether it had no parent when it was taken in.
+    func removeContext(isRoot: Bool) {
+        state.withLock { state in
+            state.contexts -= 1
+            if isRoot { state.roots -= 1 }
+        }
+    }
 }

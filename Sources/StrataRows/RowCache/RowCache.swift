@@ -135,33 +135,16 @@ package final class RowCache: Sendable {
     package func offer(_ rows: inout [Row], root: Int, read: Read) {
         guard !rows.isEmpty else { return }
         state.withLock { state in
-            // Before the rows are entered, since the caller holds all of those.
-            state.sweepIfGrown()
             let size = Self.meanSize(of: rows)
-            let table = state.table(root)
-            let removals = state.removals
-            let isForgotten = state.forgot(root, since: read)
-            let before = table.count
-            table.reserve(max(0, rows.count - before))
-            Row.withUnmanaged(&rows) { rows in
-                for index in rows.indices {
-                    let row = rows[index]
-                    let key = UnsafeRow(row).header.pointee.key
-                    if isForgotten || !removals.isEmpty {
-                        let removed = removals[RemovedKey(root: root, key: key)]?.commit ?? 0
-                        if isForgotten || removed > read.commit, table[key] == nil { continue }
-                    }
-                    guard let known = table.insertUnlessKnown(row, for: key) else { continue }
-                    if UnsafeRow(known).isPreferable(to: UnsafeRow(row)) {
-                        rows[index] = known.retain()
-                        row.release()
-                    } else {
-                        table.insert(row.takeUnretainedValue(), for: key)
-                    }
-                }
-            }
-            state.count += table.count - before
-            state.bytes += (table.count - before) * size
+            Row.withUnmanaged(&rows) { state.enter($0, root: root, read: read, meanSize: size) }
+        }
+    }
+
+    /// As the other form, for one row.
+    package func offer(_ row: inout Row, root: Int, read: Read) {
+        state.withLock { state in
+            let size = row.unsafe.size
+            Row.withUnmanaged(&row) { state.enter($0, root: root, read: read, meanSize: size) }
         }
     }
 
@@ -291,6 +274,38 @@ package final class RowCache: Sendable {
 }
 
 extension RowCache.State {
+    /// Enters rows that a read brought; each is replaced, in place, by the row that won.
+    fileprivate mutating func enter(
+        _ rows: UnsafeMutableBufferPointer<Unmanaged<RowBuffer>>,
+        root: Int,
+        read: RowCache.Read,
+        meanSize: Int
+    ) {
+        // Before the rows are entered, since the caller holds all of those.
+        sweepIfGrown()
+        let table = table(root)
+        let isForgotten = forgot(root, since: read)
+        let before = table.count
+        table.reserve(max(0, rows.count - before))
+        for index in rows.indices {
+            let row = rows[index]
+            let key = UnsafeRow(row).header.pointee.key
+            if isForgotten || !removals.isEmpty {
+                let removed = removals[RowCache.RemovedKey(root: root, key: key)]?.commit ?? 0
+                if isForgotten || removed > read.commit, table[key] == nil { continue }
+            }
+            guard let known = table.insertUnlessKnown(row, for: key) else { continue }
+            if UnsafeRow(known).isPreferable(to: UnsafeRow(row)) {
+                rows[index] = known.retain()
+                row.release()
+            } else {
+                table.insert(row.takeUnretainedValue(), for: key)
+            }
+        }
+        count += table.count - before
+        bytes += (table.count - before) * meanSize
+    }
+
     fileprivate mutating func table(_ root: Int) -> ObjectTable<RowBuffer> {
         if let table = tables[root] { return table }
         let table = ObjectTable<RowBuffer>()

@@ -143,6 +143,21 @@ public struct Row: @unchecked Sendable {
         }
     }
 
+    /// As the other form, of one row.
+    @inlinable
+    @inline(__always)
+    public static func withUnmanaged(
+        _ row: inout Row,
+        _ body: (UnsafeMutableBufferPointer<Unmanaged<RowBuffer>>) -> Void
+    ) {
+        withUnsafeMutablePointer(to: &row) { row in
+            // As in `unmanaged(_:)`.
+            row.withMemoryRebound(to: Unmanaged<RowBuffer>.self, capacity: 1) {
+                body(UnsafeMutableBufferPointer(start: $0, count: 1))
+            }
+        }
+    }
+
     /// Whether both are one and the same row in memory.
     @inlinable
     public static func === (left: Row, right: Row) -> Bool { left.buffer === right.buffer }

@@ -48,6 +48,8 @@ public struct OperationTally {
     public var storeTime: Duration { .nanoseconds(storeNanoseconds) }
 
     /// The monotonic clock.
+    @inlinable
+    @inline(__always)
     public static var now: Int64 {
         var time = timespec()
         clock_gettime(CLOCK_MONOTONIC, &time)

@@ -117,7 +117,7 @@ extension NSManagedObjectContext {
             return members
         }
         // A store of one's own is told who asks.
-        return try measuredRead(slot.name, rows: \.count) {
+        return try measuredRead(of: slot, rows: \.count) {
             try store.reader.members(of: slot, ownedBy: owner)
         }
     }

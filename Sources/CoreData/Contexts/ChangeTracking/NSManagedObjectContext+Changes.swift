@@ -29,6 +29,7 @@ extension NSManagedObjectContext {
                 "CoreData: a deleted object of entity \(object.entity.name ?? "") cannot be inserted again; make a new one."
             )
         }
+        object.layout.unmanagedEntity._withUnsafeGuaranteedRef { $0.noteObject(of: type(of: object)) }
         registerUnsaved(object)
         let values = object.current ?? object.layout.defaults.copy()
         values.setKey(object.key)

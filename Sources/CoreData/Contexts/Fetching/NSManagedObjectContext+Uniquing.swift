@@ -27,15 +27,26 @@ extension NSManagedObjectContext {
         notePrefetch(store, commits, rows.count)
         table.reserve(max(0, rows.count - table.count))
         let flags = ObjectFlags.newFault
+        var run = LayoutRun(first)
+        if isFirst {
+            return Array(unsafeUninitializedCapacity: rows.count) { objects, count in
+                for held in Row.unmanaged(rows) {
+                    let key = run.take(held)
+                    let object = run.layout._withUnsafeGuaranteedRef {
+                        makeFault(key: key, layout: $0, storeIndex: storeIndex, type: run.type, flags: flags, in: table)
+                    }
+                    object.hold(held)
+                    (objects.baseAddress! + count).initialize(to: object)
+                    count += 1
+                }
+            }
+        }
         var result: [NSManagedObject] = []
         result.reserveCapacity(rows.count)
-        var layout = first.unsafe.header.pointee.layout
-        var type = layout.takeUnretainedValue().objectType
         for held in Row.unmanaged(rows) {
-            let row = UnsafeRow(held)
-            let key = row.header.pointee.key
-            if !isFirst { makeFaultIfForgotten(key: key, root: root, storeIndex: storeIndex) }
-            if !isFirst, let object = table[key] {
+            let key = UnsafeRow(held).header.pointee.key
+            makeFaultIfForgotten(key: key, root: root, storeIndex: storeIndex)
+            if let object = table[key] {
                 let row = Row(shared: held.takeUnretainedValue())
                 if object.flags.contains(.gone) {
                     // Deleted while the store was read; or its deletion was merged, and now the row is back.
@@ -50,18 +61,38 @@ extension NSManagedObjectContext {
                 result.append(object)
                 continue
             }
-            let rowLayout = row.header.pointee.layout
-            if rowLayout.toOpaque() != layout.toOpaque() {
-                layout = rowLayout
-                type = layout.takeUnretainedValue().objectType
-            }
-            let object = layout._withUnsafeGuaranteedRef {
-                makeFault(key: key, layout: $0, storeIndex: storeIndex, type: type, flags: flags, in: table)
+            run.take(held)
+            let object = run.layout._withUnsafeGuaranteedRef {
+                makeFault(key: key, layout: $0, storeIndex: storeIndex, type: run.type, flags: flags, in: table)
             }
             object.hold(held)
             if !asFaults { object.realise() }
             result.append(consume object)
         }
         return result
+    }
+}
+
+/// The layout of the row that is looked at, and the class of its object, found out anew only where the layout changes.
+private struct LayoutRun {
+    private(set) var layout: Unmanaged<EntityLayout>
+    private(set) var type: NSManagedObject.Type
+
+    init(_ first: Row) {
+        layout = first.unsafe.header.pointee.layout
+        type = layout._withUnsafeGuaranteedRef { $0.objectType }
+    }
+
+    /// Goes on to a row, and returns its key.
+    @inline(__always)
+    @discardableResult
+    mutating func take(_ row: Unmanaged<RowBuffer>) -> Int64 {
+        let header = UnsafeRow(row).header
+        let next = header.pointee.layout
+        if next.toOpaque() != layout.toOpaque() {
+            layout = next
+            type = next._withUnsafeGuaranteedRef { $0.objectType }
+        }
+        return header.pointee.key
     }
 }

@@ -64,32 +64,37 @@ extension NSManagedObjectContext {
     /// Which of the rows the stores do not have.
     private func absentInStores(_ changes: [ChangeMessage.Change]) throws -> Set<ChangeMessage.RowName> {
         var absent: Set<ChangeMessage.RowName> = []
-        var groups: [(layout: EntityLayout, store: OpenStore, keys: [Int64], changes: [ChangeMessage.Change])] = []
-        for change in changes where change.store.isOpen && change.removals != change.store.cache.removals {
-            var (key, store) = (change.key, change.store)
+        var groups: [(layout: EntityLayout, store: OpenStore, keys: [Int64], positions: [Int])] = []
+        var (groupRoot, groupStore) = (0, Optional<ObjectIdentifier>.none)
+        for position in changes.indices {
+            // Looked at where it lies: most changes need nothing more, and there may be many.
+            let store = changes[position].store
+            guard store.isOpen, changes[position].removals != store.cache.removals else { continue }
+            var (key, holder) = (changes[position].key, store)
             if key < 0 {
-                guard let permanent = change.temporaryID?.current, let holder = permanent.store else {
-                    absent.insert(ChangeMessage.RowName(change))
+                guard let permanent = changes[position].temporaryID?.current, let stored = permanent.store else {
+                    absent.insert(ChangeMessage.RowName(changes[position]))
                     continue
                 }
-                (key, store) = (permanent.key, holder)
+                (key, holder) = (permanent.key, stored)
             }
-            let root = change.layout.rootNumber
+            let root = changes[position].layout.rootNumber
             // Of one hierarchy after the other, mostly.
-            if groups.last?.layout.rootNumber != root || groups.last?.store !== store {
-                groups.append((change.layout, store, [], []))
+            if groupRoot != root || groupStore != ObjectIdentifier(holder) {
+                (groupRoot, groupStore) = (root, ObjectIdentifier(holder))
+                groups.append((changes[position].layout, holder, [], []))
             }
             groups[groups.count - 1].keys.append(key)
-            groups[groups.count - 1].changes.append(change)
+            groups[groups.count - 1].positions.append(position)
         }
-        for (layout, store, keys, changes) in groups {
+        for (layout, store, keys, positions) in groups {
             let uncached = try seen(store).cache.uncached(keys, root: layout.rootNumber)
             guard !uncached.isEmpty else { continue }
             let rows = try storedRows(forKeys: uncached, in: model.layouts[layout.rootNumber - 1], store)
             let missing = Set(uncached).subtracting(rows.lazy.map(\.key))
             guard !missing.isEmpty else { continue }
-            for (key, change) in zip(keys, changes) where missing.contains(key) {
-                absent.insert(ChangeMessage.RowName(change))
+            for (key, position) in zip(keys, positions) where missing.contains(key) {
+                absent.insert(ChangeMessage.RowName(changes[position]))
             }
         }
         return absent

@@ -29,9 +29,8 @@ final class SavePlan {
                 store.cache.invalidate(CollectionOfOne(key), root: layout.rootNumber)
             case .missing(let target, let root):
                 store.cache.invalidate(CollectionOfOne(target.key), root: root)
-            case .version(_, _, _, let row?), .constraint(_, _, _, let row?):
-                var rows = [row]
-                store.cache.offer(&rows, root: row.layout.rootNumber, read: read)
+            case .version(_, _, _, var row?), .constraint(_, _, _, var row?):
+                store.cache.offer(&row, root: row.layout.rootNumber, read: read)
             case .constraint: break
             }
         }

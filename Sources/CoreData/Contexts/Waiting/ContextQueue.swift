@@ -7,8 +7,8 @@ import Dispatch
 /// - A context of the main queue has neither: it is used without blocks as well.
 ///
 /// Any thread may call any member.
-final class ContextQueue: Sendable {
-    private struct State {
+struct ContextQueue: ~Copyable, Sendable {
+    struct State {
         /// How many contexts are above.
         var depth = 0
         var queue: DispatchQueue?

@@ -29,10 +29,16 @@ final class MainQueueWatch: Sendable {
     private static let state = Mutex(State())
 
     /// Notes that the caller is about to wait for a context; `nil` for one with a queue of its own.
-    init?(_ target: NSManagedObjectContext) {
+    ///
+    /// Not a failable initialiser, which would make an object first, and nearly always for nothing.
+    static func begin(_ target: NSManagedObjectContext) -> MainQueueWatch? {
         guard target.concurrencyType == .mainQueueConcurrencyType, let threshold = SlowOperationLog.waitThreshold else {
             return nil
         }
+        return MainQueueWatch(target, threshold)
+    }
+
+    private init(_ target: NSManagedObjectContext, _ threshold: Duration) {
         let wait = Wait(
             target: target,
             waiter: ConfinementScope.innermost,

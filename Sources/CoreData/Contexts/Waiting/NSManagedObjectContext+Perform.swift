@@ -80,7 +80,7 @@ extension NSManagedObjectContext {
         return try MainQueue.keepingTrack {
             let stack = ConfinementScope.stack
             let submitted = SlowOperationLog.submission(to: self)
-            let watch = MainQueueWatch(self)
+            let watch = MainQueueWatch.begin(self)
             return try WaitGraph.sync(queue, of: self, gate, stack, as: entry) {
                 watch?.end()
                 return try runTurn(.performAndWait, submitted, stack, as: entry, block)

@@ -107,7 +107,7 @@ package enum WaitGraph {
                 visit.run(within: stack)
                 gate.leave()
             } else {
-                let watch = MainQueueWatch(parent)
+                let watch = MainQueueWatch.begin(parent)
                 parent.queue.async {
                     guard end(visit) else { return }
                     watch?.end()
