@@ -100,6 +100,10 @@ open class NSPersistentStoreDescription: NSObject, NSCopying {
     }
 
     /// Sets a pragma of a SQLite store, such as `journal_mode`; nil removes it.
+    ///
+    /// - Parameters:
+    ///   - value: The value, as text or as a number; `nil` removes the pragma.
+    ///   - name: The pragma, as SQLite names it.
     open func setValue(_ value: NSObject?, forPragmaNamed name: String) {
         var pragmas = sqlitePragmas
         pragmas[name] = value
@@ -120,6 +124,9 @@ open class NSPersistentStoreDescription: NSObject, NSCopying {
     }
 
     /// A description that can be changed on its own.
+    ///
+    /// - Parameter zone: Ignored.
+    /// - Returns: An `NSPersistentStoreDescription` with the same type, configuration, URL and options.
     open func copy(with zone: NSZone? = nil) -> Any {
         let copy = NSPersistentStoreDescription()
         copy.type = type

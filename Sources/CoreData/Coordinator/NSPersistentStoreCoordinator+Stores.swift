@@ -38,8 +38,13 @@ extension NSPersistentStoreCoordinator {
 
     /// The older spelling of ``addPersistentStore(type:configuration:at:options:)``; a store in memory needs no URL.
     ///
+    /// - Parameters:
+    ///   - storeType: The type, such as `NSSQLiteStoreType`.
+    ///   - configuration: The configuration of the model that the store holds; `nil` for all entities.
+    ///   - storeURL: Where the store lies. SQLite and binary stores need one; the others take `nil` as `/dev/null`.
+    ///   - options: Options by their keys; `nil` for none.
     /// - Returns: The store.
-    /// - Throws: As the newer spelling.
+    /// - Throws: As the newer spelling; also `persistentStoreOpen` (134080) where a URL is needed and missing.
     @discardableResult
     public func addPersistentStore(
         ofType storeType: String,
@@ -310,6 +315,11 @@ extension NSPersistentStoreCoordinator {
 
     /// The older spelling of ``migratePersistentStore(_:to:options:type:)``.
     ///
+    /// - Parameters:
+    ///   - store: A store of this coordinator.
+    ///   - URL: Where the new store is to lie.
+    ///   - options: Options for the new store; `nil` for none.
+    ///   - storeType: The type of the new store, such as `NSSQLiteStoreType`.
     /// - Returns: The new store.
     /// - Throws: As the newer spelling.
     @discardableResult
@@ -351,6 +361,12 @@ extension NSPersistentStoreCoordinator {
 
     /// The older spelling of ``replacePersistentStore(at:destinationOptions:withPersistentStoreFrom:sourceOptions:type:)``.
     ///
+    /// - Parameters:
+    ///   - destinationURL: What is replaced, or made. It must not be open in this coordinator.
+    ///   - destinationOptions: Options for the destination; `nil` for none.
+    ///   - sourceURL: What is copied.
+    ///   - sourceOptions: Options for the source; `nil` for none.
+    ///   - storeType: The type of both, such as `NSSQLiteStoreType`.
     /// - Throws: As the newer spelling.
     public func replacePersistentStore(
         at destinationURL: URL,
@@ -394,6 +410,10 @@ extension NSPersistentStoreCoordinator {
 
     /// The older spelling of ``destroyPersistentStore(at:type:options:)``.
     ///
+    /// - Parameters:
+    ///   - url: The store.
+    ///   - storeType: Its type, such as `NSSQLiteStoreType`.
+    ///   - options: `NSPersistentStoreForceDestroyOption` removes a file even if it is no such store; `nil` for none.
     /// - Throws: As the newer spelling.
     public func destroyPersistentStore(at url: URL, ofType storeType: String, options: [AnyHashable: Any]? = nil) throws
     {

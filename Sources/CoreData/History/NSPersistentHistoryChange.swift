@@ -101,6 +101,9 @@ public final class NSPersistentHistoryChange: NSObject, NSCopying, @unchecked Se
     public override var hash: Int { record.id.hashValue }
 
     /// The change itself, which is immutable.
+    ///
+    /// - Parameter zone: Ignored.
+    /// - Returns: The change itself.
     public func copy(with zone: NSZone? = nil) -> Any { self }
 
     /// The facts, for logs.

@@ -122,6 +122,9 @@ public final class NSPersistentHistoryTransaction: NSObject, NSCopying, @uncheck
     public override var hash: Int { record.number.hashValue }
 
     /// The transaction itself, which is immutable.
+    ///
+    /// - Parameter zone: Ignored.
+    /// - Returns: The transaction itself.
     public func copy(with zone: NSZone? = nil) -> Any { self }
 
     /// The facts, for logs.

@@ -250,7 +250,9 @@ open class NSEntityDescription: NSObject, NSCopying, ModelElement, LinkTarget, @
 
     /// The relationships, inherited ones included, whose destination is `entity`.
     ///
+    /// - Parameter entity: The destination, compared by identity: its sub-entities and super-entities do not count.
     /// - Returns: The relationships, in the order of the entity's properties.
+    /// - Complexity: O(*n*) in the number of properties.
     open func relationships(forDestination entity: NSEntityDescription) -> [NSRelationshipDescription] {
         properties.compactMap { $0 as? NSRelationshipDescription }.filter { $0.destinationEntity === entity }
     }
@@ -290,6 +292,10 @@ open class NSEntityDescription: NSObject, NSCopying, ModelElement, LinkTarget, @
     ///
     /// Its own properties, indexes and sub-entities are copied with it. Inherited properties stay with the super-entity,
     /// and relationships to other entities still point at those; copy the whole model to get a consistent copy.
+    ///
+    /// - Parameter zone: Ignored.
+    /// - Returns: An `NSEntityDescription`.
+    /// - Complexity: O(*n*) in the number of properties of the entity and its sub-entities.
     open func copy(with zone: NSZone? = nil) -> Any {
         var copier = ModelCopier(unresolvedDestinations: .keep)
         return copier.copy(self)

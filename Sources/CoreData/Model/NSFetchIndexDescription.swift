@@ -67,6 +67,9 @@ open class NSFetchIndexDescription: NSObject, NSCopying, ModelElement, LinkTarge
     open var partialIndexPredicate: NSPredicate? { willSet { assertMutable() } }
 
     /// Returns a copy that can be changed and belongs to no entity.
+    ///
+    /// - Parameter zone: Ignored.
+    /// - Returns: An `NSFetchIndexDescription`.
     open func copy(with zone: NSZone? = nil) -> Any {
         duplicate { $0 }
     }
@@ -158,6 +161,9 @@ open class NSFetchIndexElementDescription: NSObject, NSCopying, ModelElement, @u
     open var indexDescription: NSFetchIndexDescription? { indexLink.target }
 
     /// Returns a copy that can be changed and belongs to no index.
+    ///
+    /// - Parameter zone: Ignored.
+    /// - Returns: An `NSFetchIndexElementDescription`.
     open func copy(with zone: NSZone? = nil) -> Any {
         duplicate { $0 }
     }

@@ -104,6 +104,10 @@ open class NSManagedObjectModel: NSObject, NSCopying, ModelElement, LinkTarget, 
     /// Makes or replaces a configuration.
     ///
     /// Stops the program when an entity is not in the model.
+    ///
+    /// - Parameters:
+    ///   - entities: The members; the configuration has no others afterwards.
+    ///   - configuration: The name of the configuration.
     open func setEntities(_ entities: [NSEntityDescription], forConfigurationName configuration: String) {
         assertMutable()
         for entity in entities where entity.model !== self {
@@ -267,6 +271,10 @@ open class NSManagedObjectModel: NSObject, NSCopying, ModelElement, LinkTarget, 
     // MARK: - Copying
 
     /// Returns an independent copy of the model and everything in it, which can be changed.
+    ///
+    /// - Parameter zone: Ignored.
+    /// - Returns: A model of the same class.
+    /// - Complexity: O(*n*) in the number of entities and properties.
     open func copy(with zone: NSZone? = nil) -> Any {
         let copy = type(of: self).init()
         var copier = ModelCopier(unresolvedDestinations: .byName)

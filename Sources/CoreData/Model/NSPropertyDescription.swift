@@ -134,6 +134,9 @@ open class NSPropertyDescription: NSObject, NSCopying, ModelElement, @unchecked 
     // MARK: - Copying
 
     /// Returns a copy that can be changed and belongs to no entity.
+    ///
+    /// - Parameter zone: Ignored.
+    /// - Returns: A property of the same class.
     open func copy(with zone: NSZone? = nil) -> Any {
         let copy = type(of: self).init()
         copy.adopt(self)

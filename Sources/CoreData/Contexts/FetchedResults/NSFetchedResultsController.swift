@@ -86,6 +86,8 @@ open class NSFetchedResultsController<ResultType>: NSObject {
     public let cacheName: String?
 
     /// Does nothing: no section information is ever kept on disk, so there is none to delete.
+    ///
+    /// - Parameter name: Ignored.
     public class func deleteCache(withName name: String?) {}
 
     /// Makes a section's name of the value at ``sectionNameKeyPath``.
@@ -159,6 +161,7 @@ open class NSFetchedResultsController<ResultType>: NSObject {
     ///
     /// Stops the program for a path outside of the results.
     ///
+    /// - Parameter indexPath: The section and the row, both from 0.
     /// - Returns: The result. A path that is not there stops the program.
     open func object(at indexPath: IndexPath) -> ResultType {
         tracker.context.assertCurrent(#function)
@@ -180,6 +183,7 @@ open class NSFetchedResultsController<ResultType>: NSObject {
     ///
     /// O(log n).
     ///
+    /// - Parameter object: An object of the controller's context, or its ID if the request asks for IDs.
     /// - Returns: The path, or `nil`.
     open func indexPath(forObject object: ResultType) -> IndexPath? {
         tracker.context.assertCurrent(#function)
@@ -209,6 +213,7 @@ open class NSFetchedResultsController<ResultType>: NSObject {
     ///
     /// Override it, or implement the delegate's method, for other titles.
     ///
+    /// - Parameter sectionName: The name of the section, as ``NSFetchedResultsSectionInfo/name`` gives it.
     /// - Returns: The title, or `nil` for an empty name.
     open func sectionIndexTitle(forSectionName sectionName: String) -> String? {
         // The face of a controller answers as the controller, which may be of a subclass.

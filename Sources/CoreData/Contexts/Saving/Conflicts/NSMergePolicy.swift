@@ -20,6 +20,8 @@ open class NSMergePolicy: NSObject, @unchecked Sendable {
     public let mergeType: NSMergePolicyType
 
     /// Makes a policy of one of the five types.
+    ///
+    /// - Parameter ty: How the policy resolves conflicts.
     public init(merge ty: NSMergePolicyType) { mergeType = ty }
 
     /// A save with conflicts throws `managedObjectMerge` (133020) or `managedObjectConstraintMerge` (133021).
@@ -43,6 +45,7 @@ open class NSMergePolicy: NSObject, @unchecked Sendable {
 
     /// Resolves conflicts of both kinds: those of versions first, then those of constraints.
     ///
+    /// - Parameter list: ``NSMergeConflict`` and ``NSConstraintConflict`` objects; others are ignored.
     /// - Throws: `managedObjectMerge` (133020) or `managedObjectConstraintMerge` (133021) with the conflicts.
     open func resolve(mergeConflicts list: [Any]) throws {
         let versions = list.compactMap { $0 as? NSMergeConflict }
@@ -53,6 +56,7 @@ open class NSMergePolicy: NSObject, @unchecked Sendable {
 
     /// Resolves conflicts of versions by the policy's type.
     ///
+    /// - Parameter list: The conflicts, each of which names its object.
     /// - Throws: `managedObjectMerge` (133020) with the conflicts under `NSPersistentStoreSaveConflictsErrorKey`.
     open func resolve(optimisticLockingConflicts list: [NSMergeConflict]) throws {
         guard mergeType != .errorMergePolicyType else { throw Self.error(.managedObjectMerge, list) }
@@ -61,6 +65,7 @@ open class NSMergePolicy: NSObject, @unchecked Sendable {
 
     /// Resolves conflicts of uniqueness constraints by the policy's type.
     ///
+    /// - Parameter list: The conflicts, each with the objects that share the values.
     /// - Throws: `managedObjectConstraintMerge` (133021) with the conflicts under
     ///   `NSPersistentStoreSaveConflictsErrorKey`.
     open func resolve(constraintConflicts list: [NSConstraintConflict]) throws {
