@@ -23,6 +23,7 @@ extension NSManagedObject {
     ///
     /// If one on the way is nil the set is empty, and adding to it stops the program.
     ///
+    /// - Parameter keyPath: The names of to-one relationships and of an unordered to-many one, with dots between.
     /// - Returns: As ``mutableSetValue(forKey:)``.
     public final func mutableSetValue(forKeyPath keyPath: String) -> NSMutableSet {
         let parts = keyPath.split(separator: ".").map(String.init)

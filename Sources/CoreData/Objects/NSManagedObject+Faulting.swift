@@ -243,5 +243,9 @@ extension NSManagedObject {
     }
 
     /// Tells that a property was read.
+    ///
+    /// Has no effect; it is there for code of other platforms.
+    ///
+    /// - Parameter key: Ignored.
     public final func didAccessValue(forKey key: String?) {}
 }

@@ -302,6 +302,10 @@ open class NSManagedObject: NSObject {
     open func awakeFromFetch() {}
 
     /// Called after values were replaced by undo, redo, rollback, refresh or a merge.
+    ///
+    /// Call `super` first.
+    ///
+    /// - Parameter flags: Why the values were replaced.
     open func awake(fromSnapshotEvents flags: NSSnapshotEventType) {}
 
     /// Called when the object is about to be saved, deleted objects included; again as long as calls change something.
@@ -364,6 +368,9 @@ open class NSManagedObject: NSObject {
 
     /// Checks one value against the model's rules for a property and the class's own.
     ///
+    /// - Parameters:
+    ///   - value: The value; a rule of the class may replace it.
+    ///   - key: The name of the property. For a name that the model lacks only the class's own rules count.
     /// - Throws: A `CocoaError` of the validation codes that names the object, key and value.
     public final func validateValue(_ value: inout Any?, forKey key: String) throws {
         try validateByModel(&value, forKey: key)
@@ -418,6 +425,7 @@ open class NSManagedObject: NSObject {
     ///
     /// Stops the program; an override may answer instead.
     ///
+    /// - Parameter key: The name that was asked for.
     /// - Returns: What an override has for the key; without one the program stops.
     open func value(forUndefinedKey key: String) -> Any? {
         if let question = UndefinedKeyQuestion.current { return question.answer() }
@@ -429,6 +437,10 @@ open class NSManagedObject: NSObject {
     /// Called for a key that the entity lacks.
     ///
     /// Stops the program; an override may take the value instead.
+    ///
+    /// - Parameters:
+    ///   - value: The value that was to be set.
+    ///   - key: The name that was asked for.
     open func setValue(_ value: Any?, forUndefinedKey key: String) {
         fatalError(
             "CoreData: entity \(entity.name ?? "") has no property \"\(key)\" (set through setValue(_:forKey:) on \(Swift.type(of: self)))"
@@ -451,6 +463,8 @@ extension NSFetchRequestResult where Self: NSManagedObject {
     /// A typed request for the objects of this class, where one is asked for: `let request: NSFetchRequest<Venue> = Venue.fetchRequest()`.
     ///
     /// The entity is found when the request is executed, in the context's model.
+    ///
+    /// - Returns: A request for all objects of the class, subclasses included.
     @_disfavoredOverload
     public static func fetchRequest() -> NSFetchRequest<Self> {
         NSFetchRequest<Self>(managedClass: self)
@@ -476,6 +490,8 @@ public struct NSSnapshotEventType: OptionSet, Sendable {
     public let rawValue: UInt
 
     /// A set of events by its bits.
+    ///
+    /// - Parameter rawValue: The bits.
     public init(rawValue: UInt) { self.rawValue = rawValue }
 
     /// An insertion was undone.

@@ -145,6 +145,9 @@ public final class NSManagedObjectID: NSObject, NSCopying, @unchecked Sendable {
     static let promotions = Atomic(0)
 
     /// Returns the ID itself, which never changes identity.
+    ///
+    /// - Parameter zone: Ignored.
+    /// - Returns: The ID itself.
     public func copy(with zone: NSZone? = nil) -> Any { self }
 
     /// The entity and the key, for logs.
