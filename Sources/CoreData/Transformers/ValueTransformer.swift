@@ -141,10 +141,10 @@ extension ValueTransformerLookup where Self: ValueTransformer {
     /// The transformer that is registered under a name.
     ///
     /// When there is none, but `name` is the name of a subclass (qualified with its module, unless the main program or this
-    /// module has it), an instance of it is made and registered.
+    /// module has it), an instance of it is made and registered. `nil` when there is neither, or when it is not of the class
+    /// that is asked.
     ///
     /// - Parameter name: The name, as models have it.
-    /// - Returns: `nil` when there is neither, or when it is not of the class that is asked.
     public init?(forName name: NSValueTransformerName) {
         guard let transformer = TransformerRegistry.shared.transformer(name) as? Self else { return nil }
         self = transformer
