@@ -137,6 +137,8 @@ struct ShownCode {
         ("cityID", "let cityID = try Guide.first(City.self, context).objectID"),
         ("id", "let id = try Guide.first(Venue.self, context).objectID"),
         ("token", "var token = try Guide.token(coordinator)"),
+        ("transaction", "let transaction = try Guide.transaction(context)"),
+        ("controller", "let controller = try Guide.controller(context)"),
         ("oldURL", "let oldURL = try Guide.oldStore()"),
         ("newURL", "let newURL = Guide.newFolder().appendingPathComponent(\"new.sqlite\")"),
         ("old", "let old = try Guide.oldModel()"),

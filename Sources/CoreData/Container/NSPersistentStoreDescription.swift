@@ -16,6 +16,10 @@ open class NSPersistentStoreDescription: NSObject, NSCopying {
     /// The type of the store.
     ///
     /// Default SQLite.
+    ///
+    /// ```swift
+    /// description.type = NSInMemoryStoreType  // for tests
+    /// ```
     open var type: String = NSSQLiteStoreType
     /// The configuration whose entities the store holds.
     ///
@@ -55,6 +59,10 @@ open class NSPersistentStoreDescription: NSObject, NSCopying {
     /// Whether a store that was written with another version of the model is migrated when it is added.
     ///
     /// Default true. The option is ``NSMigratePersistentStoresAutomaticallyOption``.
+    ///
+    /// ```swift
+    /// description.shouldMigrateStoreAutomatically = false  // a store of another version is refused with 134100
+    /// ```
     open var shouldMigrateStoreAutomatically: Bool {
         get { (options[NSMigratePersistentStoresAutomaticallyOption] as? NSNumber)?.boolValue ?? true }
         set { setOption(NSNumber(value: newValue), forKey: NSMigratePersistentStoresAutomaticallyOption) }
@@ -63,12 +71,21 @@ open class NSPersistentStoreDescription: NSObject, NSCopying {
     /// Whether a migration works out by itself what becomes what, where no mapping model fits.
     ///
     /// Default true. The option is ``NSInferMappingModelAutomaticallyOption``.
+    ///
+    /// ```swift
+    /// description.shouldInferMappingModelAutomatically = false  // only mapping models among the resources count
+    /// ```
     open var shouldInferMappingModelAutomatically: Bool {
         get { (options[NSInferMappingModelAutomaticallyOption] as? NSNumber)?.boolValue ?? true }
         set { setOption(NSNumber(value: newValue), forKey: NSInferMappingModelAutomaticallyOption) }
     }
 
     /// A description of a SQLite store at a URL.
+    ///
+    /// ```swift
+    /// let description = NSPersistentStoreDescription(url: url)
+    /// container.persistentStoreDescriptions = [description]
+    /// ```
     ///
     /// - Parameter url: The file; it need not be there.
     public init(url: URL) {

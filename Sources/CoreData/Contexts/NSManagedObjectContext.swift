@@ -307,12 +307,22 @@ open class NSManagedObjectContext: NSObject, @unchecked Sendable {
 
     /// Makes a context with a queue of its own, or one of the main queue.
     ///
+    /// ```swift
+    /// let child = NSManagedObjectContext(.privateQueue)
+    /// child.parent = context
+    /// ```
+    ///
     /// - Parameter type: ``ConcurrencyType/privateQueue`` or ``ConcurrencyType/mainQueue``.
     public convenience init(_ type: ConcurrencyType) {
         self.init(concurrencyType: type.rawValue)
     }
 
     /// Makes a context with a queue of its own, or one of the main queue.
+    ///
+    /// ```swift
+    /// let context = NSManagedObjectContext(concurrencyType: .privateQueueConcurrencyType)
+    /// context.persistentStoreCoordinator = coordinator
+    /// ```
     ///
     /// - Parameter concurrencyType: Which queue the context is confined to.
     public init(concurrencyType: NSManagedObjectContextConcurrencyType) {

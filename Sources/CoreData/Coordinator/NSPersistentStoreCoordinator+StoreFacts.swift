@@ -65,6 +65,11 @@ extension NSPersistentStoreCoordinator {
 
     /// Reads the metadata of a store that is not open.
     ///
+    /// ```swift
+    /// let metadata = try NSPersistentStoreCoordinator.metadataForPersistentStore(type: .sqlite, at: oldURL)
+    /// print(model.isConfiguration(withName: nil, compatibleWithStoreMetadata: metadata))
+    /// ```
+    ///
     /// - Parameters:
     ///   - storeType: The type of the store.
     ///   - url: Where the store lies.

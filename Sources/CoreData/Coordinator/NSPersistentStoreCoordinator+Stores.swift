@@ -260,6 +260,12 @@ extension NSPersistentStoreCoordinator {
     /// Fetches see the old store's objects until all are copied, and then the new one's; saves wait meanwhile, and those of the
     /// old store's objects fail then.
     ///
+    /// ```swift
+    /// for store in coordinator.persistentStores {
+    ///     try coordinator.migratePersistentStore(store, to: newURL, type: .sqlite)
+    /// }
+    /// ```
+    ///
     /// - Parameters:
     ///   - store: A store of this coordinator.
     ///   - storeURL: Where the new store is made. A store may be there, but no object in it.
@@ -337,6 +343,10 @@ extension NSPersistentStoreCoordinator {
     /// Others may have a SQLite store open that is replaced: they see all of the old one or all of the new one, and what they save after that
     /// is saved upon the new one.
     ///
+    /// ```swift
+    /// try coordinator.replacePersistentStore(at: newURL, withPersistentStoreFrom: oldURL, type: .sqlite)
+    /// ```
+    ///
     /// - Parameters:
     ///   - destinationURL: What is replaced, or made. It must not be open in this coordinator.
     ///   - destinationOptions: Options for the destination: how long to wait for it, and pragmas. Read-only is refused.
@@ -388,6 +398,10 @@ extension NSPersistentStoreCoordinator {
     ///
     /// If the store is open in this coordinator it is removed from it first, as by ``remove(_:)``, and stays removed if the rest
     /// fails. A SQLite file is emptied under its locks, so that others that have it open see it. A binary file is removed.
+    ///
+    /// ```swift
+    /// try coordinator.destroyPersistentStore(at: oldURL, type: .sqlite)
+    /// ```
     ///
     /// - Parameters:
     ///   - url: The store.

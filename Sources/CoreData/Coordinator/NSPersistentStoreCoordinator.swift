@@ -51,6 +51,12 @@ open class NSPersistentStoreCoordinator: NSObject, @unchecked Sendable {
     ///
     /// Stops the program for a model that is not valid, saying which entity and property are wrong.
     ///
+    /// ```swift
+    /// let coordinator = NSPersistentStoreCoordinator(managedObjectModel: model)
+    /// let context = NSManagedObjectContext(.privateQueue)
+    /// context.persistentStoreCoordinator = coordinator
+    /// ```
+    ///
     /// - Parameter model: The model; not to be changed any more.
     public init(managedObjectModel model: NSManagedObjectModel) {
         model.freeze()

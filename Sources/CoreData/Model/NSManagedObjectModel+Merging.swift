@@ -47,6 +47,11 @@ extension NSManagedObjectModel {
 
     /// Whether a store can be opened with this model, or with one configuration of it.
     ///
+    /// ```swift
+    /// let metadata = try NSPersistentStoreCoordinator.metadataForPersistentStore(type: .sqlite, at: oldURL)
+    /// print(model.isConfiguration(withName: nil, compatibleWithStoreMetadata: metadata))  // false: it has to be migrated
+    /// ```
+    ///
     /// - Parameters:
     ///   - configuration: The configuration, or `nil` for all entities.
     ///   - metadata: The store's metadata.

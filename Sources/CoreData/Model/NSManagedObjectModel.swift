@@ -34,6 +34,13 @@ open class NSManagedObjectModel: NSObject, NSCopying, ModelElement, LinkTarget, 
     /// All entities, sub-entities included.
     ///
     /// The sub-entities of an entity that is set here come along with it.
+    ///
+    /// ```swift
+    /// let venue = NSEntityDescription()
+    /// venue.name = "Venue"
+    /// let model = NSManagedObjectModel()
+    /// model.entities = [venue]
+    /// ```
     open var entities: [NSEntityDescription] {
         get { allEntities }
         set {
@@ -139,6 +146,13 @@ open class NSManagedObjectModel: NSObject, NSCopying, ModelElement, LinkTarget, 
     /// Adds, replaces or (with `nil`) removes a named query.
     ///
     /// The model keeps a copy.
+    ///
+    /// ```swift
+    /// let cheap = NSFetchRequest<any NSFetchRequestResult>(entityName: "Venue")
+    /// cheap.predicate = NSPredicate(format: "price < $limit")
+    /// let model = NSManagedObjectModel()
+    /// model.setFetchRequestTemplate(cheap, forName: "cheap")
+    /// ```
     ///
     /// - Parameters:
     ///   - fetchRequestTemplate: The query; `nil` removes it.

@@ -41,6 +41,16 @@ extension NSManagedObject {
     ///
     /// Valid as long as the object is. Stops the program for a key that is no ordered to-many relationship.
     ///
+    /// ```swift
+    /// final class Playlist: NSManagedObject {
+    ///     func moveToEnd(_ song: NSManagedObject) {
+    ///         let songs = mutableOrderedSetValue(forKey: "songs")
+    ///         songs.remove(song)
+    ///         songs.add(song)
+    ///     }
+    /// }
+    /// ```
+    ///
     /// - Parameter key: The name of an ordered relationship.
     /// - Returns: A proxy, to be used where the object may be.
     public final func mutableOrderedSetValue(forKey key: String) -> NSMutableOrderedSet {

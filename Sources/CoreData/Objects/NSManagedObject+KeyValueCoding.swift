@@ -298,6 +298,13 @@ extension NSManagedObject {
     ///
     /// The object counts as changed from here on.
     ///
+    /// ```swift
+    /// venue.willChangeValue(forKey: "price")
+    /// venue.setPrimitiveValue(20, forKey: "price")
+    /// venue.didChangeValue(forKey: "price")
+    /// print(venue.hasChanges)
+    /// ```
+    ///
     /// - Parameter key: The name of the property.
     public final func willChangeValue(forKey key: String) {
         if !flags.isDisjoint(with: .slowRead) { prepareToRead() }

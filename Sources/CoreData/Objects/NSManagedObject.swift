@@ -175,11 +175,19 @@ open class NSManagedObject: NSObject {
     /// The entity.
     ///
     /// May be read on any thread.
+    ///
+    /// ```swift
+    /// print(venue.entity.name ?? "")
+    /// ```
     public final var entity: NSEntityDescription { layout.entity }
 
     /// The context that the object is registered with; `nil` after a reset, or when the context is gone.
     ///
     /// May be read on any thread.
+    ///
+    /// ```swift
+    /// print(venue.managedObjectContext === context)
+    /// ```
     public final var managedObjectContext: NSManagedObjectContext? {
         SharedIdentity.withLock(of: self) {
             unmanagedContext.flatMap { LiveContexts.context(at: $0.toOpaque()) }
@@ -299,6 +307,16 @@ open class NSManagedObject: NSObject {
     /// Called each time a fault was realised.
     ///
     /// What you set here does not mark the object changed. Call `super` first.
+    ///
+    /// ```swift
+    /// final class Place: NSManagedObject {
+    ///     private(set) var label = ""
+    ///     override func awakeFromFetch() {
+    ///         super.awakeFromFetch()
+    ///         label = (value(forKey: "name") as? String ?? "").uppercased()
+    ///     }
+    /// }
+    /// ```
     open func awakeFromFetch() {}
 
     /// Called after values were replaced by undo, redo, rollback, refresh or a merge.
@@ -323,9 +341,27 @@ open class NSManagedObject: NSObject {
     open func willSave() {}
 
     /// Called once after a save that wrote the object.
+    ///
+    /// ```swift
+    /// final class Picture: NSManagedObject {
+    ///     override func didSave() {
+    ///         super.didSave()
+    ///         print("\(objectID) is written")
+    ///     }
+    /// }
+    /// ```
     open func didSave() {}
 
     /// Called when the object is deleted, while its relationships are still set.
+    ///
+    /// ```swift
+    /// final class Album: NSManagedObject {
+    ///     override func prepareForDeletion() {
+    ///         super.prepareForDeletion()
+    ///         for song in value(forKey: "songs") as? Set<NSManagedObject> ?? [] { song.setValue(nil, forKey: "album") }
+    ///     }
+    /// }
+    /// ```
     open func prepareForDeletion() {}
 
     /// Called before the values are let go of.
@@ -356,6 +392,15 @@ open class NSManagedObject: NSObject {
     ///
     /// Call `super`.
     ///
+    /// ```swift
+    /// final class Ticket: NSManagedObject {
+    ///     override func validateForUpdate() throws {
+    ///         try super.validateForUpdate()
+    ///         if changedValues()["number"] != nil { throw CocoaError(.managedObjectValidation) }
+    ///     }
+    /// }
+    /// ```
+    ///
     /// - Throws: As ``validateForInsert()``.
     open func validateForUpdate() throws { try validateProperties() }
 
@@ -363,10 +408,24 @@ open class NSManagedObject: NSObject {
     ///
     /// Call `super`.
     ///
+    /// ```swift
+    /// final class Invoice: NSManagedObject {
+    ///     override func validateForDelete() throws {
+    ///         try super.validateForDelete()
+    ///         if value(forKey: "isPaid") as? Bool == true { throw CocoaError(.managedObjectValidation) }
+    ///     }
+    /// }
+    /// ```
+    ///
     /// - Throws: `validationRelationshipDeniedDelete` (1600) for a relationship with the deny rule that is not empty.
     open func validateForDelete() throws { try validateDeleteRules() }
 
     /// Checks one value against the model's rules for a property and the class's own.
+    ///
+    /// ```swift
+    /// var name: Any? = nil
+    /// do { try venue.validateValue(&name, forKey: "name") } catch { print(error.localizedDescription) }
+    /// ```
     ///
     /// - Parameters:
     ///   - value: The value; a rule of the class may replace it.

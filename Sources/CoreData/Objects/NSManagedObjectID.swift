@@ -76,6 +76,10 @@ public final class NSManagedObjectID: NSObject, NSCopying, @unchecked Sendable {
     }()
 
     /// The entity of the object.
+    ///
+    /// ```swift
+    /// print(id.entity.name ?? "")
+    /// ```
     public var entity: NSEntityDescription { layout.entity }
 
     /// Whether the object has never been saved.

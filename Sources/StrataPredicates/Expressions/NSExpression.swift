@@ -241,6 +241,10 @@ open class NSExpression: NSObject, NSCopying {
     /// Numbers come back as `NSNumber`, so `as? Int` and `as? Double` both work. What cannot be computed (an unknown key,
     /// a function applied to the wrong kind of value, an unbound variable) is `nil`.
     ///
+    /// ```swift
+    /// print(NSExpression(format: "price * 2").expressionValue(with: venue, context: nil) as? Int ?? 0)
+    /// ```
+    ///
     /// - Parameters:
     ///   - object: The evaluated object: a managed object, a dictionary, a ``KeyValueCoding`` object, any value.
     ///   - context: The values of variables, by name without the dollar sign. Subqueries do not write into it.

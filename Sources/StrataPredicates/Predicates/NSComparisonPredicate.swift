@@ -32,6 +32,12 @@ open class NSComparisonPredicate: NSPredicate {
 
     /// A comparison of two expressions.
     ///
+    /// ```swift
+    /// request.predicate = NSComparisonPredicate(
+    ///     leftExpression: NSExpression(forKeyPath: "name"), rightExpression: NSExpression(forConstantValue: "hot"), modifier: .direct,
+    ///     type: .beginsWith, options: [.caseInsensitive])
+    /// ```
+    ///
     /// - Parameters:
     ///   - lhs: The left operand.
     ///   - rhs: The right operand.

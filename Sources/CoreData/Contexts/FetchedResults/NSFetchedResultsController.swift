@@ -35,6 +35,13 @@ open class NSFetchedResultsController<ResultType>: NSObject {
     ///
     /// It has no results before ``performFetch()``.
     ///
+    /// ```swift
+    /// request.sortDescriptors = [NSSortDescriptor(key: "name", ascending: true)]
+    /// let controller = NSFetchedResultsController(
+    ///     fetchRequest: request, managedObjectContext: context, sectionNameKeyPath: nil, cacheName: nil)
+    /// try controller.performFetch()
+    /// ```
+    ///
     /// - Parameters:
     ///   - fetchRequest: What to fetch: objects, or their IDs, sorted in some order. Unsaved changes always count;
     ///     `fetchBatchSize` and `propertiesToFetch` do not. Changes made to the request later count from the next
@@ -105,6 +112,16 @@ open class NSFetchedResultsController<ResultType>: NSObject {
     ///
     /// Without one the results stay as they were fetched. Set it before ``performFetch()``; if it is set later, changes
     /// missed meanwhile are told along with the next one.
+    ///
+    /// ```swift
+    /// final class Counter: NSObject, NSFetchedResultsControllerDelegate {
+    ///     func controllerDidChangeContent(_ controller: NSFetchedResultsController<any NSFetchRequestResult>) {
+    ///         print(controller.fetchedObjects?.count ?? 0)
+    ///     }
+    /// }
+    /// let counter = Counter()
+    /// controller.delegate = counter
+    /// ```
     open var delegate: (any NSFetchedResultsControllerDelegate)? {
         get { tracker.delegate }
         set { tracker.delegate = newValue }
@@ -115,6 +132,11 @@ open class NSFetchedResultsController<ResultType>: NSObject {
     /// Fetches, replacing earlier results.
     ///
     /// Nothing is told to the delegate.
+    ///
+    /// ```swift
+    /// try controller.performFetch()
+    /// print(controller.fetchedObjects?.count ?? 0)
+    /// ```
     ///
     /// - Throws: As `NSManagedObjectContext.fetch(_:)`, moreover for a request whose sort descriptors are `nil` or for
     ///   dictionaries or counts, and for a ``sectionNameKeyPath`` that leads nowhere; `coreData` (134060) if objects of
@@ -146,6 +168,10 @@ open class NSFetchedResultsController<ResultType>: NSObject {
     /// The results in order; `nil` before ``performFetch()``.
     ///
     /// O(n) after a change, else O(1).
+    ///
+    /// ```swift
+    /// for venue in controller.fetchedObjects ?? [] { print(venue.name) }
+    /// ```
     open var fetchedObjects: [ResultType]? {
         tracker.context.assertCurrent(#function)
         guard let list = tracker.list else { return nil }
@@ -160,6 +186,10 @@ open class NSFetchedResultsController<ResultType>: NSObject {
     /// O(log n).
     ///
     /// Stops the program for a path outside of the results.
+    ///
+    /// ```swift
+    /// print(controller.object(at: IndexPath(row: 0, section: 0)).name)
+    /// ```
     ///
     /// - Parameter indexPath: The section and the row, both from 0.
     /// - Returns: The result. A path that is not there stops the program.
@@ -183,6 +213,10 @@ open class NSFetchedResultsController<ResultType>: NSObject {
     ///
     /// O(log n).
     ///
+    /// ```swift
+    /// if let path = controller.indexPath(forObject: venue) { print("section \(path[0]), row \(path[1])") }
+    /// ```
+    ///
     /// - Parameter object: An object of the controller's context, or its ID if the request asks for IDs.
     /// - Returns: The path, or `nil`.
     open func indexPath(forObject object: ResultType) -> IndexPath? {
@@ -204,6 +238,10 @@ open class NSFetchedResultsController<ResultType>: NSObject {
     /// The sections in order; `nil` before ``performFetch()``.
     ///
     /// Without a ``sectionNameKeyPath`` there is one, with an empty name, even if it has no objects.
+    ///
+    /// ```swift
+    /// for section in controller.sections ?? [] { print(section.name, section.numberOfObjects) }
+    /// ```
     open var sections: [any NSFetchedResultsSectionInfo]? {
         tracker.context.assertCurrent(#function)
         return tracker.list?.sections.map { SectionInfo($0, tracker) }

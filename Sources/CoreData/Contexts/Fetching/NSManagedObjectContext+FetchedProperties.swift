@@ -25,6 +25,10 @@ extension NSManagedObjectContext {
 extension NSEntityDescription {
     /// The entity with a name in a context's model.
     ///
+    /// ```swift
+    /// print(NSEntityDescription.entity(forEntityName: "Venue", in: context)?.attributesByName.keys.sorted() ?? [])
+    /// ```
+    ///
     /// - Parameters:
     ///   - entityName: The name of the entity in the model.
     ///   - context: A context whose coordinator has the model.

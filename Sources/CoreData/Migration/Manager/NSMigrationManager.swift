@@ -65,6 +65,11 @@ open class NSMigrationManager: NSObject, ExpressionFunctionTarget, @unchecked Se
 
     /// Makes a manager for migrations between two models.
     ///
+    /// ```swift
+    /// let manager = NSMigrationManager(sourceModel: old, destinationModel: new)
+    /// manager.progressHandler = { print(Int($0 * 100), "%") }
+    /// ```
+    ///
     /// - Parameters:
     ///   - sourceModel: The model of the stores to migrate. Its classes are not used: source objects are plain
     ///     ``NSManagedObject``s.
@@ -81,6 +86,12 @@ open class NSMigrationManager: NSObject, ExpressionFunctionTarget, @unchecked Se
     ///
     /// A store of the destination model that is at the destination already is added to, so that a large store can be migrated
     /// entity by entity; associations last for one call. When a migration fails, the destination is as it was before.
+    ///
+    /// ```swift
+    /// let manager = NSMigrationManager(sourceModel: old, destinationModel: new)
+    /// let mapping = try NSMappingModel.inferredMappingModel(forSourceModel: old, destinationModel: new)
+    /// try manager.migrateStore(from: oldURL, type: .sqlite, mapping: mapping, to: newURL, type: .sqlite)
+    /// ```
     ///
     /// - Parameters:
     ///   - sourceURL: The store to migrate. It is opened for reading.

@@ -41,6 +41,12 @@ open class NSMappingModel: NSObject {
     /// of them; see ``mismatches(sourceModel:destinationModel:)``. The order of files and of
     /// mappings does not matter. `nil` comes back if there is none that fits, and if one of the models is `nil`.
     ///
+    /// ```swift
+    /// if let mapping = NSMappingModel(from: nil, forSourceModel: old, destinationModel: new) {
+    ///     print(mapping.entityMappingsByName.keys.sorted())
+    /// }
+    /// ```
+    ///
     /// - Parameters:
     ///   - bundles: The bundles; `nil` for the main one, and the resources of the package's other targets beside it.
     ///   - sourceModel: The model to migrate from.
