@@ -110,7 +110,8 @@ private struct PublicDeclarationReader {
         let keyword = header.keyword.text
         let attributes = cursor.text(from: start, to: cursor.index)
         let modifiers = header.modifiers.map(\.text)
-        var names = outer.names + [(header.name?.text ?? keyword).filter { $0 != "`" }]
+        let given = header.name?.text ?? (keyword == "func" ? operatorName : nil) ?? keyword
+        var names = outer.names + [given.filter { $0 != "`" }]
         while keyword == "extension", cursor.isGlued("."), let part = cursor.following {
             names.append(part.text)
             cursor.advance()
@@ -144,6 +145,12 @@ private struct PublicDeclarationReader {
         default: return
         }
         if isSeen, !modifiers.contains("override") { found.append(declaration) }
+    }
+
+    /// The operator at which the cursor is, behind `func`.
+    private var operatorName: String? {
+        let signs = cursor.tokens[cursor.index...].prefix { $0.kind == .sign && $0.text != "(" }
+        return signs.isEmpty ? nil : signs.map(\.text).joined()
     }
 
     // MARK: - Signatures
