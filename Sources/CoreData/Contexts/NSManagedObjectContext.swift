@@ -401,6 +401,8 @@ open class NSManagedObjectContext: NSObject, @unchecked Sendable {
     /// venue.price += 1
     /// if context.hasChanges { try context.save() }
     /// ```
+    ///
+    /// - Complexity: O(number of changed objects) at most; the first with changes answers.
     open var hasChanges: Bool {
         assertCurrent(#function)
         return changeTracker.objects.contains { $0.hasChanges }

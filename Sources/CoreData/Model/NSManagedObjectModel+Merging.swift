@@ -57,6 +57,7 @@ extension NSManagedObjectModel {
     ///   - metadata: The store's metadata.
     /// - Returns: Whether the store has the very entities of the configuration, with equal version hashes; `false` when
     ///   there is no such configuration, and when the metadata has no hashes.
+    /// - Complexity: O(number of properties): the hashes are made each time.
     public func isConfiguration(
         withName configuration: String?,
         compatibleWithStoreMetadata metadata: [String: Any]

@@ -175,6 +175,8 @@ open class NSManagedObjectModel: NSObject, NSCopying, ModelElement, LinkTarget, 
     /// The 32-byte version hash of each entity.
     ///
     /// A store opens with a model whose hashes equal those in its metadata.
+    ///
+    /// - Complexity: O(1) once the model is in use, O(number of properties) before.
     open var entityVersionHashesByName: [String: Data] {
         if let frozen = frozenModel.load() { return frozen.versionHashes }
         var hashes = VersionHash.Entities()
@@ -182,6 +184,9 @@ open class NSManagedObjectModel: NSObject, NSCopying, ModelElement, LinkTarget, 
     }
 
     /// One text for all version hashes: 32 bytes in Base64.
+    ///
+    /// - Complexity: Made each time: O(number of entities), and O(number of properties) as long as the model is not in
+    ///   use.
     open var versionChecksum: String { SchemaHashes.checksum(of: entityVersionHashesByName) }
 
     /// Names for people, under keys such as `Entity/Venue` and `Property/name/Entity/Venue`.

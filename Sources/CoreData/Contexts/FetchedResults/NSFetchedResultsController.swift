@@ -141,6 +141,7 @@ open class NSFetchedResultsController<ResultType>: NSObject {
     /// - Throws: As `NSManagedObjectContext.fetch(_:)`, moreover for a request whose sort descriptors are `nil` or for
     ///   dictionaries or counts, and for a ``sectionNameKeyPath`` that leads nowhere; `coreData` (134060) if objects of
     ///   one section are not sorted next to one another. The results are as before then.
+    /// - Complexity: One fetch, and one pass over what it finds.
     open func performFetch() throws {
         managedObjectContext.noteClass(ResultType.self, of: fetchRequest.specification)
         try tracker.performFetch { objects in
@@ -242,6 +243,8 @@ open class NSFetchedResultsController<ResultType>: NSObject {
     /// ```swift
     /// for section in controller.sections ?? [] { print(section.name, section.numberOfObjects) }
     /// ```
+    ///
+    /// - Complexity: O(number of sections).
     open var sections: [any NSFetchedResultsSectionInfo]? {
         tracker.context.assertCurrent(#function)
         return tracker.list?.sections.map { SectionInfo($0, tracker) }
@@ -260,6 +263,8 @@ open class NSFetchedResultsController<ResultType>: NSObject {
     }
 
     /// The index titles of the sections, in order, each once.
+    ///
+    /// - Complexity: O(number of sections).
     open var sectionIndexTitles: [String] {
         var seen: Set<String> = []
         return (sections ?? []).compactMap(\.indexTitle).filter { seen.insert($0).inserted }
@@ -271,6 +276,7 @@ open class NSFetchedResultsController<ResultType>: NSObject {
     ///   - title: One of ``sectionIndexTitles``.
     ///   - sectionIndex: Its place among them; not needed to find it.
     /// - Returns: The first section with that title; `NSNotFound` if there is none.
+    /// - Complexity: O(number of sections).
     open func section(forSectionIndexTitle title: String, at sectionIndex: Int) -> Int {
         (sections ?? []).firstIndex { $0.indexTitle == title } ?? NSNotFound
     }

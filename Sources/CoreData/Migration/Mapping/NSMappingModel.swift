@@ -27,6 +27,8 @@ open class NSMappingModel: NSObject {
     var inferredText: String?
 
     /// The mappings by name; of two with one name the later counts.
+    ///
+    /// - Complexity: O(number of mappings), each time.
     open var entityMappingsByName: [String: NSEntityMapping] {
         Dictionary(mappings.map { ($0.effectiveName, $0) }) { _, later in later }
     }
