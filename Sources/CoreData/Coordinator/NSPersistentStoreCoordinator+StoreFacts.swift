@@ -75,7 +75,10 @@ extension NSPersistentStoreCoordinator {
     ///   - url: Where the store lies.
     ///   - options: Ignored.
     /// - Returns: The metadata.
-    /// - Throws: As adding the store would, but for a model that does not fit.
+    /// - Throws: `persistentStoreInvalidType` (134000) for an unknown type, `persistentStoreOpen` (134080) for a store in
+    ///   memory; `fileReadNoSuchFile` (260), `fileReadNoPermission` (257) or `fileReadCorruptFile` (259) for a file that
+    ///   cannot be read, `persistentStoreTypeMismatch` (134010) for a database that is no store, and
+    ///   `persistentStoreTimeout` (134090) if others keep it locked.
     public class func metadataForPersistentStore(
         type storeType: NSPersistentStore.StoreType,
         at url: URL,
@@ -129,7 +132,9 @@ extension NSPersistentStoreCoordinator {
     ///   - storeType: The type of the store.
     ///   - url: Where the store lies.
     ///   - options: Ignored.
-    /// - Throws: As adding the store would.
+    /// - Throws: `persistentStoreInvalidType` (134000) for an unknown type and for a store in memory; otherwise as
+    ///   ``metadataForPersistentStore(type:at:options:)``, but `sqlite` (134180) for a SQLite file that is not there; and
+    ///   `fileWriteNoPermission` (513) or `fileWriteOutOfSpace` (640) for a file that cannot be written.
     public class func setMetadata(
         _ metadata: [String: Any]?,
         type storeType: NSPersistentStore.StoreType,

@@ -69,8 +69,8 @@ public protocol ManagedModelPlan {
     ///
     /// Default: one in which all steps are inferred.
     ///
-    /// - Returns: The stages, each of which begins with the version that the one before ends with.
-    /// - Throws: What the stages' initialisers throw; opening the store fails with it.
+    /// - Returns: The stages, from the oldest version to the newest.
+    /// - Throws: What the stages' initialisers throw; ``NSStagedMigrationManager/init(for:)`` throws it on.
     static func stages() throws -> [NSMigrationStage]
 }
 

@@ -430,7 +430,8 @@ open class NSManagedObject: NSObject {
     /// - Parameters:
     ///   - value: The value; a rule of the class may replace it.
     ///   - key: The name of the property. For a name that the model lacks only the class's own rules count.
-    /// - Throws: A `CocoaError` of the validation codes that names the object, key and value.
+    /// - Throws: A `CocoaError` of the validation codes (1550–1699) that names the object, key and value, or what a
+    ///   rule of the class throws.
     public final func validateValue(_ value: inout Any?, forKey key: String) throws {
         try validateByModel(&value, forKey: key)
         if let validator = Swift.type(of: self).propertyValidators[key] { try apply(validator, &value, key) }
