@@ -495,7 +495,7 @@ extension NSManagedObjectContext {
 
         /// A type by its older spelling.
         ///
-        /// - Parameter rawValue: The type, as the older initializer takes it.
+        /// - Parameter rawValue: The type, as the older initialiser takes it.
         public init(rawValue: NSManagedObjectContextConcurrencyType) { self.rawValue = rawValue }
 
         /// On a serial queue of the context's own.

@@ -61,10 +61,9 @@ public final class NSPersistentHistoryTransaction: NSObject, NSCopying, @uncheck
     /// The transaction author that the saving context had.
     ///
     /// ```swift
-    /// context.transactionAuthor = "import"
-    /// venue.price += 1
-    /// try context.save()
-    /// print(transaction.author ?? "nobody")
+    /// if transaction.author != "import" {
+    ///     context.mergeChanges(fromContextDidSave: transaction.objectIDNotification())
+    /// }
     /// ```
     public var author: String? { record.author }
 

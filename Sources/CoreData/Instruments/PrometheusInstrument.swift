@@ -45,7 +45,7 @@ public final class PrometheusInstrument: CoreDataInstrument {
     ///
     /// May be called on any thread.
     ///
-    /// - Parameter event: The event; its kind, duration, rows and failure count.
+    /// - Parameter event: The event. Its kind, its duration, its rows, and whether it has failed are counted.
     public func record(_ event: CoreDataEvent) {
         let seconds = event.seconds
         series[event.kind]?.state.withLock { series in
