@@ -3,6 +3,8 @@ import StrataRows
 
 /// An attribute: one value of a basic type, or one object that a transformer turns into data.
 ///
+/// Any thread may read it once a coordinator uses its model; until then it belongs to whoever builds the model.
+///
 /// ```swift
 /// let price = NSAttributeDescription()
 /// (price.name, price.type, price.isOptional, price.defaultValue) = ("price", .integer64, false, 0)

@@ -19,6 +19,8 @@ public enum NSFetchIndexElementType: UInt, Sendable {
 
 /// An index that the store keeps to speed up fetches of one entity.
 ///
+/// Any thread may read it once a coordinator uses its model; until then it belongs to whoever builds the model.
+///
 /// ```swift
 /// let name = NSAttributeDescription()
 /// (name.name, name.type) = ("name", .string)
@@ -114,6 +116,8 @@ open class NSFetchIndexDescription: NSObject, NSCopying, ModelElement, LinkTarge
 }
 
 /// One column of a fetch index.
+///
+/// Any thread may read it once a coordinator uses its model; until then it belongs to whoever builds the model.
 ///
 /// ```swift
 /// let price = NSAttributeDescription()

@@ -22,6 +22,8 @@ public enum NSDeleteRule: UInt, Sendable, CaseIterable {
 
 /// A relationship from objects of one entity to objects of another, or of the same.
 ///
+/// Any thread may read it once a coordinator uses its model; until then it belongs to whoever builds the model.
+///
 /// ```swift
 /// let (venue, city) = (NSEntityDescription(), NSEntityDescription())
 /// let venues = NSRelationshipDescription()

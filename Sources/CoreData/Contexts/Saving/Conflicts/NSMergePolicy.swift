@@ -6,6 +6,8 @@ import Foundation
 /// ``resolve(constraintConflicts:)``, change the conflicting objects as you like, and call `super` for what the
 /// policy's type does. When the call returns without an error the save tries again, upon the newer versions.
 ///
+/// A context calls its policy inside its own scope; contexts that share one may call it at the same time.
+///
 /// See <doc:Saving>.
 ///
 /// ```swift
