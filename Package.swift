@@ -226,7 +226,9 @@ let package = Package(
         ),
         .testTarget(
             name: "CoreDataOperationsTests",
-            dependencies: ["CoreData", "StrataRows", "StrataInspector", "StrataSQLiteStore", "TestSupport"]
+            dependencies: [
+                "CoreData", "StrataRows", "StrataInspector", "StrataSQLiteStore", "StrataSwiftSyntax", "TestSupport",
+            ]
         ),
 
         // These run one by one, and before the others: they script several processes, or have to end by a clock, and among

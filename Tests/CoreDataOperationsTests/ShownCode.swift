@@ -16,28 +16,34 @@ struct ShownCode {
 
     /// The blocks of a page that are marked as Swift.
     static func page(_ path: String) throws -> [ShownCode] {
-        try fenced(path) { $0 }
+        fenced(path, try String(contentsOf: root.appendingPathComponent(path), encoding: .utf8)) { $0 }
     }
 
     /// The blocks that documentation comments of some targets have.
     static func comments(in targets: [String]) throws -> [ShownCode] {
-        try targets.flatMap { target in
-            let folder = root.appendingPathComponent("Sources/\(target)")
-            let files = FileManager.default.enumerator(at: folder, includingPropertiesForKeys: nil)
-            let paths = (files?.allObjects as? [URL] ?? []).map(\.path).filter { $0.hasSuffix(".swift") }.sorted()
-            return try paths.flatMap { path in
-                try fenced(String(path.dropFirst(root.path.count + 1))) { line in
-                    let text = line.drop { $0 == " " }
-                    guard text.hasPrefix("///") else { return nil }
-                    return String(text.dropFirst(text.hasPrefix("/// ") ? 4 : 3))
-                }
+        try sources(of: targets).flatMap { file in
+            fenced(file.path, file.text) { line in
+                let text = line.drop { $0 == " " }
+                guard text.hasPrefix("///") else { return nil }
+                return String(text.dropFirst(text.hasPrefix("/// ") ? 4 : 3))
             }
         }
     }
 
-    private static func fenced(_ path: String, _ text: (String) -> String?) throws -> [ShownCode] {
-        let lines = try String(contentsOf: root.appendingPathComponent(path), encoding: .utf8)
-            .split(separator: "\n", omittingEmptySubsequences: false).map { text(String($0)) }
+    /// The files of some targets: their paths from the root of the package, and what is in them.
+    static func sources(of targets: [String]) throws -> [(path: String, text: String)] {
+        try targets.flatMap { target in
+            let folder = root.appendingPathComponent("Sources/\(target)")
+            let files = FileManager.default.enumerator(at: folder, includingPropertiesForKeys: nil)
+            let paths = (files?.allObjects as? [URL] ?? []).map(\.path).filter { $0.hasSuffix(".swift") }.sorted()
+            return try paths.map { path in
+                (String(path.dropFirst(root.path.count + 1)), try String(contentsOfFile: path, encoding: .utf8))
+            }
+        }
+    }
+
+    private static func fenced(_ path: String, _ page: String, _ text: (String) -> String?) -> [ShownCode] {
+        let lines = page.split(separator: "\n", omittingEmptySubsequences: false).map { text(String($0)) }
         var found: [ShownCode] = []
         var begun: Int?
         for (number, line) in lines.enumerated() {
@@ -131,6 +137,8 @@ struct ShownCode {
         ("cityID", "let cityID = try Guide.first(City.self, context).objectID"),
         ("id", "let id = try Guide.first(Venue.self, context).objectID"),
         ("token", "var token = try Guide.token(coordinator)"),
+        ("transaction", "let transaction = try Guide.transaction(context)"),
+        ("controller", "let controller = try Guide.controller(context)"),
         ("oldURL", "let oldURL = try Guide.oldStore()"),
         ("newURL", "let newURL = Guide.newFolder().appendingPathComponent(\"new.sqlite\")"),
         ("old", "let old = try Guide.oldModel()"),

@@ -73,6 +73,26 @@ let shownGuide = #"""
             return token
         }
 
+        /// The last one, with its changes.
+        @MainActor static func transaction(_ context: NSManagedObjectContext) throws -> NSPersistentHistoryTransaction {
+            let request = NSPersistentHistoryChangeRequest.fetchHistory(after: Date.distantPast)
+            let result = try context.execute(request) as? NSPersistentHistoryResult
+            guard let transaction = (result?.result as? [NSPersistentHistoryTransaction])?.last else {
+                throw CocoaError(.fileNoSuchFile)
+            }
+            return transaction
+        }
+
+        /// With the venues, in one section for each city.
+        @MainActor static func controller(_ context: NSManagedObjectContext) throws -> NSFetchedResultsController<Venue> {
+            let request = NSFetchRequest<Venue>(entityName: "Venue")
+            request.sortDescriptors = ["city.name", "name"].map { NSSortDescriptor(key: $0, ascending: true) }
+            let controller = NSFetchedResultsController(
+                fetchRequest: request, managedObjectContext: context, sectionNameKeyPath: "city.name", cacheName: nil)
+            try controller.performFetch()
+            return controller
+        }
+
         static func oldModel() throws -> NSManagedObjectModel {
             let model = NSManagedObjectModel()
             let venue = NSEntityDescription()

@@ -26,6 +26,10 @@ open class NSPersistentContainer: NSObject, @unchecked Sendable {
     /// The model.
     public let managedObjectModel: NSManagedObjectModel
     /// The coordinator.
+    ///
+    /// ```swift
+    /// for store in container.persistentStoreCoordinator.persistentStores { print(store.type) }
+    /// ```
     public let persistentStoreCoordinator: NSPersistentStoreCoordinator
     /// A context of the main queue.
     ///
@@ -74,6 +78,14 @@ open class NSPersistentContainer: NSObject, @unchecked Sendable {
     }
 
     /// Makes a container with a model, which is put to use and so becomes immutable.
+    ///
+    /// ```swift
+    /// let container = NSPersistentContainer(name: "Guide", managedObjectModel: model)
+    /// container.persistentStoreDescriptions = [NSPersistentStoreDescription(url: url)]
+    /// container.loadPersistentStores { _, error in
+    ///     if let error { print(error) }
+    /// }
+    /// ```
     ///
     /// - Parameters:
     ///   - name: The name of the store's file, unless a description says another.

@@ -16,6 +16,10 @@ open class NSPersistentStoreDescription: NSObject, NSCopying {
     /// The type of the store.
     ///
     /// Default SQLite.
+    ///
+    /// ```swift
+    /// description.type = NSInMemoryStoreType  // for tests
+    /// ```
     open var type: String = NSSQLiteStoreType
     /// The configuration whose entities the store holds.
     ///
@@ -55,6 +59,10 @@ open class NSPersistentStoreDescription: NSObject, NSCopying {
     /// Whether a store that was written with another version of the model is migrated when it is added.
     ///
     /// Default true. The option is ``NSMigratePersistentStoresAutomaticallyOption``.
+    ///
+    /// ```swift
+    /// description.shouldMigrateStoreAutomatically = false  // a store of another version is refused with 134100
+    /// ```
     open var shouldMigrateStoreAutomatically: Bool {
         get { (options[NSMigratePersistentStoresAutomaticallyOption] as? NSNumber)?.boolValue ?? true }
         set { setOption(NSNumber(value: newValue), forKey: NSMigratePersistentStoresAutomaticallyOption) }
@@ -63,12 +71,21 @@ open class NSPersistentStoreDescription: NSObject, NSCopying {
     /// Whether a migration works out by itself what becomes what, where no mapping model fits.
     ///
     /// Default true. The option is ``NSInferMappingModelAutomaticallyOption``.
+    ///
+    /// ```swift
+    /// description.shouldInferMappingModelAutomatically = false  // only mapping models among the resources count
+    /// ```
     open var shouldInferMappingModelAutomatically: Bool {
         get { (options[NSInferMappingModelAutomaticallyOption] as? NSNumber)?.boolValue ?? true }
         set { setOption(NSNumber(value: newValue), forKey: NSInferMappingModelAutomaticallyOption) }
     }
 
     /// A description of a SQLite store at a URL.
+    ///
+    /// ```swift
+    /// let description = NSPersistentStoreDescription(url: url)
+    /// container.persistentStoreDescriptions = [description]
+    /// ```
     ///
     /// - Parameter url: The file; it need not be there.
     public init(url: URL) {
@@ -100,6 +117,10 @@ open class NSPersistentStoreDescription: NSObject, NSCopying {
     }
 
     /// Sets a pragma of a SQLite store, such as `journal_mode`; nil removes it.
+    ///
+    /// - Parameters:
+    ///   - value: The value, as text or as a number; `nil` removes the pragma.
+    ///   - name: The pragma, as SQLite names it.
     open func setValue(_ value: NSObject?, forPragmaNamed name: String) {
         var pragmas = sqlitePragmas
         pragmas[name] = value
@@ -120,6 +141,9 @@ open class NSPersistentStoreDescription: NSObject, NSCopying {
     }
 
     /// A description that can be changed on its own.
+    ///
+    /// - Parameter zone: Ignored.
+    /// - Returns: An `NSPersistentStoreDescription` with the same type, configuration, URL and options.
     open func copy(with zone: NSZone? = nil) -> Any {
         let copy = NSPersistentStoreDescription()
         copy.type = type

@@ -17,6 +17,7 @@ extension NSManagedObjectContext {
     ///     does not conflict with what was merged. An unsaved object is left alone. With `false` the changes are dropped
     ///     and the object becomes a fault; of an unsaved object the insertion is dropped, so that it is not saved, and
     ///     the fault finds no row when it fires.
+    /// - Complexity: Nothing is read but the newest row of an object whose changes are put back on top.
     public func refresh(_ object: NSManagedObject, mergeChanges flag: Bool) {
         assertCurrent(#function)
         guard object.context === self else { return }
@@ -130,6 +131,8 @@ extension NSManagedObjectContext {
     /// context.rollback()
     /// print(context.hasChanges)
     /// ```
+    ///
+    /// - Complexity: O(number of changed objects).
     public func rollback() {
         assertCurrent(#function)
         // Delete rules that were not applied yet have nothing to do any more.
@@ -163,6 +166,8 @@ extension NSManagedObjectContext {
     /// context.reset()  // objects from before are not to be used any more
     /// print(context.registeredObjects.count)
     /// ```
+    ///
+    /// - Complexity: O(number of registered objects).
     public func reset() {
         assertCurrent(#function)
         // Before the changes let go of their objects.

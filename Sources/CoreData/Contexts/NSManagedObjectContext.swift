@@ -309,11 +309,25 @@ open class NSManagedObjectContext: NSObject, @unchecked Sendable {
     // MARK: - Making
 
     /// Makes a context with a queue of its own, or one of the main queue.
+    ///
+    /// ```swift
+    /// let child = NSManagedObjectContext(.privateQueue)
+    /// child.parent = context
+    /// ```
+    ///
+    /// - Parameter type: ``ConcurrencyType/privateQueue`` or ``ConcurrencyType/mainQueue``.
     public convenience init(_ type: ConcurrencyType) {
         self.init(concurrencyType: type.rawValue)
     }
 
     /// Makes a context with a queue of its own, or one of the main queue.
+    ///
+    /// ```swift
+    /// let context = NSManagedObjectContext(concurrencyType: .privateQueueConcurrencyType)
+    /// context.persistentStoreCoordinator = coordinator
+    /// ```
+    ///
+    /// - Parameter concurrencyType: Which queue the context is confined to.
     public init(concurrencyType: NSManagedObjectContextConcurrencyType) {
         self.concurrencyType = concurrencyType
         shared = Mutex(Shared())
@@ -339,6 +353,10 @@ open class NSManagedObjectContext: NSObject, @unchecked Sendable {
     ///
     /// An override may do something about it.
     ///
+    /// - Parameters:
+    ///   - fault: The object whose row has gone.
+    ///   - oid: Its ID.
+    ///   - property: The property that somebody wanted to read; `nil` if it was none in particular.
     /// - Returns: Whether the object shall count as deleted, with properties that read nil, zero or empty.
     open func shouldHandleInaccessibleFault(
         _ fault: NSManagedObject,
@@ -386,6 +404,8 @@ open class NSManagedObjectContext: NSObject, @unchecked Sendable {
     /// venue.price += 1
     /// if context.hasChanges { try context.save() }
     /// ```
+    ///
+    /// - Complexity: O(number of changed objects) at most; the first with changes answers.
     open var hasChanges: Bool {
         assertCurrent(#function)
         return changeTracker.objects.contains { $0.hasChanges }
@@ -477,6 +497,8 @@ extension NSManagedObjectContext {
         public var rawValue: NSManagedObjectContextConcurrencyType
 
         /// A type by its older spelling.
+        ///
+        /// - Parameter rawValue: The type, as the older initialiser takes it.
         public init(rawValue: NSManagedObjectContextConcurrencyType) { self.rawValue = rawValue }
 
         /// On a serial queue of the context's own.

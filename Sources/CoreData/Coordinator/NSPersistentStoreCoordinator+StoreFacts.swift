@@ -14,6 +14,7 @@ extension NSPersistentStoreCoordinator {
 
     /// Where a store lies.
     ///
+    /// - Parameter store: The store.
     /// - Returns: The URL; `/dev/null` for a store without one.
     public func url(for store: NSPersistentStore) -> URL {
         store.url ?? URL(fileURLWithPath: "/dev/null")
@@ -23,6 +24,9 @@ extension NSPersistentStoreCoordinator {
     ///
     /// For a SQLite store the file at the new URL must be the same store.
     ///
+    /// - Parameters:
+    ///   - url: Where the store lies now.
+    ///   - store: A store of this coordinator. For any other the result is false.
     /// - Returns: Whether the store uses the new URL now.
     @discardableResult
     public func setURL(_ url: URL, for store: NSPersistentStore) -> Bool {
@@ -45,6 +49,11 @@ extension NSPersistentStoreCoordinator {
     /// Sets a store's metadata.
     ///
     /// It is written with the next save that has changes of that store, or that has none at all.
+    ///
+    /// - Parameters:
+    ///   - metadata: All keys that the program wants to keep; `nil` for none. A SQLite store keeps its own keys as
+    ///     well; of another store pass those that shall stay.
+    ///   - store: A store of this coordinator.
     public func setMetadata(_ metadata: [String: Any]?, for store: NSPersistentStore) {
         store.metadata = metadata ?? [:]
     }
@@ -56,8 +65,20 @@ extension NSPersistentStoreCoordinator {
 
     /// Reads the metadata of a store that is not open.
     ///
+    /// ```swift
+    /// let metadata = try NSPersistentStoreCoordinator.metadataForPersistentStore(type: .sqlite, at: oldURL)
+    /// print(model.isConfiguration(withName: nil, compatibleWithStoreMetadata: metadata))
+    /// ```
+    ///
+    /// - Parameters:
+    ///   - storeType: The type of the store.
+    ///   - url: Where the store lies.
+    ///   - options: Ignored.
     /// - Returns: The metadata.
-    /// - Throws: As adding the store would, but for a model that does not fit.
+    /// - Throws: `persistentStoreInvalidType` (134000) for an unknown type, `persistentStoreOpen` (134080) for a store in
+    ///   memory; `fileReadNoSuchFile` (260), `fileReadNoPermission` (257) or `fileReadCorruptFile` (259) for a file that
+    ///   cannot be read, `persistentStoreTypeMismatch` (134010) for a database that is no store, and
+    ///   `persistentStoreTimeout` (134090) if others keep it locked.
     public class func metadataForPersistentStore(
         type storeType: NSPersistentStore.StoreType,
         at url: URL,
@@ -68,6 +89,10 @@ extension NSPersistentStoreCoordinator {
 
     /// The older spelling of ``metadataForPersistentStore(type:at:options:)``; without a type SQLite is assumed.
     ///
+    /// - Parameters:
+    ///   - storeType: The type of the store; `nil` for SQLite.
+    ///   - url: Where the store lies.
+    ///   - options: Ignored.
     /// - Returns: The metadata.
     /// - Throws: As the newer spelling.
     public class func metadataForPersistentStore(
@@ -80,6 +105,9 @@ extension NSPersistentStoreCoordinator {
 
     /// Reads the model that a SQLite store keeps a copy of, which stores made by Apple's framework do.
     ///
+    /// - Parameters:
+    ///   - url: Where the SQLite store lies.
+    ///   - options: Ignored.
     /// - Returns: The model, which may still be changed.
     /// - Throws: `migrationMissingSourceModel` (134130) for a store without a copy; as adding the store would.
     public class func cachedModelForPersistentStore(
@@ -98,7 +126,15 @@ extension NSPersistentStoreCoordinator {
 
     /// Rewrites the metadata of a store that is not open.
     ///
-    /// - Throws: As adding the store would.
+    /// - Parameters:
+    ///   - metadata: All keys that the program wants to keep; `nil` for none. SQLite and binary stores keep their own
+    ///     keys as well.
+    ///   - storeType: The type of the store.
+    ///   - url: Where the store lies.
+    ///   - options: Ignored.
+    /// - Throws: `persistentStoreInvalidType` (134000) for an unknown type and for a store in memory; otherwise as
+    ///   ``metadataForPersistentStore(type:at:options:)``, but `sqlite` (134180) for a SQLite file that is not there; and
+    ///   `fileWriteNoPermission` (513) or `fileWriteOutOfSpace` (640) for a file that cannot be written.
     public class func setMetadata(
         _ metadata: [String: Any]?,
         type storeType: NSPersistentStore.StoreType,
@@ -110,6 +146,12 @@ extension NSPersistentStoreCoordinator {
 
     /// The older spelling of ``setMetadata(_:type:at:options:)``.
     ///
+    /// - Parameters:
+    ///   - metadata: All keys that the program wants to keep; `nil` for none. SQLite and binary stores keep their own
+    ///     keys as well.
+    ///   - storeType: The type of the store; `nil` for SQLite.
+    ///   - url: Where the store lies.
+    ///   - options: Ignored.
     /// - Throws: As the newer spelling.
     public class func setMetadata(
         _ metadata: [String: Any]?,
@@ -140,6 +182,10 @@ extension NSPersistentStoreCoordinator {
     }
 
     /// The older spelling of ``registerStoreClass(_:type:)``.
+    ///
+    /// - Parameters:
+    ///   - storeClass: A subclass of ``NSAtomicStore`` or ``NSIncrementalStore``; `nil` takes it back.
+    ///   - storeType: The type that stores are added with.
     public class func registerStoreClass(_ storeClass: AnyClass?, forStoreType storeType: String) {
         StoreTypes.register(storeClass as? NSPersistentStore.Type, storeType)
     }

@@ -38,8 +38,13 @@ extension NSPersistentStoreCoordinator {
 
     /// The older spelling of ``addPersistentStore(type:configuration:at:options:)``; a store in memory needs no URL.
     ///
+    /// - Parameters:
+    ///   - storeType: The type, such as `NSSQLiteStoreType`.
+    ///   - configuration: The configuration of the model that the store holds; `nil` for all entities.
+    ///   - storeURL: Where the store lies. SQLite and binary stores need one; the others take `nil` as `/dev/null`.
+    ///   - options: Options by their keys; `nil` for none.
     /// - Returns: The store.
-    /// - Throws: As the newer spelling.
+    /// - Throws: As the newer spelling; also `persistentStoreOpen` (134080) where a URL is needed and missing.
     @discardableResult
     public func addPersistentStore(
         ofType storeType: String,
@@ -255,6 +260,12 @@ extension NSPersistentStoreCoordinator {
     /// Fetches see the old store's objects until all are copied, and then the new one's; saves wait meanwhile, and those of the
     /// old store's objects fail then.
     ///
+    /// ```swift
+    /// for store in coordinator.persistentStores {
+    ///     try coordinator.migratePersistentStore(store, to: newURL, type: .sqlite)
+    /// }
+    /// ```
+    ///
     /// - Parameters:
     ///   - store: A store of this coordinator.
     ///   - storeURL: Where the new store is made. A store may be there, but no object in it.
@@ -310,6 +321,11 @@ extension NSPersistentStoreCoordinator {
 
     /// The older spelling of ``migratePersistentStore(_:to:options:type:)``.
     ///
+    /// - Parameters:
+    ///   - store: A store of this coordinator.
+    ///   - URL: Where the new store is to lie.
+    ///   - options: Options for the new store; `nil` for none.
+    ///   - storeType: The type of the new store, such as `NSSQLiteStoreType`.
     /// - Returns: The new store.
     /// - Throws: As the newer spelling.
     @discardableResult
@@ -326,6 +342,10 @@ extension NSPersistentStoreCoordinator {
     ///
     /// Others may have a SQLite store open that is replaced: they see all of the old one or all of the new one, and what they save after that
     /// is saved upon the new one.
+    ///
+    /// ```swift
+    /// try coordinator.replacePersistentStore(at: newURL, withPersistentStoreFrom: oldURL, type: .sqlite)
+    /// ```
     ///
     /// - Parameters:
     ///   - destinationURL: What is replaced, or made. It must not be open in this coordinator.
@@ -351,6 +371,12 @@ extension NSPersistentStoreCoordinator {
 
     /// The older spelling of ``replacePersistentStore(at:destinationOptions:withPersistentStoreFrom:sourceOptions:type:)``.
     ///
+    /// - Parameters:
+    ///   - destinationURL: What is replaced, or made. It must not be open in this coordinator.
+    ///   - destinationOptions: Options for the destination; `nil` for none.
+    ///   - sourceURL: What is copied.
+    ///   - sourceOptions: Options for the source; `nil` for none.
+    ///   - storeType: The type of both, such as `NSSQLiteStoreType`.
     /// - Throws: As the newer spelling.
     public func replacePersistentStore(
         at destinationURL: URL,
@@ -373,6 +399,10 @@ extension NSPersistentStoreCoordinator {
     /// If the store is open in this coordinator it is removed from it first, as by ``remove(_:)``, and stays removed if the rest
     /// fails. A SQLite file is emptied under its locks, so that others that have it open see it. A binary file is removed.
     ///
+    /// ```swift
+    /// try coordinator.destroyPersistentStore(at: oldURL, type: .sqlite)
+    /// ```
+    ///
     /// - Parameters:
     ///   - url: The store.
     ///   - type: Its type.
@@ -394,6 +424,10 @@ extension NSPersistentStoreCoordinator {
 
     /// The older spelling of ``destroyPersistentStore(at:type:options:)``.
     ///
+    /// - Parameters:
+    ///   - url: The store.
+    ///   - storeType: Its type, such as `NSSQLiteStoreType`.
+    ///   - options: `NSPersistentStoreForceDestroyOption` removes a file even if it is no such store; `nil` for none.
     /// - Throws: As the newer spelling.
     public func destroyPersistentStore(at url: URL, ofType storeType: String, options: [AnyHashable: Any]? = nil) throws
     {

@@ -51,6 +51,12 @@ open class NSPersistentStoreCoordinator: NSObject, @unchecked Sendable {
     ///
     /// Stops the program for a model that is not valid, saying which entity and property are wrong.
     ///
+    /// ```swift
+    /// let coordinator = NSPersistentStoreCoordinator(managedObjectModel: model)
+    /// let context = NSManagedObjectContext(.privateQueue)
+    /// context.persistentStoreCoordinator = coordinator
+    /// ```
+    ///
     /// - Parameter model: The model; not to be changed any more.
     public init(managedObjectModel model: NSManagedObjectModel) {
         model.freeze()
@@ -281,6 +287,8 @@ open class NSPersistentStoreCoordinator: NSObject, @unchecked Sendable {
 
     /// As the throwing form, for blocks that do not throw.
     ///
+    /// - Parameter block: What to run. It is sent to the coordinator: what it captures must be `Sendable`, or must not
+    ///   be used by anybody else afterwards.
     /// - Returns: What the block returns.
     public func perform<T>(_ block: sending @escaping () -> sending T) async -> sending T {
         // Sent, so that nobody else uses it.
@@ -296,6 +304,11 @@ open class NSPersistentStoreCoordinator: NSObject, @unchecked Sendable {
     }
 
     /// Runs `block` on the coordinator's queue and waits for it; inline if the caller is there already.
+    ///
+    /// May be called on any thread. What the block throws is thrown on.
+    ///
+    /// - Parameter block: What to run. It is not kept.
+    /// - Returns: What the block returns.
     public func performAndWait<T>(_ block: () throws -> T) rethrows -> T {
         if ConfinementScope.contains(self) { return try block() }
         return try MainQueue.keepingTrack {
@@ -336,6 +349,7 @@ open class NSPersistentStoreCoordinator: NSObject, @unchecked Sendable {
 
     /// The ID that a URI's text names; cheaper than by way of a URL.
     ///
+    /// - Parameter uri: The text of what ``NSManagedObjectID/uriRepresentation()`` has given.
     /// - Returns: As ``managedObjectID(forURIRepresentation:)``.
     open func managedObjectID(for uri: String) -> NSManagedObjectID? {
         guard uri.hasPrefix("x-coredata://") else { return nil }

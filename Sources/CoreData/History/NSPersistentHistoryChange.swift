@@ -29,11 +29,21 @@ public final class NSPersistentHistoryChange: NSObject, NSCopying, @unchecked Se
     public var changeID: Int64 { record.id }
 
     /// The ID of the object, in the coordinator that the history was asked of.
+    ///
+    /// ```swift
+    /// for change in transaction.changes ?? [] where change.changeType != .delete {
+    ///     print(context.object(with: change.changedObjectID))
+    /// }
+    /// ```
     public var changedObjectID: NSManagedObjectID {
         store.ids.id(key: record.key, layout: record.layout, store: store)
     }
 
     /// What was done.
+    ///
+    /// ```swift
+    /// for change in transaction.changes ?? [] where change.changeType == .insert { print(change.changedObjectID) }
+    /// ```
     public var changeType: NSPersistentHistoryChangeType {
         // The raw values are the same.
         NSPersistentHistoryChangeType(rawValue: record.kind.rawValue) ?? .update
@@ -43,6 +53,12 @@ public final class NSPersistentHistoryChange: NSObject, NSCopying, @unchecked Se
     /// ``NSAttributeDescription/preservesValueInHistoryOnDeletion`` is set, by name, but for those that were nil.
     ///
     /// `nil` for other changes, and if the entity has no such attribute.
+    ///
+    /// ```swift
+    /// for change in transaction.changes ?? [] where change.changeType == .delete {
+    ///     print(change.tombstone?["name"] ?? "nothing is left")
+    /// }
+    /// ```
     public var tombstone: [AnyHashable: Any]? {
         record.tombstone.map { values in
             var shown = values
@@ -60,6 +76,10 @@ public final class NSPersistentHistoryChange: NSObject, NSCopying, @unchecked Se
     /// The properties that an update has changed, to-many relationships included; `nil` for other changes.
     ///
     /// Properties that the store computes may be among them though they came out as before.
+    ///
+    /// ```swift
+    /// for change in transaction.changes ?? [] { print(change.updatedProperties?.map(\.name).sorted() ?? []) }
+    /// ```
     public var updatedProperties: Set<NSPropertyDescription>? {
         record.updated.map { Set($0.descriptions.compactMap { $0 as? NSPropertyDescription }) }
     }
@@ -101,6 +121,9 @@ public final class NSPersistentHistoryChange: NSObject, NSCopying, @unchecked Se
     public override var hash: Int { record.id.hashValue }
 
     /// The change itself, which is immutable.
+    ///
+    /// - Parameter zone: Ignored.
+    /// - Returns: The change itself.
     public func copy(with zone: NSZone? = nil) -> Any { self }
 
     /// The facts, for logs.

@@ -125,6 +125,12 @@ public final class NSPersistentHistoryChangeRequest: NSPersistentStoreRequest {
     ///
     /// Default ``NSPersistentHistoryResultType/transactionsAndChanges`` for a fetch,
     /// ``NSPersistentHistoryResultType/statusOnly`` for a deletion, which may be asked for its count too.
+    ///
+    /// ```swift
+    /// let request = NSPersistentHistoryChangeRequest.fetchHistory(after: token)
+    /// request.resultType = .count
+    /// print((try context.execute(request) as? NSPersistentHistoryResult)?.result as? Int ?? 0)
+    /// ```
     public var resultType: NSPersistentHistoryResultType = .transactionsAndChanges
 
     /// The token that the request was made with, if it was.
@@ -148,6 +154,15 @@ public final class NSPersistentHistoryChangeRequest: NSPersistentStoreRequest {
     ///
     /// For fetching only: a request that deletes throws 134091 and deletes nothing if this is set, as a history with gaps
     /// would be read as if it were whole.
+    ///
+    /// ```swift
+    /// let imports = NSPersistentHistoryTransaction.fetchRequest
+    /// imports?.predicate = NSPredicate(format: "author == %@", "import")
+    /// let request = NSPersistentHistoryChangeRequest.fetchHistory(after: token)
+    /// request.fetchRequest = imports
+    /// let result = try context.execute(request) as? NSPersistentHistoryResult
+    /// print((result?.result as? [NSPersistentHistoryTransaction])?.count ?? 0)
+    /// ```
     public var fetchRequest: NSFetchRequest<any NSFetchRequestResult>?
 
     /// Always ``NSPersistentStoreRequestType/persistentHistoryRequestType``.

@@ -34,6 +34,7 @@ public final class NSPersistentHistoryToken: NSObject, NSCopying, NSSecureCoding
     /// An addition to Apple's API. A store that a token does not name counts as one of which nothing was read yet. Of two
     /// tokens of several stores it may be that neither is behind the other.
     ///
+    /// - Parameter other: The token to compare with.
     /// - Returns: False for equal tokens, and for tokens of different stores.
     public func isBehind(_ other: NSPersistentHistoryToken) -> Bool {
         var isBehind = false
@@ -49,6 +50,7 @@ public final class NSPersistentHistoryToken: NSObject, NSCopying, NSSecureCoding
     ///
     /// An addition to Apple's API.
     ///
+    /// - Parameter other: The token to combine with.
     /// - Returns: A token that names the stores of both.
     public func advanced(to other: NSPersistentHistoryToken) -> NSPersistentHistoryToken {
         NSPersistentHistoryToken(
@@ -65,6 +67,9 @@ public final class NSPersistentHistoryToken: NSObject, NSCopying, NSSecureCoding
     public override var hash: Int { transactionNumbers.hashValue }
 
     /// The token itself, which is immutable.
+    ///
+    /// - Parameter zone: Ignored.
+    /// - Returns: The token itself.
     public func copy(with zone: NSZone? = nil) -> Any { self }
 
     /// The numbers, for logs.
@@ -82,6 +87,8 @@ public final class NSPersistentHistoryToken: NSObject, NSCopying, NSSecureCoding
     private static let numbersKey = "numbers"
 
     /// Reads an archived token; `nil` if the archive holds none.
+    ///
+    /// - Parameter coder: The archive to read from.
     public init?(coder: NSCoder) {
         guard let stores = coder.decodeObject(of: [NSArray.self, NSString.self], forKey: Self.storesKey) as? [String],
             let numbers = coder.decodeObject(of: [NSArray.self, NSNumber.self], forKey: Self.numbersKey) as? [NSNumber],
@@ -93,6 +100,8 @@ public final class NSPersistentHistoryToken: NSObject, NSCopying, NSSecureCoding
     }
 
     /// Archives the token.
+    ///
+    /// - Parameter coder: The archiver to write to.
     public func encode(with coder: NSCoder) {
         let stores = transactionNumbers.keys.sorted()
         coder.encode(stores.map { $0 as NSString } as NSArray, forKey: Self.storesKey)
@@ -102,6 +111,7 @@ public final class NSPersistentHistoryToken: NSObject, NSCopying, NSSecureCoding
 
     /// Reads an encoded token: a dictionary of numbers by store.
     ///
+    /// - Parameter decoder: The decoder to read from.
     /// - Throws: `DecodingError` for anything else, negative numbers included.
     public init(from decoder: any Decoder) throws {
         let container = try decoder.singleValueContainer()
@@ -117,6 +127,7 @@ public final class NSPersistentHistoryToken: NSObject, NSCopying, NSSecureCoding
 
     /// Encodes the token as a dictionary of numbers by store.
     ///
+    /// - Parameter encoder: The encoder to write to.
     /// - Throws: What the encoder throws.
     public func encode(to encoder: any Encoder) throws {
         var container = encoder.singleValueContainer()

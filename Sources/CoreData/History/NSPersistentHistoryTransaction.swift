@@ -34,6 +34,10 @@ public final class NSPersistentHistoryTransaction: NSObject, NSCopying, @uncheck
 
     /// What was changed, one for each object; `nil` if only transactions were asked for.
     ///
+    /// ```swift
+    /// for change in transaction.changes ?? [] { print(change.changedObjectID) }
+    /// ```
+    ///
     /// - Complexity: O(number of changes), each time it is asked for.
     public var changes: [NSPersistentHistoryChange]? {
         changeRecords?.map { NSPersistentHistoryChange($0, of: record, in: store) }
@@ -55,9 +59,20 @@ public final class NSPersistentHistoryTransaction: NSObject, NSCopying, @uncheck
     public var contextName: String? { record.contextName }
 
     /// The transaction author that the saving context had.
+    ///
+    /// ```swift
+    /// if transaction.author != "import" {
+    ///     context.mergeChanges(fromContextDidSave: transaction.objectIDNotification())
+    /// }
+    /// ```
     public var author: String? { record.author }
 
     /// The place right after the transaction.
+    ///
+    /// ```swift
+    /// token = transaction.token  // the next request begins here
+    /// let request = NSPersistentHistoryChangeRequest.fetchHistory(after: token)
+    /// ```
     public var token: NSPersistentHistoryToken {
         NSPersistentHistoryToken(transactionNumbers: [storeID: record.number])
     }
@@ -68,6 +83,10 @@ public final class NSPersistentHistoryTransaction: NSObject, NSCopying, @uncheck
     /// (``NSManagedObjectContext/mergeChanges(fromContextDidSave:)``), inside that context's scope. Cached rows of what was
     /// changed are forgotten first. The notification has the transaction's token under `NSPersistentHistoryTokenKey`. Without
     /// changes, for a transaction that was asked for alone, there is nothing to merge.
+    ///
+    /// ```swift
+    /// context.mergeChanges(fromContextDidSave: transaction.objectIDNotification())
+    /// ```
     ///
     /// - Returns: A notification with sets of IDs under the inserted, updated and deleted keys.
     public func objectIDNotification() -> Notification {
@@ -122,6 +141,9 @@ public final class NSPersistentHistoryTransaction: NSObject, NSCopying, @uncheck
     public override var hash: Int { record.number.hashValue }
 
     /// The transaction itself, which is immutable.
+    ///
+    /// - Parameter zone: Ignored.
+    /// - Returns: The transaction itself.
     public func copy(with zone: NSZone? = nil) -> Any { self }
 
     /// The facts, for logs.

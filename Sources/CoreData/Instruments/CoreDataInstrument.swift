@@ -193,9 +193,13 @@ public struct CoreDataInstruments: CoreDataInstrument {
     private let instruments: [any CoreDataInstrument]
 
     /// Puts instruments together.
+    ///
+    /// - Parameter instruments: Who is told, in this order.
     public init(_ instruments: any CoreDataInstrument...) { self.instruments = instruments }
 
     /// Tells all instruments of an event.
+    ///
+    /// - Parameter event: The event, which each instrument gets as it is.
     public func record(_ event: CoreDataEvent) {
         for instrument in instruments { instrument.record(event) }
     }

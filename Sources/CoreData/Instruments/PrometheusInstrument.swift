@@ -42,6 +42,10 @@ public final class PrometheusInstrument: CoreDataInstrument {
     }
 
     /// Counts an event.
+    ///
+    /// May be called on any thread.
+    ///
+    /// - Parameter event: The event. Its kind, its duration, its rows, and whether it has failed are counted.
     public func record(_ event: CoreDataEvent) {
         let seconds = event.seconds
         series[event.kind]?.state.withLock { series in
@@ -56,6 +60,7 @@ public final class PrometheusInstrument: CoreDataInstrument {
 
     /// How many events of a kind there were.
     ///
+    /// - Parameter kind: The kind to count.
     /// - Returns: The number since the instrument was made.
     public func count(of kind: CoreDataEvent.Kind) -> Int {
         series[kind].map { Int($0.state.withLock { $0.count }) } ?? 0

@@ -30,6 +30,8 @@ public struct SlowEventLines: CoreDataInstrument {
     }
 
     /// Writes a line, if the event took long or has failed.
+    ///
+    /// - Parameter event: The event.
     public func record(_ event: CoreDataEvent) {
         guard event.duration >= threshold || event.hasFailed else { return }
         write(Self.line(of: event, at: Date()))

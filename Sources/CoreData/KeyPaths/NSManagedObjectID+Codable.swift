@@ -33,6 +33,8 @@ extension ObjectIDDecoding where Self: NSManagedObjectID {
     /// let same = try decoder.decode(NSManagedObjectID.self, from: data)
     /// ```
     ///
+    /// - Parameter decoder: The decoder to read from, with the coordinator under `persistentStoreCoordinator` in its
+    ///   `userInfo`.
     /// - Throws: `DecodingError.dataCorrupted` if the decoder has no coordinator, or the coordinator has no such store or
     ///   entity. A row need not exist.
     public init(from decoder: any Decoder) throws {
@@ -57,6 +59,9 @@ extension ObjectIDDecoding where Self: NSManagedObjectID {
 
 extension NSManagedObjectID: Codable {
     /// Encodes the ID as its URI.
+    ///
+    /// - Parameter encoder: The encoder to write to.
+    /// - Throws: What the encoder throws.
     public func encode(to encoder: any Encoder) throws {
         var container = encoder.singleValueContainer()
         try container.encode(uriRepresentation())

@@ -8,6 +8,8 @@ extension FormatPredicateFactory where Self: NSPredicate {
     /// ```
     ///
     /// Use ``init(translating:)`` to learn why there is none.
+    ///
+    /// - Parameter predicate: A predicate that `#Predicate` has made.
     public init?<Root: NSManagedObject>(_ predicate: Predicate<Root>) {
         guard let translated = try? PredicateTranslator.predicate(predicate) else { return nil }
         // The translator makes predicates of NSPredicate's own hierarchy, and the initialiser is called on NSPredicate itself.
@@ -21,6 +23,7 @@ extension FormatPredicateFactory where Self: NSPredicate {
     /// your program are captured now. Optional chaining, `??` and `if let` keep their meaning; a forced unwrapping of nil,
     /// which throws in Swift, gives null.
     ///
+    /// - Parameter predicate: A predicate that `#Predicate` has made.
     /// - Throws: ``PredicateTranslationError``, which says what has no counterpart.
     public init<Root: NSManagedObject>(translating predicate: Predicate<Root>) throws {
         // As above.
@@ -36,6 +39,8 @@ extension NSExpression {
     /// ```
     ///
     /// Use ``init(translating:)`` to learn why there is none.
+    ///
+    /// - Parameter expression: An expression that `#Expression` has made.
     public convenience init?<Root: NSManagedObject, Value>(_ expression: Expression<Root, Value>) {
         guard let translated = try? PredicateTranslator.expression(expression) else { return nil }
         self.init(kind: translated.kind)
@@ -43,6 +48,7 @@ extension NSExpression {
 
     /// The `NSExpression` that means the same as a Swift expression.
     ///
+    /// - Parameter expression: An expression that `#Expression` has made.
     /// - Throws: ``PredicateTranslationError``, which says what has no counterpart.
     public convenience init<Root: NSManagedObject, Value>(translating expression: Expression<Root, Value>) throws {
         self.init(kind: try PredicateTranslator.expression(expression).kind)

@@ -96,6 +96,8 @@ extension KeyedSortDescriptorFactory where Self: NSSortDescriptor {
     ///
     /// Strings are compared by their bytes: on Linux, `.lexical` is the only string comparator there is, and the default. A
     /// key path that is no property of the model stops the program.
+    ///
+    /// - Parameter sortDescriptor: A descriptor with a key path; one without stops the program.
     public init<Compared: NSManagedObject>(_ sortDescriptor: SortDescriptor<Compared>) {
         guard let keyPath = sortDescriptor.keyPath else {
             fatalError("CoreData: a SortDescriptor without a key path cannot become an NSSortDescriptor.")
@@ -108,6 +110,8 @@ extension NSExpression {
     /// The value of a property, which may lie behind relationships.
     ///
     /// A key path that is no property of the model stops the program, with a message that names it.
+    ///
+    /// - Parameter keyPath: A key path of properties of the model, such as `\Venue.city?.name`.
     public convenience init<Root: NSManagedObject, Value>(forKeyPath keyPath: KeyPath<Root, Value>) {
         self.init(forKeyPath: nameOrStop(keyPath))
     }

@@ -3,6 +3,8 @@ import StrataRows
 
 /// An attribute: one value of a basic type, or one object that a transformer turns into data.
 ///
+/// Any thread may read it once a coordinator uses its model; until then it belongs to whoever builds the model.
+///
 /// ```swift
 /// let price = NSAttributeDescription()
 /// (price.name, price.type, price.isOptional, price.defaultValue) = ("price", .integer64, false, 0)
@@ -13,6 +15,11 @@ open class NSAttributeDescription: NSPropertyDescription, @unchecked Sendable {
     /// The kind of value.
     ///
     /// Default ``AttributeType/undefined``, which only a transient attribute may keep.
+    ///
+    /// ```swift
+    /// let openedAt = NSAttributeDescription()
+    /// (openedAt.name, openedAt.type) = ("openedAt", .date)
+    /// ```
     open var type: AttributeType = .undefined { willSet { assertMutable() } }
 
     /// The kind of value, in the older spelling of ``type``.
@@ -39,6 +46,11 @@ open class NSAttributeDescription: NSPropertyDescription, @unchecked Sendable {
     /// Default `nil`, for none. The value of a transformable attribute goes through its value transformer when the model
     /// is put to use, so the transformer has to be registered by then: without it, or if it refuses the value, there is no
     /// default value.
+    ///
+    /// ```swift
+    /// let price = NSAttributeDescription()
+    /// (price.name, price.type, price.defaultValue) = ("price", .integer64, 0)
+    /// ```
     open var defaultValue: Any? { willSet { assertMutable() } }
 
     /// The name of the ``ValueTransformer`` of a transformable attribute.

@@ -73,6 +73,8 @@ extension NSAttributeDescription {
         public var rawValue: NSAttributeType
 
         /// Wraps a kind in the older spelling.
+        ///
+        /// - Parameter rawValue: The kind of attribute.
         public init(rawValue: NSAttributeType) {
             self.rawValue = rawValue
         }

@@ -4,6 +4,8 @@ import StrataPredicates
 ///
 /// Its value is a dictionary with the elements' names as keys.
 ///
+/// Any thread may read it once a coordinator uses its model; until then it belongs to whoever builds the model.
+///
 /// ```swift
 /// let street = NSAttributeDescription()
 /// (street.name, street.type) = ("street", .string)

@@ -2,6 +2,8 @@ import StrataPredicates
 
 /// An attribute whose value the store computes from others whenever an object is saved.
 ///
+/// Any thread may read it once a coordinator uses its model; until then it belongs to whoever builds the model.
+///
 /// ```swift
 /// let search = NSDerivedAttributeDescription()
 /// (search.name, search.type) = ("searchName", .string)

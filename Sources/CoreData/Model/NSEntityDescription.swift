@@ -39,6 +39,12 @@ open class NSEntityDescription: NSObject, NSCopying, ModelElement, LinkTarget, @
     /// The entity's name: letters, digits and underscores.
     ///
     /// By custom it starts with a capital.
+    ///
+    /// ```swift
+    /// let venue = NSEntityDescription()
+    /// venue.name = "Venue"
+    /// venue.managedObjectClassName = "Guide.Venue"
+    /// ```
     open var name: String? { willSet { assertMutable() } }
 
     /// The class of the entity's objects. Default `NSManagedObject`.
@@ -115,6 +121,15 @@ open class NSEntityDescription: NSObject, NSCopying, ModelElement, LinkTarget, @
     /// The indexes that the store keeps for fetches of this entity.
     ///
     /// Default none. Not part of the version hash.
+    ///
+    /// ```swift
+    /// let price = NSAttributeDescription()
+    /// (price.name, price.type) = ("price", .integer64)
+    /// let venue = NSEntityDescription()
+    /// venue.properties = [price]
+    /// let element = NSFetchIndexElementDescription(property: price, collationType: .binary)
+    /// venue.indexes = [NSFetchIndexDescription(name: "byPrice", elements: [element])]
+    /// ```
     open var indexes: [NSFetchIndexDescription] = [] {
         willSet { assertMutable() }
         didSet {
@@ -140,11 +155,23 @@ open class NSEntityDescription: NSObject, NSCopying, ModelElement, LinkTarget, @
     /// The entity this one inherits from.
     ///
     /// Set it by adding this entity to the parent's ``subentities``.
+    ///
+    /// ```swift
+    /// let (place, venue) = (NSEntityDescription(), NSEntityDescription())
+    /// place.subentities = [venue]
+    /// print(venue.superentity === place)
+    /// ```
     open var superentity: NSEntityDescription? { superentityLink.target }
 
     /// The entities that inherit directly from this one.
     ///
     /// Setting it sets their ``superentity``.
+    ///
+    /// ```swift
+    /// let (place, bar, museum) = (NSEntityDescription(), NSEntityDescription(), NSEntityDescription())
+    /// place.isAbstract = true
+    /// place.subentities = [bar, museum]
+    /// ```
     open var subentities: [NSEntityDescription] = [] {
         willSet { assertMutable() }
         didSet { adoptSubentities(replacing: oldValue) }
@@ -204,6 +231,13 @@ open class NSEntityDescription: NSObject, NSCopying, ModelElement, LinkTarget, @
     ///
     /// An inherited property is the very description that the super-entity declares. Setting the list sets the
     /// entity's own properties; what it inherits is left out of the new list.
+    ///
+    /// ```swift
+    /// let name = NSAttributeDescription()
+    /// (name.name, name.type) = ("name", .string)
+    /// let venue = NSEntityDescription()
+    /// venue.properties = [name]
+    /// ```
     open var properties: [NSPropertyDescription] {
         get { facts.load()?.properties ?? ancestors.reversed().flatMap(\.ownProperties) + ownProperties }
         set {
@@ -237,12 +271,20 @@ open class NSEntityDescription: NSObject, NSCopying, ModelElement, LinkTarget, @
     }
 
     /// The attributes by name, with the inherited ones.
+    ///
+    /// ```swift
+    /// print(entity.attributesByName["price"]?.defaultValue ?? "none")
+    /// ```
     open var attributesByName: [String: NSAttributeDescription] {
         facts.load()?.attributesByName
             ?? EntityFacts.byName(properties.compactMap { $0 as? NSAttributeDescription }) { $0.name }
     }
 
     /// The relationships by name, with the inherited ones.
+    ///
+    /// ```swift
+    /// print(entity.relationshipsByName["city"]?.destinationEntity?.name ?? "")
+    /// ```
     open var relationshipsByName: [String: NSRelationshipDescription] {
         facts.load()?.relationshipsByName
             ?? EntityFacts.byName(properties.compactMap { $0 as? NSRelationshipDescription }) { $0.name }
@@ -250,7 +292,9 @@ open class NSEntityDescription: NSObject, NSCopying, ModelElement, LinkTarget, @
 
     /// The relationships, inherited ones included, whose destination is `entity`.
     ///
+    /// - Parameter entity: The destination, compared by identity: its sub-entities and super-entities do not count.
     /// - Returns: The relationships, in the order of the entity's properties.
+    /// - Complexity: O(*n*) in the number of properties.
     open func relationships(forDestination entity: NSEntityDescription) -> [NSRelationshipDescription] {
         properties.compactMap { $0 as? NSRelationshipDescription }.filter { $0.destinationEntity === entity }
     }
@@ -290,6 +334,10 @@ open class NSEntityDescription: NSObject, NSCopying, ModelElement, LinkTarget, @
     ///
     /// Its own properties, indexes and sub-entities are copied with it. Inherited properties stay with the super-entity,
     /// and relationships to other entities still point at those; copy the whole model to get a consistent copy.
+    ///
+    /// - Parameter zone: Ignored.
+    /// - Returns: An `NSEntityDescription`.
+    /// - Complexity: O(*n*) in the number of properties of the entity and its sub-entities.
     open func copy(with zone: NSZone? = nil) -> Any {
         var copier = ModelCopier(unresolvedDestinations: .keep)
         return copier.copy(self)

@@ -3,6 +3,8 @@ import StrataRows
 
 /// A computed column of a dictionary fetch, or of a fetch index.
 ///
+/// It belongs to whoever made it, until a coordinator uses its model; then any thread may read it.
+///
 /// ```swift
 /// let sum = NSExpressionDescription()
 /// (sum.name, sum.resultType) = ("total", .integer64)

@@ -19,6 +19,8 @@ public enum NSFetchIndexElementType: UInt, Sendable {
 
 /// An index that the store keeps to speed up fetches of one entity.
 ///
+/// Any thread may read it once a coordinator uses its model; until then it belongs to whoever builds the model.
+///
 /// ```swift
 /// let name = NSAttributeDescription()
 /// (name.name, name.type) = ("name", .string)
@@ -67,6 +69,9 @@ open class NSFetchIndexDescription: NSObject, NSCopying, ModelElement, LinkTarge
     open var partialIndexPredicate: NSPredicate? { willSet { assertMutable() } }
 
     /// Returns a copy that can be changed and belongs to no entity.
+    ///
+    /// - Parameter zone: Ignored.
+    /// - Returns: An `NSFetchIndexDescription`.
     open func copy(with zone: NSZone? = nil) -> Any {
         duplicate { $0 }
     }
@@ -111,6 +116,8 @@ open class NSFetchIndexDescription: NSObject, NSCopying, ModelElement, LinkTarge
 }
 
 /// One column of a fetch index.
+///
+/// Any thread may read it once a coordinator uses its model; until then it belongs to whoever builds the model.
 ///
 /// ```swift
 /// let price = NSAttributeDescription()
@@ -158,6 +165,9 @@ open class NSFetchIndexElementDescription: NSObject, NSCopying, ModelElement, @u
     open var indexDescription: NSFetchIndexDescription? { indexLink.target }
 
     /// Returns a copy that can be changed and belongs to no index.
+    ///
+    /// - Parameter zone: Ignored.
+    /// - Returns: An `NSFetchIndexElementDescription`.
     open func copy(with zone: NSZone? = nil) -> Any {
         duplicate { $0 }
     }

@@ -4,6 +4,8 @@ import StrataPredicates
 ///
 /// Its value is an array, fetched when it is first read.
 ///
+/// Any thread may read it once a coordinator uses its model; until then it belongs to whoever builds the model.
+///
 /// ```swift
 /// let neighbours = NSFetchedPropertyDescription()
 /// neighbours.name = "neighbours"

@@ -47,11 +47,17 @@ extension NSManagedObjectModel {
 
     /// Whether a store can be opened with this model, or with one configuration of it.
     ///
+    /// ```swift
+    /// let metadata = try NSPersistentStoreCoordinator.metadataForPersistentStore(type: .sqlite, at: oldURL)
+    /// print(model.isConfiguration(withName: nil, compatibleWithStoreMetadata: metadata))  // false: it has to be migrated
+    /// ```
+    ///
     /// - Parameters:
     ///   - configuration: The configuration, or `nil` for all entities.
     ///   - metadata: The store's metadata.
     /// - Returns: Whether the store has the very entities of the configuration, with equal version hashes; `false` when
     ///   there is no such configuration, and when the metadata has no hashes.
+    /// - Complexity: O(number of properties): the hashes are made each time.
     public func isConfiguration(
         withName configuration: String?,
         compatibleWithStoreMetadata metadata: [String: Any]

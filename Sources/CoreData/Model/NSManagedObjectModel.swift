@@ -34,6 +34,13 @@ open class NSManagedObjectModel: NSObject, NSCopying, ModelElement, LinkTarget, 
     /// All entities, sub-entities included.
     ///
     /// The sub-entities of an entity that is set here come along with it.
+    ///
+    /// ```swift
+    /// let venue = NSEntityDescription()
+    /// venue.name = "Venue"
+    /// let model = NSManagedObjectModel()
+    /// model.entities = [venue]
+    /// ```
     open var entities: [NSEntityDescription] {
         get { allEntities }
         set {
@@ -104,6 +111,10 @@ open class NSManagedObjectModel: NSObject, NSCopying, ModelElement, LinkTarget, 
     /// Makes or replaces a configuration.
     ///
     /// Stops the program when an entity is not in the model.
+    ///
+    /// - Parameters:
+    ///   - entities: The members; the configuration has no others afterwards.
+    ///   - configuration: The name of the configuration.
     open func setEntities(_ entities: [NSEntityDescription], forConfigurationName configuration: String) {
         assertMutable()
         for entity in entities where entity.model !== self {
@@ -136,6 +147,13 @@ open class NSManagedObjectModel: NSObject, NSCopying, ModelElement, LinkTarget, 
     ///
     /// The model keeps a copy.
     ///
+    /// ```swift
+    /// let cheap = NSFetchRequest<any NSFetchRequestResult>(entityName: "Venue")
+    /// cheap.predicate = NSPredicate(format: "price < $limit")
+    /// let model = NSManagedObjectModel()
+    /// model.setFetchRequestTemplate(cheap, forName: "cheap")
+    /// ```
+    ///
     /// - Parameters:
     ///   - fetchRequestTemplate: The query; `nil` removes it.
     ///   - name: Its name.
@@ -157,6 +175,8 @@ open class NSManagedObjectModel: NSObject, NSCopying, ModelElement, LinkTarget, 
     /// The 32-byte version hash of each entity.
     ///
     /// A store opens with a model whose hashes equal those in its metadata.
+    ///
+    /// - Complexity: O(1) once the model is in use, O(number of properties) before.
     open var entityVersionHashesByName: [String: Data] {
         if let frozen = frozenModel.load() { return frozen.versionHashes }
         var hashes = VersionHash.Entities()
@@ -164,6 +184,9 @@ open class NSManagedObjectModel: NSObject, NSCopying, ModelElement, LinkTarget, 
     }
 
     /// One text for all version hashes: 32 bytes in Base64.
+    ///
+    /// - Complexity: Made each time: O(number of entities), and O(number of properties) as long as the model is not in
+    ///   use.
     open var versionChecksum: String { SchemaHashes.checksum(of: entityVersionHashesByName) }
 
     /// Names for people, under keys such as `Entity/Venue` and `Property/name/Entity/Venue`.
@@ -267,6 +290,10 @@ open class NSManagedObjectModel: NSObject, NSCopying, ModelElement, LinkTarget, 
     // MARK: - Copying
 
     /// Returns an independent copy of the model and everything in it, which can be changed.
+    ///
+    /// - Parameter zone: Ignored.
+    /// - Returns: A model of the same class.
+    /// - Complexity: O(*n*) in the number of entities and properties.
     open func copy(with zone: NSZone? = nil) -> Any {
         let copy = type(of: self).init()
         var copier = ModelCopier(unresolvedDestinations: .byName)

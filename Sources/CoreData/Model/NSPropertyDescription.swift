@@ -39,6 +39,11 @@ open class NSPropertyDescription: NSObject, NSCopying, ModelElement, @unchecked 
     package var owner: NSEntityDescription? { entityLink.target }
 
     /// The property's name: letters, digits and underscores, and none of the names that managed objects use themselves.
+    ///
+    /// ```swift
+    /// let name = NSAttributeDescription()
+    /// (name.name, name.type) = ("name", .string)
+    /// ```
     open var name: String = "" { willSet { assertMutable() } }
 
     /// The name an earlier version of the model used, for inferred migration.
@@ -59,6 +64,11 @@ open class NSPropertyDescription: NSObject, NSCopying, ModelElement, @unchecked 
     /// Whether an object may be saved without a value.
     ///
     /// Default `true`. Checked by validation, on saving.
+    ///
+    /// ```swift
+    /// let name = NSAttributeDescription()
+    /// (name.name, name.type, name.isOptional) = ("name", .string, false)
+    /// ```
     open var isOptional: Bool = true { willSet { assertMutable() } }
 
     /// Whether the value lives in memory only and never reaches a store.
@@ -100,6 +110,12 @@ open class NSPropertyDescription: NSObject, NSCopying, ModelElement, @unchecked 
 
     /// Replaces the validation predicates and what to report when one fails.
     ///
+    /// ```swift
+    /// let price = NSAttributeDescription()
+    /// (price.name, price.type) = ("price", .integer64)
+    /// price.setValidationPredicates([NSPredicate(format: "SELF >= 0")], withValidationWarnings: ["A price is not negative."])
+    /// ```
+    ///
     /// - Parameters:
     ///   - validationPredicates: The predicates, or `nil` for none. `SELF` is the value.
     ///   - validationWarnings: An error code (`Int`) or a message (`String`) for each predicate. The counts must match.
@@ -134,6 +150,9 @@ open class NSPropertyDescription: NSObject, NSCopying, ModelElement, @unchecked 
     // MARK: - Copying
 
     /// Returns a copy that can be changed and belongs to no entity.
+    ///
+    /// - Parameter zone: Ignored.
+    /// - Returns: A property of the same class.
     open func copy(with zone: NSZone? = nil) -> Any {
         let copy = type(of: self).init()
         copy.adopt(self)

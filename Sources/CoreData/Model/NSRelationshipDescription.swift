@@ -22,6 +22,8 @@ public enum NSDeleteRule: UInt, Sendable, CaseIterable {
 
 /// A relationship from objects of one entity to objects of another, or of the same.
 ///
+/// Any thread may read it once a coordinator uses its model; until then it belongs to whoever builds the model.
+///
 /// ```swift
 /// let (venue, city) = (NSEntityDescription(), NSEntityDescription())
 /// let venues = NSRelationshipDescription()
@@ -41,6 +43,10 @@ open class NSRelationshipDescription: NSPropertyDescription, LinkTarget, @unchec
     /// The entity of the objects at the other end.
     ///
     /// Not owned: the model keeps it alive.
+    ///
+    /// ```swift
+    /// print(entity.relationshipsByName["city"]?.destinationEntity?.name ?? "")
+    /// ```
     open var destinationEntity: NSEntityDescription? {
         get { destination.target }
         set {
@@ -52,6 +58,10 @@ open class NSRelationshipDescription: NSPropertyDescription, LinkTarget, @unchec
     /// The relationship that leads back.
     ///
     /// Set both sides. Not owned: the model keeps it alive.
+    ///
+    /// ```swift
+    /// print(entity.relationshipsByName["city"]?.inverseRelationship?.name ?? "")
+    /// ```
     open var inverseRelationship: NSRelationshipDescription? {
         get { inverse.target }
         set {
@@ -63,6 +73,12 @@ open class NSRelationshipDescription: NSPropertyDescription, LinkTarget, @unchec
     /// The most objects at the other end: 1 makes a to-one relationship, 0 a to-many without limit.
     ///
     /// Default 0.
+    ///
+    /// ```swift
+    /// let home = NSRelationshipDescription()
+    /// (home.name, home.maxCount) = ("city", 1)
+    /// print(home.isToMany)  // false
+    /// ```
     open var maxCount: Int = 0 { willSet { assertMutable() } }
 
     /// The fewest objects at the other end, checked by validation when the relationship is not empty.
@@ -73,6 +89,11 @@ open class NSRelationshipDescription: NSPropertyDescription, LinkTarget, @unchec
     /// What happens to the objects at the other end when an object is deleted.
     ///
     /// Default: their inverse is cleared.
+    ///
+    /// ```swift
+    /// let venues = NSRelationshipDescription()
+    /// (venues.name, venues.deleteRule) = ("venues", .cascadeDeleteRule)
+    /// ```
     open var deleteRule: NSDeleteRule = .nullifyDeleteRule { willSet { assertMutable() } }
 
     /// Whether the objects of a to-many relationship keep an order.

@@ -64,6 +64,9 @@ extension NSManagedObject {
     /// Reads a property with the trait `codable` of ``ManagedTrait``.
     ///
     /// The macro calls this. Stops the program if there is no value: give the property a default value, or declare it optional.
+    ///
+    /// - Parameter property: The property, as the macro has it.
+    /// - Returns: The value.
     public final func managedCodableValue<Value: Codable>(_ property: borrowing ManagedProperty<Value>) -> Value {
         if let value = objectValue(property.untyped, as: Value.self) { return value }
         fatalError(
@@ -72,11 +75,18 @@ extension NSManagedObject {
     }
 
     /// Reads an optional property with the trait `codable` of ``ManagedTrait``.
+    ///
+    /// - Parameter property: The property, as the macro has it.
+    /// - Returns: The value, or `nil`.
     public final func managedCodableValue<Value: Codable>(_ property: borrowing ManagedProperty<Value?>) -> Value? {
         objectValue(property.untyped, as: Value.self)
     }
 
     /// Writes a property with the trait `codable` of ``ManagedTrait``.
+    ///
+    /// - Parameters:
+    ///   - value: The value.
+    ///   - property: The property, as the macro has it.
     public final func setManagedCodableValue<Value: Codable>(
         _ value: Value,
         _ property: borrowing ManagedProperty<Value>
@@ -85,6 +95,10 @@ extension NSManagedObject {
     }
 
     /// Writes an optional property with the trait `codable` of ``ManagedTrait``.
+    ///
+    /// - Parameters:
+    ///   - value: The value; `nil` removes it.
+    ///   - property: The property, as the macro has it.
     public final func setManagedCodableValue<Value: Codable>(
         _ value: Value?,
         _ property: borrowing ManagedProperty<Value?>
@@ -95,6 +109,9 @@ extension NSManagedObject {
     /// Reads a fetched property; fetched when it is first read.
     ///
     /// The macro calls this.
+    ///
+    /// - Parameter property: The property, as the macro has it.
+    /// - Returns: The objects; empty if one is of another class than the array's.
     public final func managedFetchedValue<Element: NSManagedObject>(
         _ property: borrowing ManagedProperty<[Element]>
     ) -> [Element] {

@@ -18,6 +18,8 @@ public protocol ManagedComposite {
     static var managedElements: [ManagedElement] { get }
 
     /// Reads the elements from an attribute's value, by name.
+    ///
+    /// - Parameter values: The values by the elements' names. An element may be missing.
     init(managedElementValues values: [String: Any])
 
     /// The elements that have a value, by name.
@@ -35,6 +37,10 @@ public struct ManagedElement {
     let defaultValue: Any?
 
     /// Describes an element without a default value.
+    ///
+    /// - Parameters:
+    ///   - name: The element's name.
+    ///   - type: Its type in Swift, which may be an optional.
     public init<Value>(_ name: String, _ type: Value.Type) {
         self.name = name
         self.type = type
@@ -42,6 +48,11 @@ public struct ManagedElement {
     }
 
     /// Describes an element with a default value.
+    ///
+    /// - Parameters:
+    ///   - name: The element's name.
+    ///   - type: Its type in Swift, which may be an optional.
+    ///   - value: What the element starts with, and what a missing one reads as; `nil` for no value.
     public init<Value>(_ name: String, _ type: Value.Type, default value: Value) {
         self.name = name
         self.type = type
@@ -49,6 +60,10 @@ public struct ManagedElement {
     }
 
     /// What a composite attribute holds for an element.
+    ///
+    /// - Parameter value: The element's value: an enumeration by its case, another composite as its structure.
+    /// - Returns: The raw value of an enumeration, the dictionary of a composite, any other value as it is, and `nil`
+    ///   for no value.
     public static func stored(_ value: Any) -> Any? { ElementValue.stored(value) }
 }
 
@@ -57,6 +72,11 @@ extension ManagedComposite {
     ///
     /// The macro's initialisers call this. Without a value, an optional element is nil, and another one its initial value, or zero or
     /// what is empty. Stops the program for a type without such a value, such as an enumeration: give the element an initial value.
+    ///
+    /// - Parameters:
+    ///   - name: The element's name.
+    ///   - values: The composite attribute's value.
+    /// - Returns: The value as the element's type.
     public static func managedElement<Value>(_ name: String, in values: [String: Any]) -> Value {
         if let value = flattenOptional(values[name]), !(value is NSNull),
             let typed = ElementValue.typed(value, as: Value.self) as? Value
@@ -125,11 +145,18 @@ enum ElementValue {
 
 extension NSManagedObject {
     /// Reads a composite attribute as a structure; one without elements if there is no value.
+    ///
+    /// - Parameter property: The property, as the macro has it.
+    /// - Returns: The structure.
     public final func managedValue<Value: ManagedComposite>(_ property: borrowing ManagedProperty<Value>) -> Value {
         Value(managedElementValues: objectValue(property.untyped, as: [String: Any].self) ?? [:])
     }
 
     /// Writes a composite attribute.
+    ///
+    /// - Parameters:
+    ///   - value: The structure.
+    ///   - property: The property, as the macro has it.
     public final func setManagedValue<Value: ManagedComposite>(
         _ value: Value,
         _ property: borrowing ManagedProperty<Value>
@@ -138,11 +165,18 @@ extension NSManagedObject {
     }
 
     /// Reads a composite attribute as a structure, or nil.
+    ///
+    /// - Parameter property: The property, as the macro has it.
+    /// - Returns: The structure, or `nil` if the attribute has no value.
     public final func managedValue<Value: ManagedComposite>(_ property: borrowing ManagedProperty<Value?>) -> Value? {
         objectValue(property.untyped, as: [String: Any].self).map { Value(managedElementValues: $0) }
     }
 
     /// Writes or removes a composite attribute.
+    ///
+    /// - Parameters:
+    ///   - value: The structure; `nil` removes the value.
+    ///   - property: The property, as the macro has it.
     public final func setManagedValue<Value: ManagedComposite>(
         _ value: Value?,
         _ property: borrowing ManagedProperty<Value?>

@@ -68,11 +68,17 @@ public protocol ManagedModelPlan {
     /// The stages, in order.
     ///
     /// Default: one in which all steps are inferred.
+    ///
+    /// - Returns: The stages, from the oldest version to the newest.
+    /// - Throws: What the stages' initialisers throw; ``NSStagedMigrationManager/init(for:)`` throws it on.
     static func stages() throws -> [NSMigrationStage]
 }
 
 extension ManagedModelPlan {
     /// One stage through all versions, inferred.
+    ///
+    /// - Returns: One ``NSLightweightMigrationStage``.
+    /// - Throws: As ``NSManagedObjectModel/init(version:)``.
     public static func stages() throws -> [NSMigrationStage] { [try NSLightweightMigrationStage(through: versions)] }
 
     /// The model of the last version.

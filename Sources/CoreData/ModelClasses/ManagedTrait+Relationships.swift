@@ -5,6 +5,9 @@ extension ManagedTrait {
     ///
     /// For a relationship that is its own inverse, and where both sides shall name each other; a key path on one side is checked
     /// by the compiler.
+    ///
+    /// - Parameter name: The name of a relationship of the class at the other end.
+    /// - Returns: A trait for ``Managed(_:_:)``.
     public static func inverse(_ name: String) -> ManagedTrait { ManagedTrait(part: .inverseName(name)) }
 
     /// Nothing leads back.
@@ -15,6 +18,9 @@ extension ManagedTrait {
     /// What happens to the objects at the other end when an object is deleted.
     ///
     /// Without this trait, their inverse is cleared.
+    ///
+    /// - Parameter rule: What to do.
+    /// - Returns: A trait for ``Managed(_:_:)``.
     public static func deleteRule(_ rule: ManagedDeleteRule) -> ManagedTrait {
         ManagedTrait(part: .deleteRule(rule.rule))
     }
@@ -26,21 +32,35 @@ extension ManagedTrait {
     public static var unordered: ManagedTrait { ManagedTrait(part: .ordered(false)) }
 
     /// How many objects a to-many relationship has, if it has any.
+    ///
+    /// - Parameter range: The least and the greatest number; both are allowed.
+    /// - Returns: A trait for ``Managed(_:_:)``.
     public static func count(_ range: ClosedRange<Int>) -> ManagedTrait {
         ManagedTrait(part: .count(least: range.lowerBound, most: range.upperBound))
     }
 
     /// How many objects a to-many relationship has at least, if it has any.
+    ///
+    /// - Parameter range: The least number.
+    /// - Returns: A trait for ``Managed(_:_:)``.
     public static func count(_ range: PartialRangeFrom<Int>) -> ManagedTrait {
         ManagedTrait(part: .count(least: range.lowerBound, most: nil))
     }
 
     /// How many objects a to-many relationship has, as the counts of a model file; -1 is an old way to say that there is no limit.
+    ///
+    /// - Parameters:
+    ///   - least: The least number, 0 or more.
+    ///   - most: The greatest number; -1 for no limit.
+    /// - Returns: A trait for ``Managed(_:_:)``.
     public static func count(least: Int, most: Int) -> ManagedTrait {
         ManagedTrait(part: .count(least: least, most: most))
     }
 
     /// The class at the other end, where the property's type does not tell: an `NSSet` or an `NSOrderedSet`.
+    ///
+    /// - Parameter type: The class of the objects at the other end.
+    /// - Returns: A trait for ``Managed(_:_:)``.
     public static func destination(_ type: NSManagedObject.Type) -> ManagedTrait {
         ManagedTrait(part: .destination(type))
     }
@@ -48,6 +68,9 @@ extension ManagedTrait {
     /// A fetched property: the objects of the array's class for which a predicate holds, read once.
     ///
     /// In the predicate, `$FETCH_SOURCE` is the object.
+    ///
+    /// - Parameter format: The predicate, in the predicate language.
+    /// - Returns: A trait for ``Managed(_:_:)``.
     public static func fetched(where format: String) -> ManagedTrait { ManagedTrait(part: .fetched(format)) }
 }
 
@@ -90,6 +113,9 @@ public enum ManagedDeleteRule: Sendable {
 
 extension ManagedTrait where Value == Any {
     /// The relationship that leads back.
+    ///
+    /// - Parameter keyPath: The relationship of the class at the other end, such as `\City.venues`.
+    /// - Returns: A trait for ``Managed(_:_:)``.
     public static func inverse<Destination: NSManagedObject, Back>(
         _ keyPath: KeyPath<Destination, Back>
     ) -> ManagedTrait { ManagedTrait(part: .inverse(keyPath)) }
@@ -99,41 +125,65 @@ extension ManagedTrait {
     /// The relationship that leads back, of the class that the property leads to.
     ///
     /// One side of a pair names it; that both sides do, the compiler refuses as circular.
+    ///
+    /// - Parameter keyPath: The relationship of the class at the other end, such as `\City.venues`.
+    /// - Returns: A trait for ``Managed(_:_:)``.
     public static func inverse<Destination: NSManagedObject, Back>(
         _ keyPath: KeyPath<Destination, Back>
     ) -> ManagedTrait where Value == Destination? { ManagedTrait(part: .inverse(keyPath)) }
 
     /// The relationship that leads back, of the class that the property leads to.
+    ///
+    /// - Parameter keyPath: The relationship of the class at the other end, such as `\City.venues`.
+    /// - Returns: A trait for ``Managed(_:_:)``.
     public static func inverse<Back>(_ keyPath: KeyPath<Value, Back>) -> ManagedTrait where Value: NSManagedObject {
         ManagedTrait(part: .inverse(keyPath))
     }
 
     /// The relationship that leads back, of the class that the property leads to.
+    ///
+    /// - Parameter keyPath: The relationship of the class at the other end, such as `\City.venues`.
+    /// - Returns: A trait for ``Managed(_:_:)``.
     public static func inverse<Destination: NSManagedObject, Back>(
         _ keyPath: KeyPath<Destination, Back>
     ) -> ManagedTrait where Value == Set<Destination> { ManagedTrait(part: .inverse(keyPath)) }
 
     /// The relationship that leads back, of the class that the property leads to.
+    ///
+    /// - Parameter keyPath: The relationship of the class at the other end, such as `\City.venues`.
+    /// - Returns: A trait for ``Managed(_:_:)``.
     public static func inverse<Destination: NSManagedObject, Back>(
         _ keyPath: KeyPath<Destination, Back>
     ) -> ManagedTrait where Value == Set<Destination>? { ManagedTrait(part: .inverse(keyPath)) }
 
     /// The relationship that leads back, of the class that the property leads to.
+    ///
+    /// - Parameter keyPath: The relationship of the class at the other end, such as `\City.venues`.
+    /// - Returns: A trait for ``Managed(_:_:)``.
     public static func inverse<Destination: NSManagedObject, Back>(
         _ keyPath: KeyPath<Destination, Back>
     ) -> ManagedTrait where Value == [Destination] { ManagedTrait(part: .inverse(keyPath)) }
 
     /// The relationship that leads back, of the class that the property leads to.
+    ///
+    /// - Parameter keyPath: The relationship of the class at the other end, such as `\City.venues`.
+    /// - Returns: A trait for ``Managed(_:_:)``.
     public static func inverse<Destination: NSManagedObject, Back>(
         _ keyPath: KeyPath<Destination, Back>
     ) -> ManagedTrait where Value == [Destination]? { ManagedTrait(part: .inverse(keyPath)) }
 
     /// The relationship that leads back, of the class that ``destination(_:)`` names.
+    ///
+    /// - Parameter keyPath: The relationship of the class at the other end, such as `\City.venues`.
+    /// - Returns: A trait for ``Managed(_:_:)``.
     public static func inverse<Destination: NSManagedObject, Back>(
         _ keyPath: KeyPath<Destination, Back>
     ) -> ManagedTrait where Value == NSSet? { ManagedTrait(part: .inverse(keyPath)) }
 
     /// The relationship that leads back, of the class that ``destination(_:)`` names.
+    ///
+    /// - Parameter keyPath: The relationship of the class at the other end, such as `\City.venues`.
+    /// - Returns: A trait for ``Managed(_:_:)``.
     public static func inverse<Destination: NSManagedObject, Back>(
         _ keyPath: KeyPath<Destination, Back>
     ) -> ManagedTrait where Value == NSOrderedSet? { ManagedTrait(part: .inverse(keyPath)) }

@@ -19,6 +19,8 @@ public struct ManagedProperty<Value>: ~Copyable, Sendable {
     ///
     /// With a literal the compiler lays the whole property out itself when it optimises, so that a static one needs no
     /// initialiser, which each access would have to ask for.
+    ///
+    /// - Parameter name: The name in the model.
     @inlinable
     public init(_ name: String) { untyped = AnyManagedProperty(name) { Value.self } }
 }
@@ -134,6 +136,11 @@ public struct ManagedPropertyInfo {
     let traits: [PropertyTrait]
 
     /// Describes one property.
+    ///
+    /// - Parameters:
+    ///   - name: The name in the model.
+    ///   - keyPath: The property of the class.
+    ///   - type: Its type in Swift.
     public init(name: String, keyPath: AnyKeyPath, type: Any.Type) {
         self.name = name
         self.keyPath = keyPath
@@ -142,6 +149,12 @@ public struct ManagedPropertyInfo {
     }
 
     /// Describes one property with its traits, which have to fit its type.
+    ///
+    /// - Parameters:
+    ///   - name: The name in the model.
+    ///   - keyPath: The property of the class.
+    ///   - type: Its type in Swift.
+    ///   - traits: What the arguments of the macro say of it.
     public init<Value>(name: String, keyPath: AnyKeyPath, type: Value.Type, traits: [ManagedTrait<Value>]) {
         self.name = name
         self.keyPath = keyPath

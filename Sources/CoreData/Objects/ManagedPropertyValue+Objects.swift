@@ -9,12 +9,19 @@ extension NSManagedObject {
     ///
     /// A value of another type reads as nil; the coordinator's ``NSPersistentStoreCoordinator/unreportableErrorHandler`` is told so,
     /// once for each property.
+    ///
+    /// - Parameter property: The property, as the macro has it.
+    /// - Returns: The value, or `nil`.
     @_disfavoredOverload
     public final func managedValue<Value>(_ property: borrowing ManagedProperty<Value?>) -> Value? {
         objectValue(property.untyped, as: Value.self)
     }
 
     /// Writes a transformable, composite or transient property of a type that has no slot of its own.
+    ///
+    /// - Parameters:
+    ///   - value: The value; `nil` removes it.
+    ///   - property: The property, as the macro has it.
     @_disfavoredOverload
     public final func setManagedValue<Value>(_ value: Value?, _ property: borrowing ManagedProperty<Value?>) {
         setObjectValue(value, property.untyped)
@@ -24,6 +31,9 @@ extension NSManagedObject {
     ///
     /// No value reads as zero or as an empty object, for the classes of Foundation. For any other class it stops the program:
     /// declare the property optional.
+    ///
+    /// - Parameter property: The property, as the macro has it.
+    /// - Returns: The object.
     @_disfavoredOverload
     public final func managedValue<Value: AnyObject>(_ property: borrowing ManagedProperty<Value>) -> Value {
         if let value = objectValue(property.untyped, as: Value.self) ?? EmptyObjects.object(of: Value.self) {
@@ -35,30 +45,48 @@ extension NSManagedObject {
     }
 
     /// Writes an attribute as an object of a class.
+    ///
+    /// - Parameters:
+    ///   - value: The object.
+    ///   - property: The property, as the macro has it.
     @_disfavoredOverload
     public final func setManagedValue<Value: AnyObject>(_ value: Value, _ property: borrowing ManagedProperty<Value>) {
         setObjectValue(value, property.untyped)
     }
 
     /// Reads a transformable attribute that holds an array; empty if there is none.
+    ///
+    /// - Parameter property: The property, as the macro has it.
+    /// - Returns: The array.
     @_disfavoredOverload
     public final func managedValue<Element>(_ property: borrowing ManagedProperty<[Element]>) -> [Element] {
         objectValue(property.untyped, as: [Element].self) ?? []
     }
 
     /// Writes a transformable attribute that holds an array.
+    ///
+    /// - Parameters:
+    ///   - value: The array.
+    ///   - property: The property, as the macro has it.
     @_disfavoredOverload
     public final func setManagedValue<Element>(_ value: [Element], _ property: borrowing ManagedProperty<[Element]>) {
         setObjectValue(value, property.untyped)
     }
 
     /// Reads a transformable attribute that holds a set; empty if there is none.
+    ///
+    /// - Parameter property: The property, as the macro has it.
+    /// - Returns: The set.
     @_disfavoredOverload
     public final func managedValue<Element>(_ property: borrowing ManagedProperty<Set<Element>>) -> Set<Element> {
         objectValue(property.untyped, as: Set<Element>.self) ?? []
     }
 
     /// Writes a transformable attribute that holds a set.
+    ///
+    /// - Parameters:
+    ///   - value: The set.
+    ///   - property: The property, as the macro has it.
     @_disfavoredOverload
     public final func setManagedValue<Element>(
         _ value: Set<Element>,
@@ -68,6 +96,9 @@ extension NSManagedObject {
     }
 
     /// Reads a transformable or composite attribute that holds a dictionary; empty if there is none.
+    ///
+    /// - Parameter property: The property, as the macro has it.
+    /// - Returns: The dictionary.
     @_disfavoredOverload
     public final func managedValue<Key, Value>(
         _ property: borrowing ManagedProperty<[Key: Value]>
@@ -76,6 +107,10 @@ extension NSManagedObject {
     }
 
     /// Writes a transformable or composite attribute that holds a dictionary.
+    ///
+    /// - Parameters:
+    ///   - value: The dictionary.
+    ///   - property: The property, as the macro has it.
     @_disfavoredOverload
     public final func setManagedValue<Key, Value>(
         _ value: [Key: Value],

@@ -8,8 +8,18 @@ import Foundation
 /// ```
 public protocol ManagedScalar: ManagedPropertyValue {
     /// Reads the property, with nil for no value.
+    ///
+    /// - Parameters:
+    ///   - object: The object, inside its context's scope.
+    ///   - property: The property, without its type.
+    /// - Returns: The value, or `nil`.
     static func managedReadOptional(_ object: NSManagedObject, _ property: borrowing AnyManagedProperty) -> Self?
     /// Writes the property, with nil for no value.
+    ///
+    /// - Parameters:
+    ///   - value: The value; `nil` removes it.
+    ///   - object: The object, inside its context's scope.
+    ///   - property: The property, without its type.
     static func managedWriteOptional(
         _ value: consuming Self?,
         _ object: NSManagedObject,
@@ -22,12 +32,22 @@ extension Optional: ManagedPropertyValue where Wrapped: ManagedScalar {
     public static var managedKind: ManagedValueKind { Wrapped.managedKind }
 
     /// The value, or nil.
+    ///
+    /// - Parameters:
+    ///   - object: The object, inside its context's scope.
+    ///   - property: The property, without its type.
+    /// - Returns: The value, or `nil`.
     @inlinable
     public static func managedRead(_ object: NSManagedObject, _ property: borrowing AnyManagedProperty) -> Wrapped? {
         Wrapped.managedReadOptional(object, property)
     }
 
     /// Sets the value, or removes it.
+    ///
+    /// - Parameters:
+    ///   - value: The value; `nil` removes it.
+    ///   - object: The object, inside its context's scope.
+    ///   - property: The property, without its type.
     @inlinable
     public static func managedWrite(
         _ value: consuming Wrapped?,
@@ -44,6 +64,9 @@ extension NSManagedObject {
     /// Reads an enumeration; no value reads as the raw value zero.
     ///
     /// A raw value that is no case stops the program, since the property cannot be nil.
+    ///
+    /// - Parameter property: The property, as the macro has it.
+    /// - Returns: The case.
     @inlinable
     public final func managedValue<Value: RawRepresentable>(_ property: borrowing ManagedProperty<Value>) -> Value
     where Value.RawValue: ManagedScalar {
@@ -64,6 +87,10 @@ extension NSManagedObject {
     }
 
     /// Writes an enumeration by its raw value.
+    ///
+    /// - Parameters:
+    ///   - value: The case.
+    ///   - property: The property, as the macro has it.
     @inlinable
     public final func setManagedValue<Value: RawRepresentable>(
         _ value: Value,
@@ -73,6 +100,9 @@ extension NSManagedObject {
     }
 
     /// Reads an optional enumeration: nil for no value, and for a stored value that is no case.
+    ///
+    /// - Parameter property: The property, as the macro has it.
+    /// - Returns: The case, or `nil`.
     @inlinable
     public final func managedValue<Value: RawRepresentable>(_ property: borrowing ManagedProperty<Value?>) -> Value?
     where Value.RawValue: ManagedScalar {
@@ -81,6 +111,10 @@ extension NSManagedObject {
     }
 
     /// Writes an optional enumeration by its raw value.
+    ///
+    /// - Parameters:
+    ///   - value: The case; `nil` removes the value.
+    ///   - property: The property, as the macro has it.
     @inlinable
     public final func setManagedValue<Value: RawRepresentable>(
         _ value: Value?,

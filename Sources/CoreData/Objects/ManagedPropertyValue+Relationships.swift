@@ -11,6 +11,11 @@ extension NSManagedObject: ManagedScalar {
     /// The destination.
     ///
     /// Stops the program if there is none: declare the property optional.
+    ///
+    /// - Parameters:
+    ///   - object: The object, inside its context's scope.
+    ///   - property: The property, without its type.
+    /// - Returns: The object at the other end.
     public static func managedRead(_ object: NSManagedObject, _ property: borrowing AnyManagedProperty) -> Self {
         guard let value = destination(object, property) else {
             fatalError(
@@ -21,6 +26,11 @@ extension NSManagedObject: ManagedScalar {
     }
 
     /// Sets the destination, and the inverse relationship on both sides.
+    ///
+    /// - Parameters:
+    ///   - value: The object at the other end.
+    ///   - object: The object, inside its context's scope.
+    ///   - property: The property, without its type.
     public static func managedWrite(
         _ value: NSManagedObject,
         _ object: NSManagedObject,
@@ -30,12 +40,22 @@ extension NSManagedObject: ManagedScalar {
     }
 
     /// The destination, or nil.
+    ///
+    /// - Parameters:
+    ///   - object: The object, inside its context's scope.
+    ///   - property: The property, without its type.
+    /// - Returns: The object at the other end, or `nil`.
     public static func managedReadOptional(_ object: NSManagedObject, _ property: borrowing AnyManagedProperty) -> Self?
     {
         destination(object, property)
     }
 
     /// Sets or removes the destination, and the inverse relationship on both sides.
+    ///
+    /// - Parameters:
+    ///   - value: The object at the other end; `nil` for none.
+    ///   - object: The object, inside its context's scope.
+    ///   - property: The property, without its type.
     public static func managedWriteOptional(
         _ value: NSManagedObject?,
         _ object: NSManagedObject,
@@ -122,11 +142,22 @@ extension Set: ManagedPropertyValue where Element: NSManagedObject {
     public static var managedKind: ManagedValueKind { .toMany(isOrdered: false) }
 
     /// The members.
+    ///
+    /// - Parameters:
+    ///   - object: The object, inside its context's scope.
+    ///   - property: The property, without its type.
+    /// - Returns: The objects at the other end, in no order.
+    /// - Complexity: O(*n*) in the number of members; the first read may fetch them.
     public static func managedRead(_ object: NSManagedObject, _ property: borrowing AnyManagedProperty) -> Self {
         read(object, property)
     }
 
     /// Replaces the members, and the inverse relationship on both sides.
+    ///
+    /// - Parameters:
+    ///   - value: The new members.
+    ///   - object: The object, inside its context's scope.
+    ///   - property: The property, without its type.
     public static func managedWrite(_ value: Self, _ object: NSManagedObject, _ property: borrowing AnyManagedProperty)
     {
         write(value, object, property)
@@ -143,11 +174,22 @@ extension Array: ManagedPropertyValue where Element: NSManagedObject {
     public static var managedKind: ManagedValueKind { .toMany(isOrdered: nil) }
 
     /// The members.
+    ///
+    /// - Parameters:
+    ///   - object: The object, inside its context's scope.
+    ///   - property: The property, without its type.
+    /// - Returns: The objects at the other end, in the order of an ordered relationship.
+    /// - Complexity: O(*n*) in the number of members; the first read may fetch them.
     public static func managedRead(_ object: NSManagedObject, _ property: borrowing AnyManagedProperty) -> Self {
         read(object, property)
     }
 
     /// Replaces the members, and the inverse relationship on both sides.
+    ///
+    /// - Parameters:
+    ///   - value: The new members, in their order.
+    ///   - object: The object, inside its context's scope.
+    ///   - property: The property, without its type.
     public static func managedWrite(_ value: Self, _ object: NSManagedObject, _ property: borrowing AnyManagedProperty)
     {
         write(value, object, property)
@@ -179,41 +221,71 @@ extension ManagedCollection {
 
 extension NSManagedObject {
     /// Reads an unordered to-many relationship as Objective-C code knows it.
+    ///
+    /// - Parameter property: The property, as the macro has it.
+    /// - Returns: The members as an `NSSet`; empty if there are none. `nil` only where the property is a transformable
+    ///   attribute without a value.
     public final func managedValue(_ property: borrowing ManagedProperty<NSSet?>) -> NSSet? {
         foundationCollection(property.untyped, isOrdered: false, as: NSSet.self)
     }
 
     /// Replaces the members of an unordered to-many relationship; nil for none.
+    ///
+    /// - Parameters:
+    ///   - value: The new members; `nil` for none.
+    ///   - property: The property, as the macro has it.
     public final func setManagedValue(_ value: NSSet?, _ property: borrowing ManagedProperty<NSSet?>) {
         setFoundationCollection(value, property.untyped)
     }
 
     /// Reads an unordered to-many relationship as Objective-C code knows it.
+    ///
+    /// - Parameter property: The property, as the macro has it.
+    /// - Returns: The members as an `NSSet`; empty if there are none.
     public final func managedValue(_ property: borrowing ManagedProperty<NSSet>) -> NSSet {
         foundationCollection(property.untyped, isOrdered: false, as: NSSet.self) ?? NSSet()
     }
 
     /// Replaces the members of an unordered to-many relationship.
+    ///
+    /// - Parameters:
+    ///   - value: The new members.
+    ///   - property: The property, as the macro has it.
     public final func setManagedValue(_ value: NSSet, _ property: borrowing ManagedProperty<NSSet>) {
         setFoundationCollection(value, property.untyped)
     }
 
     /// Reads an ordered to-many relationship as Objective-C code knows it.
+    ///
+    /// - Parameter property: The property, as the macro has it.
+    /// - Returns: The members as an `NSOrderedSet`; empty if there are none. `nil` only where the property is a
+    ///   transformable attribute without a value.
     public final func managedValue(_ property: borrowing ManagedProperty<NSOrderedSet?>) -> NSOrderedSet? {
         foundationCollection(property.untyped, isOrdered: true, as: NSOrderedSet.self)
     }
 
     /// Replaces the members of an ordered to-many relationship; nil for none.
+    ///
+    /// - Parameters:
+    ///   - value: The new members; `nil` for none.
+    ///   - property: The property, as the macro has it.
     public final func setManagedValue(_ value: NSOrderedSet?, _ property: borrowing ManagedProperty<NSOrderedSet?>) {
         setFoundationCollection(value, property.untyped)
     }
 
     /// Reads an ordered to-many relationship as Objective-C code knows it.
+    ///
+    /// - Parameter property: The property, as the macro has it.
+    /// - Returns: The members as an `NSOrderedSet`; empty if there are none.
     public final func managedValue(_ property: borrowing ManagedProperty<NSOrderedSet>) -> NSOrderedSet {
         foundationCollection(property.untyped, isOrdered: true, as: NSOrderedSet.self) ?? NSOrderedSet()
     }
 
     /// Replaces the members of an ordered to-many relationship.
+    ///
+    /// - Parameters:
+    ///   - value: The new members.
+    ///   - property: The property, as the macro has it.
     public final func setManagedValue(_ value: NSOrderedSet, _ property: borrowing ManagedProperty<NSOrderedSet>) {
         setFoundationCollection(value, property.untyped)
     }
@@ -235,6 +307,9 @@ extension NSManagedObject {
     }
 
     /// Reads an optional typed set; never nil.
+    ///
+    /// - Parameter property: The property, as the macro has it.
+    /// - Returns: The members, in no order.
     public final func managedValue<Element: NSManagedObject>(
         _ property: borrowing ManagedProperty<Set<Element>?>
     ) -> Set<Element>? {
@@ -242,6 +317,10 @@ extension NSManagedObject {
     }
 
     /// Replaces the members of an unordered to-many relationship; nil for none.
+    ///
+    /// - Parameters:
+    ///   - value: The new members; `nil` for none.
+    ///   - property: The property, as the macro has it.
     public final func setManagedValue<Element: NSManagedObject>(
         _ value: Set<Element>?,
         _ property: borrowing ManagedProperty<Set<Element>?>
@@ -250,6 +329,9 @@ extension NSManagedObject {
     }
 
     /// Reads an optional array of a to-many relationship; never nil.
+    ///
+    /// - Parameter property: The property, as the macro has it.
+    /// - Returns: The members, in the order of an ordered relationship.
     public final func managedValue<Element: NSManagedObject>(
         _ property: borrowing ManagedProperty<[Element]?>
     ) -> [Element]? {
@@ -257,6 +339,10 @@ extension NSManagedObject {
     }
 
     /// Replaces the members of a to-many relationship; nil for none.
+    ///
+    /// - Parameters:
+    ///   - value: The new members; `nil` for none.
+    ///   - property: The property, as the macro has it.
     public final func setManagedValue<Element: NSManagedObject>(
         _ value: [Element]?,
         _ property: borrowing ManagedProperty<[Element]?>

@@ -13,9 +13,19 @@ import Foundation
 public protocol ManagedPropertyValue {
     /// What kind of property the type can stand for.
     static var managedKind: ManagedValueKind { get }
-    /// Reads the property. The object is inside its context's scope.
+    /// Reads the property.
+    ///
+    /// - Parameters:
+    ///   - object: The object, inside its context's scope.
+    ///   - property: The property, without its type.
+    /// - Returns: The value.
     static func managedRead(_ object: NSManagedObject, _ property: borrowing AnyManagedProperty) -> Self
-    /// Writes the property. The object is inside its context's scope.
+    /// Writes the property.
+    ///
+    /// - Parameters:
+    ///   - value: The value.
+    ///   - object: The object, inside its context's scope.
+    ///   - property: The property, without its type.
     static func managedWrite(
         _ value: consuming Self,
         _ object: NSManagedObject,
@@ -27,6 +37,9 @@ extension NSManagedObject {
     /// Reads a property declared with `@Managed`.
     ///
     /// The macro calls this.
+    ///
+    /// - Parameter property: The property, as the macro has it.
+    /// - Returns: The value.
     @inlinable
     public final func managedValue<Value: ManagedPropertyValue>(_ property: borrowing ManagedProperty<Value>) -> Value {
         Value.managedRead(self, property.untyped)
@@ -35,6 +48,10 @@ extension NSManagedObject {
     /// Writes a property declared with `@Managed`.
     ///
     /// The macro calls this.
+    ///
+    /// - Parameters:
+    ///   - value: The value.
+    ///   - property: The property, as the macro has it.
     @inlinable
     public final func setManagedValue<Value: ManagedPropertyValue>(
         _ value: consuming Value,

@@ -23,6 +23,7 @@ extension NSManagedObject {
     ///
     /// If one on the way is nil the set is empty, and adding to it stops the program.
     ///
+    /// - Parameter keyPath: The names of to-one relationships and of an unordered to-many one, with dots between.
     /// - Returns: As ``mutableSetValue(forKey:)``.
     public final func mutableSetValue(forKeyPath keyPath: String) -> NSMutableSet {
         let parts = keyPath.split(separator: ".").map(String.init)
@@ -39,6 +40,16 @@ extension NSManagedObject {
     /// An ordered set that shows an ordered to-many relationship, and changes it when it is changed itself.
     ///
     /// Valid as long as the object is. Stops the program for a key that is no ordered to-many relationship.
+    ///
+    /// ```swift
+    /// final class Playlist: NSManagedObject {
+    ///     func moveToEnd(_ song: NSManagedObject) {
+    ///         let songs = mutableOrderedSetValue(forKey: "songs")
+    ///         songs.remove(song)
+    ///         songs.add(song)
+    ///     }
+    /// }
+    /// ```
     ///
     /// - Parameter key: The name of an ordered relationship.
     /// - Returns: A proxy, to be used where the object may be.

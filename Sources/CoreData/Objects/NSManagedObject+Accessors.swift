@@ -4,43 +4,83 @@ import Foundation
 
 extension NSManagedObject {
     /// Adds an object to a to-many relationship, at the end of an ordered one.
+    ///
+    /// - Parameters:
+    ///   - value: An object of the same context; one that is a member already stays where it is.
+    ///   - key: The name of the relationship.
     public final func addManagedMembers(_ value: NSManagedObject, to key: String) {
         add(value, toRelationshipNamed: key)
     }
 
     /// Adds objects to a to-many relationship.
+    ///
+    /// - Parameters:
+    ///   - values: Objects of the same context; anything but managed objects stops the program.
+    ///   - key: The name of the relationship.
     public final func addManagedMembers(_ values: NSSet, to key: String) { add(values, to: key) }
 
     /// Adds objects to a to-many relationship, in their order at the end of an ordered one.
+    ///
+    /// - Parameters:
+    ///   - values: Objects of the same context; anything but managed objects stops the program.
+    ///   - key: The name of the relationship.
     public final func addManagedMembers(_ values: NSOrderedSet, to key: String) { add(values, to: key) }
 
     /// Adds objects to a to-many relationship.
+    ///
+    /// - Parameters:
+    ///   - values: Objects of the same context.
+    ///   - key: The name of the relationship.
     public final func addManagedMembers<Member: NSManagedObject>(_ values: Set<Member>, to key: String) {
         add(values, to: key)
     }
 
     /// Adds objects to a to-many relationship, in their order at the end of an ordered one.
+    ///
+    /// - Parameters:
+    ///   - values: Objects of the same context.
+    ///   - key: The name of the relationship.
     public final func addManagedMembers<Member: NSManagedObject>(_ values: [Member], to key: String) {
         add(values, to: key)
     }
 
     /// Removes an object from a to-many relationship.
+    ///
+    /// - Parameters:
+    ///   - value: The object; nothing happens for one that is no member.
+    ///   - key: The name of the relationship.
     public final func removeManagedMembers(_ value: NSManagedObject, from key: String) {
         remove(value, fromRelationshipNamed: key)
     }
 
     /// Removes objects from a to-many relationship.
+    ///
+    /// - Parameters:
+    ///   - values: Objects of the same context; anything but managed objects stops the program.
+    ///   - key: The name of the relationship.
     public final func removeManagedMembers(_ values: NSSet, from key: String) { remove(values, from: key) }
 
     /// Removes objects from a to-many relationship.
+    ///
+    /// - Parameters:
+    ///   - values: Objects of the same context; anything but managed objects stops the program.
+    ///   - key: The name of the relationship.
     public final func removeManagedMembers(_ values: NSOrderedSet, from key: String) { remove(values, from: key) }
 
     /// Removes objects from a to-many relationship.
+    ///
+    /// - Parameters:
+    ///   - values: Objects of the same context.
+    ///   - key: The name of the relationship.
     public final func removeManagedMembers<Member: NSManagedObject>(_ values: Set<Member>, from key: String) {
         remove(values, from: key)
     }
 
     /// Removes objects from a to-many relationship.
+    ///
+    /// - Parameters:
+    ///   - values: Objects of the same context.
+    ///   - key: The name of the relationship.
     public final func removeManagedMembers<Member: NSManagedObject>(_ values: [Member], from key: String) {
         remove(values, from: key)
     }
@@ -65,33 +105,61 @@ extension NSManagedObject {
     /// Inserts an object into an ordered relationship.
     ///
     /// Stops the program for a position that does not exist, as the methods below.
+    ///
+    /// - Parameters:
+    ///   - value: An object of the same context.
+    ///   - index: The position, from 0 up to the number of members.
+    ///   - key: The name of the ordered relationship.
     public final func insertManagedMembers(_ value: NSManagedObject, at index: Int, into key: String) {
         mutableOrderedSetValue(forKey: key).insert(value, at: index)
     }
 
     /// Inserts objects into an ordered relationship, so that they have the positions `indexes` afterwards.
+    ///
+    /// - Parameters:
+    ///   - values: Objects of the same context, one for each position.
+    ///   - indexes: The positions that they have afterwards, from 0.
+    ///   - key: The name of the ordered relationship.
     public final func insertManagedMembers(_ values: [NSManagedObject], at indexes: NSIndexSet, into key: String) {
         let members = mutableOrderedSetValue(forKey: key)
         for (value, index) in zip(values, indexes) { members.insert(value, at: index) }
     }
 
     /// Removes the object at a position of an ordered relationship.
+    ///
+    /// - Parameters:
+    ///   - index: The position, from 0.
+    ///   - key: The name of the ordered relationship.
     public final func removeManagedMembers(at index: Int, from key: String) {
         mutableOrderedSetValue(forKey: key).removeObject(at: index)
     }
 
     /// Removes the objects at positions of an ordered relationship.
+    ///
+    /// - Parameters:
+    ///   - indexes: The positions before the call.
+    ///   - key: The name of the ordered relationship.
     public final func removeManagedMembers(at indexes: NSIndexSet, from key: String) {
         let members = mutableOrderedSetValue(forKey: key)
         for index in indexes.reversed() { members.removeObject(at: index) }
     }
 
     /// Puts an object in the place of the one at a position of an ordered relationship.
+    ///
+    /// - Parameters:
+    ///   - index: The position, from 0.
+    ///   - value: The new object, of the same context.
+    ///   - key: The name of the ordered relationship.
     public final func replaceManagedMembers(at index: Int, with value: NSManagedObject, of key: String) {
         mutableOrderedSetValue(forKey: key).replaceObject(at: index, with: value)
     }
 
     /// Puts objects in the places of those at positions of an ordered relationship.
+    ///
+    /// - Parameters:
+    ///   - indexes: The positions, from 0.
+    ///   - values: The new objects, of the same context, one for each position.
+    ///   - key: The name of the ordered relationship.
     public final func replaceManagedMembers(at indexes: NSIndexSet, with values: [NSManagedObject], of key: String) {
         let members = mutableOrderedSetValue(forKey: key)
         for (index, value) in zip(indexes, values) { members.replaceObject(at: index, with: value) }

@@ -117,6 +117,7 @@ extension NSManagedObject {
     /// The former values of what changed since the last objects-did-change notification; nil values are `NSNull`.
     ///
     /// - Returns: Former values by the names of properties.
+    /// - Complexity: O(number of properties).
     public final func changedValuesForCurrentEvent() -> [String: Any] {
         assertConfined(#function)
         guard let extras else { return [:] }
@@ -157,6 +158,8 @@ extension NSManagedObject {
     ///
     /// - Parameter keys: Names of attributes and relationships; `nil` for all. Names that the entity lacks are left out.
     /// - Returns: The values by name; nil values are `NSNull`, relationships show objects.
+    /// - Complexity: O(number of keys). A fault fires, and a to-many relationship that is not loaded, or has changes,
+    ///   may be read from the store.
     public final func committedValues(forKeys keys: [String]?) -> [String: Any] {
         assertConfined(#function)
         if flags.contains(.fault) { prepareToRead() }

@@ -237,11 +237,21 @@ extension NSManagedObject {
 
     /// Tells that a property is about to be read; a fault fires.
     ///
+    /// ```swift
+    /// venue.willAccessValue(forKey: "name")
+    /// print(venue.primitiveValue(forKey: "name") as? String ?? "")
+    /// venue.didAccessValue(forKey: "name")
+    /// ```
+    ///
     /// - Parameter key: The property; `nil` for the object as a whole.
     public final func willAccessValue(forKey key: String?) {
         if flags.contains(.fault) { prepareToRead(key.flatMap { layout.slot(named: $0)?.index } ?? -1) }
     }
 
     /// Tells that a property was read.
+    ///
+    /// Has no effect; it is there for code of other platforms.
+    ///
+    /// - Parameter key: Ignored.
     public final func didAccessValue(forKey key: String?) {}
 }

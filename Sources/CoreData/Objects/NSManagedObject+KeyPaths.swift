@@ -36,6 +36,10 @@ extension NSManagedObject {
     /// Sets the property at the end of a path of to-one relationships.
     ///
     /// Nothing happens where one on the way is nil.
+    ///
+    /// - Parameters:
+    ///   - value: The value, of the property's type; `nil` removes it.
+    ///   - keyPath: The names of to-one relationships and of a property, with dots between.
     public final func setValue(_ value: Any?, forKeyPath keyPath: String) {
         guard let dot = keyPath.firstIndex(of: ".") else { return setValue(value, forKey: keyPath) }
         let object = self.value(forKey: String(keyPath[..<dot])) as? NSManagedObject

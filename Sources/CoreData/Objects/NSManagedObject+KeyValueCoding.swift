@@ -241,6 +241,10 @@ extension NSManagedObject {
     // MARK: - Public doors
 
     /// A property by its name.
+    ///
+    /// - Parameter key: The name of a property; for another name ``value(forUndefinedKey:)`` or
+    ///   ``setValue(_:forUndefinedKey:)`` is called.
+    /// - Returns: As ``value(forKey:)``.
     public final subscript(key: String) -> Any? {
         get { value(forKey: key) }
         set { setValue(newValue, forKey: key) }
@@ -277,12 +281,15 @@ extension NSManagedObject {
 
     /// The values of several properties; nil values are `NSNull`.
     ///
+    /// - Parameter keys: The names of the properties.
     /// - Returns: A value for each key.
     public final func dictionaryWithValues(forKeys keys: [String]) -> [String: Any] {
         Dictionary(keys.map { ($0, value(forKey: $0) ?? NSNull()) }, uniquingKeysWith: { $1 })
     }
 
     /// Sets several properties; `NSNull` sets nil.
+    ///
+    /// - Parameter keyedValues: The values by the properties' names.
     public final func setValuesForKeys(_ keyedValues: [String: Any]) {
         for (key, value) in keyedValues { setValue(value is NSNull ? nil : value, forKey: key) }
     }
@@ -290,6 +297,15 @@ extension NSManagedObject {
     /// Opens a custom write.
     ///
     /// The object counts as changed from here on.
+    ///
+    /// ```swift
+    /// venue.willChangeValue(forKey: "price")
+    /// venue.setPrimitiveValue(20, forKey: "price")
+    /// venue.didChangeValue(forKey: "price")
+    /// print(venue.hasChanges)
+    /// ```
+    ///
+    /// - Parameter key: The name of the property.
     public final func willChangeValue(forKey key: String) {
         if !flags.isDisjoint(with: .slowRead) { prepareToRead() }
         if layout.places[key] != nil || !Swift.type(of: self).contextShouldIgnoreUnmodeledPropertyChanges {
@@ -298,9 +314,16 @@ extension NSManagedObject {
     }
 
     /// Closes a custom write.
+    ///
+    /// - Parameter key: The name of the property.
     public final func didChangeValue(forKey key: String) {}
 
     /// Opens a custom change of a to-many relationship.
+    ///
+    /// - Parameters:
+    ///   - inKey: The name of the relationship.
+    ///   - inMutationKind: Ignored.
+    ///   - inObjects: Ignored.
     public final func willChangeValue(
         forKey inKey: String,
         withSetMutation inMutationKind: NSKeyValueSetMutationKind,
@@ -308,6 +331,11 @@ extension NSManagedObject {
     ) { willChangeValue(forKey: inKey) }
 
     /// Closes a custom change of a to-many relationship.
+    ///
+    /// - Parameters:
+    ///   - inKey: The name of the relationship.
+    ///   - inMutationKind: Ignored.
+    ///   - inObjects: Ignored.
     public final func didChangeValue(
         forKey inKey: String,
         withSetMutation inMutationKind: NSKeyValueSetMutationKind,

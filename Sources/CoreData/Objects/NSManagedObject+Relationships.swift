@@ -301,6 +301,7 @@ extension NSManagedObjectContext {
     ///
     /// The object should have been saved: an unsaved one is a fault here that cannot be realised.
     ///
+    /// - Parameter object: The object, of any context on the same stores.
     /// - Complexity: O(1), without a fetch.
     /// - Returns: The object of the same ID in this context, mostly a fault.
     public func bring<Object: NSManagedObject>(_ object: Object) -> Object {

@@ -6,6 +6,11 @@ extension NSManagedObject {
     /// ```
     public final var isInserted: Bool { flags.contains(.inserted) }
     /// Whether the object was stored before and has unsaved changes.
+    ///
+    /// ```swift
+    /// venue.price += 1
+    /// print(venue.isUpdated)
+    /// ```
     public final var isUpdated: Bool { flags.contains(.updated) }
     /// Whether the next save deletes the object.
     ///

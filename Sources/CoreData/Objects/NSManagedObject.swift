@@ -174,11 +174,19 @@ open class NSManagedObject: NSObject {
     /// The entity.
     ///
     /// May be read on any thread.
+    ///
+    /// ```swift
+    /// print(venue.entity.name ?? "")
+    /// ```
     public final var entity: NSEntityDescription { layout.entity }
 
     /// The context that the object is registered with; `nil` after a reset, or when the context is gone.
     ///
     /// May be read on any thread.
+    ///
+    /// ```swift
+    /// print(venue.managedObjectContext === context)
+    /// ```
     public final var managedObjectContext: NSManagedObjectContext? {
         SharedIdentity.withLock(of: self) {
             unmanagedContext.flatMap { LiveContexts.context(at: $0.toOpaque()) }
@@ -298,9 +306,23 @@ open class NSManagedObject: NSObject {
     /// Called each time a fault was realised.
     ///
     /// What you set here does not mark the object changed. Call `super` first.
+    ///
+    /// ```swift
+    /// final class Place: NSManagedObject {
+    ///     private(set) var label = ""
+    ///     override func awakeFromFetch() {
+    ///         super.awakeFromFetch()
+    ///         label = (value(forKey: "name") as? String ?? "").uppercased()
+    ///     }
+    /// }
+    /// ```
     open func awakeFromFetch() {}
 
     /// Called after values were replaced by undo, redo, rollback, refresh or a merge.
+    ///
+    /// Call `super` first.
+    ///
+    /// - Parameter flags: Why the values were replaced.
     open func awake(fromSnapshotEvents flags: NSSnapshotEventType) {}
 
     /// Called when the object is about to be saved, deleted objects included; again as long as calls change something.
@@ -318,9 +340,27 @@ open class NSManagedObject: NSObject {
     open func willSave() {}
 
     /// Called once after a save that wrote the object.
+    ///
+    /// ```swift
+    /// final class Picture: NSManagedObject {
+    ///     override func didSave() {
+    ///         super.didSave()
+    ///         print("\(objectID) is written")
+    ///     }
+    /// }
+    /// ```
     open func didSave() {}
 
     /// Called when the object is deleted, while its relationships are still set.
+    ///
+    /// ```swift
+    /// final class Album: NSManagedObject {
+    ///     override func prepareForDeletion() {
+    ///         super.prepareForDeletion()
+    ///         for song in value(forKey: "songs") as? Set<NSManagedObject> ?? [] { song.setValue(nil, forKey: "album") }
+    ///     }
+    /// }
+    /// ```
     open func prepareForDeletion() {}
 
     /// Called before the values are let go of.
@@ -351,6 +391,15 @@ open class NSManagedObject: NSObject {
     ///
     /// Call `super`.
     ///
+    /// ```swift
+    /// final class Ticket: NSManagedObject {
+    ///     override func validateForUpdate() throws {
+    ///         try super.validateForUpdate()
+    ///         if changedValues()["number"] != nil { throw CocoaError(.managedObjectValidation) }
+    ///     }
+    /// }
+    /// ```
+    ///
     /// - Throws: As ``validateForInsert()``.
     open func validateForUpdate() throws { try validateProperties() }
 
@@ -358,12 +407,30 @@ open class NSManagedObject: NSObject {
     ///
     /// Call `super`.
     ///
+    /// ```swift
+    /// final class Invoice: NSManagedObject {
+    ///     override func validateForDelete() throws {
+    ///         try super.validateForDelete()
+    ///         if value(forKey: "isPaid") as? Bool == true { throw CocoaError(.managedObjectValidation) }
+    ///     }
+    /// }
+    /// ```
+    ///
     /// - Throws: `validationRelationshipDeniedDelete` (1600) for a relationship with the deny rule that is not empty.
     open func validateForDelete() throws { try validateDeleteRules() }
 
     /// Checks one value against the model's rules for a property and the class's own.
     ///
-    /// - Throws: A `CocoaError` of the validation codes that names the object, key and value.
+    /// ```swift
+    /// var name: Any? = nil
+    /// do { try venue.validateValue(&name, forKey: "name") } catch { print(error.localizedDescription) }
+    /// ```
+    ///
+    /// - Parameters:
+    ///   - value: The value; a rule of the class may replace it.
+    ///   - key: The name of the property. For a name that the model lacks only the class's own rules count.
+    /// - Throws: A `CocoaError` of the validation codes (1550–1699) that names the object, key and value, or what a
+    ///   rule of the class throws.
     public final func validateValue(_ value: inout Any?, forKey key: String) throws {
         try validateByModel(&value, forKey: key)
         if let validator = Swift.type(of: self).propertyValidators[key] { try apply(validator, &value, key) }
@@ -417,6 +484,7 @@ open class NSManagedObject: NSObject {
     ///
     /// Stops the program; an override may answer instead.
     ///
+    /// - Parameter key: The name that was asked for.
     /// - Returns: What an override has for the key; without one the program stops.
     open func value(forUndefinedKey key: String) -> Any? {
         if let question = UndefinedKeyQuestion.current { return question.answer() }
@@ -428,6 +496,10 @@ open class NSManagedObject: NSObject {
     /// Called for a key that the entity lacks.
     ///
     /// Stops the program; an override may take the value instead.
+    ///
+    /// - Parameters:
+    ///   - value: The value that was to be set.
+    ///   - key: The name that was asked for.
     open func setValue(_ value: Any?, forUndefinedKey key: String) {
         fatalError(
             "CoreData: entity \(entity.name ?? "") has no property \"\(key)\" (set through setValue(_:forKey:) on \(Swift.type(of: self)))"
@@ -450,6 +522,8 @@ extension NSFetchRequestResult where Self: NSManagedObject {
     /// A typed request for the objects of this class, where one is asked for: `let request: NSFetchRequest<Venue> = Venue.fetchRequest()`.
     ///
     /// The entity is found when the request is executed, in the context's model.
+    ///
+    /// - Returns: A request for all objects of the class, subclasses included.
     @_disfavoredOverload
     public static func fetchRequest() -> NSFetchRequest<Self> {
         NSFetchRequest<Self>(managedClass: self)
@@ -475,6 +549,8 @@ public struct NSSnapshotEventType: OptionSet, Sendable {
     public let rawValue: UInt
 
     /// A set of events by its bits.
+    ///
+    /// - Parameter rawValue: The bits.
     public init(rawValue: UInt) { self.rawValue = rawValue }
 
     /// An insertion was undone.

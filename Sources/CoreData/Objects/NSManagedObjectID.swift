@@ -76,6 +76,10 @@ public final class NSManagedObjectID: NSObject, NSCopying, @unchecked Sendable {
     }()
 
     /// The entity of the object.
+    ///
+    /// ```swift
+    /// print(id.entity.name ?? "")
+    /// ```
     public var entity: NSEntityDescription { layout.entity }
 
     /// Whether the object has never been saved.
@@ -145,6 +149,9 @@ public final class NSManagedObjectID: NSObject, NSCopying, @unchecked Sendable {
     static let promotions = Atomic(0)
 
     /// Returns the ID itself, which never changes identity.
+    ///
+    /// - Parameter zone: Ignored.
+    /// - Returns: The ID itself.
     public func copy(with zone: NSZone? = nil) -> Any { self }
 
     /// The entity and the key, for logs.

@@ -32,6 +32,11 @@ open class NSAsynchronousFetchRequest<ResultType>: NSPersistentStoreRequest {
 
     /// Creates a request.
     ///
+    /// ```swift
+    /// let fetch = NSAsynchronousFetchRequest(fetchRequest: request) { result in print(result.finalResult?.count ?? 0) }
+    /// try context.execute(fetch)
+    /// ```
+    ///
     /// - Parameters:
     ///   - request: What to fetch.
     ///   - completionBlock: What to do with the result; see ``completionBlock``. Default: nothing.

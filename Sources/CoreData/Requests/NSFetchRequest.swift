@@ -85,6 +85,12 @@ open class NSFetchRequest<ResultType>: NSPersistentStoreRequest, AnyFetchRequest
     /// The entity to fetch.
     ///
     /// `nil` while a request that was made with a name or a class has not been executed.
+    ///
+    /// ```swift
+    /// let request = NSFetchRequest<NSManagedObject>()
+    /// request.entity = NSEntityDescription.entity(forEntityName: "City", in: context)
+    /// print(try context.count(for: request))
+    /// ```
     open var entity: NSEntityDescription? {
         get { specification.entity }
         set { change { $0.entity = newValue } }
@@ -139,6 +145,11 @@ open class NSFetchRequest<ResultType>: NSPersistentStoreRequest, AnyFetchRequest
     /// How many results to leave out at the start.
     ///
     /// Default 0. A negative one makes the fetch throw 134070.
+    ///
+    /// ```swift
+    /// request.sortDescriptors = [NSSortDescriptor(key: "name", ascending: true)]
+    /// (request.fetchOffset, request.fetchLimit) = (40, 20)  // the third page
+    /// ```
     open var fetchOffset: Int {
         get { specification.fetchOffset }
         set { change { $0.fetchOffset = newValue } }
@@ -147,6 +158,10 @@ open class NSFetchRequest<ResultType>: NSPersistentStoreRequest, AnyFetchRequest
     /// Whether objects of sub-entities are found too.
     ///
     /// Default `true`.
+    ///
+    /// ```swift
+    /// request.includesSubentities = false  // venues, and no special kinds of them
+    /// ```
     open var includesSubentities: Bool {
         get { specification.includesSubentities }
         set { change { $0.includesSubentities = newValue } }
@@ -216,6 +231,11 @@ open class NSFetchRequest<ResultType>: NSPersistentStoreRequest, AnyFetchRequest
     ///
     /// Default `true`. With `false` the objects are faults each of which goes to the row cache, then to the store, when it is
     /// realised.
+    ///
+    /// ```swift
+    /// request.includesPropertyValues = false  // enough to delete objects
+    /// for venue in try context.fetch(request) { context.delete(venue) }
+    /// ```
     open var includesPropertyValues: Bool {
         get { specification.includesPropertyValues }
         set { change { $0.includesPropertyValues = newValue } }
@@ -225,6 +245,10 @@ open class NSFetchRequest<ResultType>: NSPersistentStoreRequest, AnyFetchRequest
     ///
     /// Default `true`. Their rows are read all the same, so that filling them does not go to the store. With `false` they are
     /// realised at once; those of a batch, when the batch is read.
+    ///
+    /// ```swift
+    /// request.returnsObjectsAsFaults = false  // for objects whose values are all read soon
+    /// ```
     open var returnsObjectsAsFaults: Bool {
         get { specification.returnsObjectsAsFaults }
         set { change { $0.returnsObjectsAsFaults = newValue } }
@@ -274,6 +298,14 @@ open class NSFetchRequest<ResultType>: NSPersistentStoreRequest, AnyFetchRequest
     /// Whether equal dictionaries are given once.
     ///
     /// Default `false`.
+    ///
+    /// ```swift
+    /// let request = NSFetchRequest<NSDictionary>(entityName: "Venue")
+    /// request.resultType = .dictionaryResultType
+    /// request.propertiesToFetch = ["city.name"]
+    /// request.returnsDistinctResults = true
+    /// print(try context.fetch(request).count)
+    /// ```
     open var returnsDistinctResults: Bool {
         get { specification.returnsDistinctResults }
         set { change { $0.returnsDistinctResults = newValue } }
@@ -300,6 +332,17 @@ open class NSFetchRequest<ResultType>: NSPersistentStoreRequest, AnyFetchRequest
     /// What a group must fulfil.
     ///
     /// Default `nil`. Only with ``propertiesToGroupBy``.
+    ///
+    /// ```swift
+    /// let count = NSExpressionDescription()
+    /// (count.name, count.resultType, count.expression) = ("count", .integer64, NSExpression(format: "count:(price)"))
+    /// let request = NSFetchRequest<NSDictionary>(entityName: "Venue")
+    /// request.resultType = .dictionaryResultType
+    /// request.propertiesToFetch = ["city.name", count]
+    /// request.propertiesToGroupBy = ["city.name"]
+    /// request.havingPredicate = NSPredicate(format: "$count > 1")
+    /// print(try context.fetch(request))
+    /// ```
     open var havingPredicate: NSPredicate? {
         get { specification.havingPredicate }
         set { change { $0.havingPredicate = newValue } }

@@ -25,6 +25,8 @@ public struct NSFetchRequestResultType: OptionSet, Hashable, Sendable {
     public let rawValue: UInt
 
     /// Wraps the bits.
+    ///
+    /// - Parameter rawValue: The bits.
     public init(rawValue: UInt) {
         self.rawValue = rawValue
     }

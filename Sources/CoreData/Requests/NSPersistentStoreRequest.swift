@@ -57,6 +57,9 @@ open class NSPersistentStoreRequest: NSObject, NSCopying {
     }
 
     /// Returns a copy that can be changed.
+    ///
+    /// - Parameter zone: Ignored.
+    /// - Returns: A request of the same class.
     open func copy(with zone: NSZone? = nil) -> Any {
         let copy = type(of: self).init()
         copy.adopt(self)

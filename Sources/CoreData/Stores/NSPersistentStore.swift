@@ -136,18 +136,25 @@ open class NSPersistentStore: NSObject, @unchecked Sendable {
     /// Called after the store was added to a coordinator.
     ///
     /// Does nothing.
+    ///
+    /// - Parameter coordinator: The coordinator that has the store now.
     open func didAdd(to coordinator: NSPersistentStoreCoordinator) {}
 
     /// Called before the store is removed from its coordinator, which is `nil` when that is going away.
     ///
     /// Does nothing.
+    ///
+    /// - Parameter coordinator: The coordinator that the store leaves, or `nil`.
     open func willRemove(from coordinator: NSPersistentStoreCoordinator?) {}
 
     /// The class of the managers that migrate such stores by objects when they are added: ``NSMigrationManager``, or a subclass.
+    ///
+    /// - Returns: ``NSMigrationManager`` unless a subclass says otherwise.
     open class func migrationManagerClass() -> AnyClass { NSMigrationManager.self }
 
     /// Reads the metadata of a store that is not open.
     ///
+    /// - Parameter url: Where the store lies.
     /// - Returns: The metadata, with `NSStoreTypeKey` and `NSStoreUUIDKey`.
     /// - Throws: `persistentStoreInvalidType` (134000) unless a subclass overrides it.
     open class func metadataForPersistentStore(with url: URL) throws -> [String: Any] {
@@ -159,6 +166,9 @@ open class NSPersistentStore: NSObject, @unchecked Sendable {
 
     /// Rewrites the metadata of a store that is not open.
     ///
+    /// - Parameters:
+    ///   - metadata: The new metadata; `nil` for none.
+    ///   - url: Where the store lies.
     /// - Throws: `persistentStoreInvalidType` (134000) unless a subclass overrides it.
     open class func setMetadata(_ metadata: [String: Any]?, forPersistentStoreAt url: URL) throws {
         throw CocoaError(
@@ -190,6 +200,8 @@ extension NSPersistentStore {
         public var rawValue: String
 
         /// A store type by its text.
+        ///
+        /// - Parameter rawValue: The text, such as `NSSQLiteStoreType`.
         public init(rawValue: String) { self.rawValue = rawValue }
 
         /// A SQLite file in Apple's layout, shared by many readers and one writer.

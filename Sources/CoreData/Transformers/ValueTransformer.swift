@@ -12,11 +12,15 @@ public struct NSValueTransformerName: RawRepresentable, Hashable, Sendable {
     public var rawValue: String
 
     /// Wraps a text.
+    ///
+    /// - Parameter rawValue: The text.
     public init(rawValue: String) {
         self.rawValue = rawValue
     }
 
     /// Wraps a text.
+    ///
+    /// - Parameter rawValue: The text.
     public init(_ rawValue: String) {
         self.rawValue = rawValue
     }
@@ -80,6 +84,7 @@ open class ValueTransformer: NSObject {
     ///
     /// By default the value itself.
     ///
+    /// - Parameter value: The value to transform; `nil` for no value.
     /// - Returns: The new value, or `nil`.
     open func transformedValue(_ value: Any?) -> Any? { value }
 
@@ -89,6 +94,7 @@ open class ValueTransformer: NSObject {
     ///
     /// Stops the program when the class does not allow it.
     ///
+    /// - Parameter value: What ``transformedValue(_:)`` has given; `nil` for no value.
     /// - Returns: The former value, or `nil`.
     open func reverseTransformedValue(_ value: Any?) -> Any? {
         precondition(
@@ -104,6 +110,10 @@ open class ValueTransformer: NSObject {
     /// Registers a transformer under a name, replaces the one with that name, or (with `nil`) removes it.
     ///
     /// From any thread.
+    ///
+    /// - Parameters:
+    ///   - transformer: The transformer; `nil` removes the one with that name.
+    ///   - name: The name, as models have it.
     public class func setValueTransformer(_ transformer: ValueTransformer?, forName name: NSValueTransformerName) {
         TransformerRegistry.shared.set(transformer, name)
     }
@@ -111,6 +121,8 @@ open class ValueTransformer: NSObject {
     /// The names of all registered transformers, in no order.
     ///
     /// From any thread.
+    ///
+    /// - Returns: The names; those of classes that were never asked for are not among them.
     public class func valueTransformerNames() -> [NSValueTransformerName] {
         TransformerRegistry.shared.names
     }
@@ -129,9 +141,10 @@ extension ValueTransformerLookup where Self: ValueTransformer {
     /// The transformer that is registered under a name.
     ///
     /// When there is none, but `name` is the name of a subclass (qualified with its module, unless the main program or this
-    /// module has it), an instance of it is made and registered.
+    /// module has it), an instance of it is made and registered. `nil` when there is neither, or when it is not of the class
+    /// that is asked.
     ///
-    /// - Returns: `nil` when there is neither, or when it is not of the class that is asked.
+    /// - Parameter name: The name, as models have it.
     public init?(forName name: NSValueTransformerName) {
         guard let transformer = TransformerRegistry.shared.transformer(name) as? Self else { return nil }
         self = transformer

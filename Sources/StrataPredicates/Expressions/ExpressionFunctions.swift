@@ -68,6 +68,8 @@ extension NSExpression {
     /// The names of all registered functions, in no order.
     ///
     /// From any thread.
+    ///
+    /// - Returns: The names that were given to ``setFunction(_:forName:)``.
     public class func functionNames() -> [String] {
         ExpressionFunctions.shared.names
     }

@@ -20,6 +20,9 @@ extension NSExpression {
 
     /// An expression from text that is not under your control.
     ///
+    /// - Parameters:
+    ///   - text: The text in the format language.
+    ///   - arguments: One value for each placeholder, in order. One that no placeholder uses is an error.
     /// - Throws: ``PredicateFormatError`` with the position of the problem and what was expected there.
     public convenience init(validating text: String, arguments: [Any?] = []) throws {
         self.init(kind: try FormatParser.expression(text, arguments: arguments, rejectsUnusedArguments: true).kind)

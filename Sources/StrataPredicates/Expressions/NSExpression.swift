@@ -65,6 +65,8 @@ open class NSExpression: NSObject, NSCopying {
     // MARK: - Making expressions
 
     /// The initialiser for subclasses, which override ``expressionValue(with:context:)`` and the accessors of their kind.
+    ///
+    /// - Parameter type: What ``expressionType`` is.
     public init(expressionType type: ExpressionType) {
         kind = .custom(type)
         depth = 1
@@ -72,21 +74,29 @@ open class NSExpression: NSObject, NSCopying {
     }
 
     /// An expression with a fixed value, `nil` for the nil constant.
+    ///
+    /// - Parameter value: The value; `nil` for the nil constant.
     public convenience init(forConstantValue value: Any?) {
         self.init(kind: .constant(flattenOptional(value)))
     }
 
     /// The value at a key path of the evaluated object, such as `owner.name` or `items.@sum.price`.
+    ///
+    /// - Parameter keyPath: The names of the properties, with dots between.
     public convenience init(forKeyPath keyPath: String) {
         self.init(kind: .keyPath(keyPath))
     }
 
     /// The value that the context or a substitution binds to a name, written without its dollar sign.
+    ///
+    /// - Parameter string: The name, without its dollar sign.
     public convenience init(forVariable string: String) {
         self.init(kind: .variable(string))
     }
 
     /// A collection of expressions; its value is the array of their values.
+    ///
+    /// - Parameter subexpressions: The members.
     public convenience init(forAggregate subexpressions: [NSExpression]) {
         self.init(kind: .aggregate(subexpressions))
     }
@@ -95,6 +105,10 @@ open class NSExpression: NSObject, NSCopying {
     ///
     /// A name that is not in the function table, or a number of arguments that does not fit it, is a programmer's error
     /// and stops the program; use `NSPredicate(validating:arguments:)` for names that come from outside.
+    ///
+    /// - Parameters:
+    ///   - name: The name, with one colon for each argument.
+    ///   - parameters: The arguments, in order.
     public convenience init(forFunction name: String, arguments parameters: [NSExpression]) {
         guard let function = PredefinedFunction(name: name) else {
             fatalError("NSExpression(forFunction:arguments:): there is no predefined function named \(name).")
@@ -114,6 +128,11 @@ open class NSExpression: NSObject, NSCopying {
     /// `objectForKey:` and `objectAtIndex:`. It asks in this order. Another name evaluates as an error.
     ///
     /// Expressions with such calls are evaluated in memory: a fetch refuses them.
+    ///
+    /// - Parameters:
+    ///   - target: The expression whose value the function is called on.
+    ///   - name: The name of the function, in the form of a selector.
+    ///   - parameters: The arguments, in order; `nil` for none.
     public convenience init(
         forFunction target: NSExpression,
         selectorName name: String,
@@ -123,6 +142,11 @@ open class NSExpression: NSObject, NSCopying {
     }
 
     /// The elements of a collection for which a predicate holds, with the variable bound to each element in turn.
+    ///
+    /// - Parameters:
+    ///   - expression: The collection.
+    ///   - variable: The name of the variable, without its dollar sign.
+    ///   - predicate: The condition, in which the variable is one element.
     public convenience init(
         forSubquery expression: NSExpression,
         usingIteratorVariable variable: String,
@@ -132,6 +156,11 @@ open class NSExpression: NSObject, NSCopying {
     }
 
     /// One of two expressions, chosen by a predicate; the text form is `TERNARY(predicate, a, b)`.
+    ///
+    /// - Parameters:
+    ///   - predicate: What chooses.
+    ///   - trueExpression: The value where the predicate holds.
+    ///   - falseExpression: The value where it does not.
     public convenience init(
         forConditional predicate: NSPredicate,
         trueExpression: NSExpression,
@@ -141,16 +170,28 @@ open class NSExpression: NSObject, NSCopying {
     }
 
     /// The members of either of two collections.
+    ///
+    /// - Parameters:
+    ///   - left: A collection.
+    ///   - right: Another collection.
     public convenience init(forUnionSet left: NSExpression, with right: NSExpression) {
         self.init(kind: .setOperation(.union, left, right))
     }
 
     /// The members that two collections share.
+    ///
+    /// - Parameters:
+    ///   - left: A collection.
+    ///   - right: Another collection.
     public convenience init(forIntersectSet left: NSExpression, with right: NSExpression) {
         self.init(kind: .setOperation(.intersect, left, right))
     }
 
     /// The members of the first collection that the second lacks.
+    ///
+    /// - Parameters:
+    ///   - left: The collection whose members remain.
+    ///   - right: The collection whose members are left out.
     public convenience init(forMinusSet left: NSExpression, with right: NSExpression) {
         self.init(kind: .setOperation(.minus, left, right))
     }
@@ -158,6 +199,10 @@ open class NSExpression: NSObject, NSCopying {
     /// An expression computed by code.
     ///
     /// It can be evaluated in memory only, never in a store.
+    ///
+    /// - Parameters:
+    ///   - block: The code, called by whoever evaluates the expression.
+    ///   - arguments: Expressions whose values the code is given; `nil` for none.
     public convenience init(block: @escaping Block, arguments: [NSExpression]?) {
         self.init(kind: .block(block, arguments ?? []))
     }
@@ -165,6 +210,10 @@ open class NSExpression: NSObject, NSCopying {
     /// An expression computed by code.
     ///
     /// It can be evaluated in memory only, never in a store.
+    ///
+    /// - Parameters:
+    ///   - block: The code, called by whoever evaluates the expression.
+    ///   - arguments: Expressions whose values the code is given; `nil` for none.
     public convenience init(forBlock block: @escaping Block, arguments: [NSExpression]?) {
         self.init(kind: .block(block, arguments ?? []))
     }
@@ -192,6 +241,10 @@ open class NSExpression: NSObject, NSCopying {
     /// Numbers come back as `NSNumber`, so `as? Int` and `as? Double` both work. What cannot be computed (an unknown key,
     /// a function applied to the wrong kind of value, an unbound variable) is `nil`.
     ///
+    /// ```swift
+    /// print(NSExpression(format: "price * 2").expressionValue(with: venue, context: nil) as? Int ?? 0)
+    /// ```
+    ///
     /// - Parameters:
     ///   - object: The evaluated object: a managed object, a dictionary, a ``KeyValueCoding`` object, any value.
     ///   - context: The values of variables, by name without the dollar sign. Subqueries do not write into it.
@@ -212,6 +265,9 @@ open class NSExpression: NSObject, NSCopying {
     // MARK: - NSObject
 
     /// Expressions are immutable: the copy is the expression itself.
+    ///
+    /// - Parameter zone: Ignored.
+    /// - Returns: The expression itself.
     open func copy(with zone: NSZone? = nil) -> Any {
         self
     }

@@ -67,12 +67,20 @@ extension PredicateExpressions {
         public let other: Other
 
         /// A search for `other` in `root`.
+        ///
+        /// - Parameters:
+        ///   - root: The string that is searched.
+        ///   - other: The string that is looked for.
         public init(root: Root, other: Other) {
             self.root = root
             self.other = other
         }
 
         /// Evaluates both strings and searches.
+        ///
+        /// - Parameter bindings: The values of the predicate's variables.
+        /// - Returns: Whether the first string contains the second.
+        /// - Throws: What evaluating the strings throws.
         public func evaluate(_ bindings: PredicateBindings) throws -> Bool {
             String(try root.evaluate(bindings)).localizedStandardContains(String(try other.evaluate(bindings)))
         }
@@ -95,18 +103,31 @@ extension PredicateExpressions {
         public let other: Other
 
         /// A comparison of `root` with `other`.
+        ///
+        /// - Parameters:
+        ///   - root: The first string.
+        ///   - other: The second string.
         public init(root: Root, other: Other) {
             self.root = root
             self.other = other
         }
 
         /// Evaluates both strings and compares.
+        ///
+        /// - Parameter bindings: The values of the predicate's variables.
+        /// - Returns: The order of the two strings.
+        /// - Throws: What evaluating the strings throws.
         public func evaluate(_ bindings: PredicateBindings) throws -> ComparisonResult {
             String(try root.evaluate(bindings)).caseInsensitiveCompare(String(try other.evaluate(bindings)))
         }
     }
 
     /// `#Predicate` calls this for `root.localizedStandardContains(other)`.
+    ///
+    /// - Parameters:
+    ///   - root: The string that is searched.
+    ///   - other: The string that is looked for.
+    /// - Returns: A part of the predicate.
     public static func build_localizedStandardContains<Root, Other>(
         _ root: Root,
         _ other: Other
@@ -115,6 +136,11 @@ extension PredicateExpressions {
     }
 
     /// `#Predicate` calls this for `root.caseInsensitiveCompare(other)`.
+    ///
+    /// - Parameters:
+    ///   - root: The first string.
+    ///   - other: The second string.
+    /// - Returns: A part of the predicate.
     public static func build_caseInsensitiveCompare<Root, Other>(
         _ root: Root,
         _ other: Other

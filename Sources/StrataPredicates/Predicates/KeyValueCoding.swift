@@ -13,6 +13,7 @@
 public protocol KeyValueCoding {
     /// The value of the property with this name, `nil` where it has none.
     ///
+    /// - Parameter key: The name of the property.
     /// - Returns: The value, boxed as predicates compare it, or `nil`.
     func value(forKey key: String) -> Any?
 }

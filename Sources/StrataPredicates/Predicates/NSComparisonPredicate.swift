@@ -32,6 +32,12 @@ open class NSComparisonPredicate: NSPredicate {
 
     /// A comparison of two expressions.
     ///
+    /// ```swift
+    /// request.predicate = NSComparisonPredicate(
+    ///     leftExpression: NSExpression(forKeyPath: "name"), rightExpression: NSExpression(forConstantValue: "hot"), modifier: .direct,
+    ///     type: .beginsWith, options: [.caseInsensitive])
+    /// ```
+    ///
     /// - Parameters:
     ///   - lhs: The left operand.
     ///   - rhs: The right operand.
@@ -59,6 +65,11 @@ open class NSComparisonPredicate: NSPredicate {
     ///
     /// Without an Objective-C runtime the known methods are `isEqual:`, `isEqualToString:`, `isEqualToNumber:`,
     /// `hasPrefix:`, `hasSuffix:`, `containsString:` and `containsObject:`; others evaluate as false. A store refuses them all.
+    ///
+    /// - Parameters:
+    ///   - lhs: The expression whose value the method is called on.
+    ///   - rhs: The expression whose value is the method's argument.
+    ///   - selector: The method.
     public init(leftExpression lhs: NSExpression, rightExpression rhs: NSExpression, customSelector selector: Selector)
     {
         leftExpression = lhs
@@ -197,6 +208,8 @@ extension NSComparisonPredicate {
         public let rawValue: UInt
 
         /// Options from Apple's bit mask.
+        ///
+        /// - Parameter rawValue: The bits.
         public init(rawValue: UInt) {
             self.rawValue = rawValue
         }

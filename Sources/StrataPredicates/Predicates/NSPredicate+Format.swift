@@ -64,6 +64,11 @@ extension NSPredicate {
 
     /// A copy in which each variable is replaced by its value.
     ///
+    /// ```swift
+    /// let cheaper = NSPredicate(format: "price < $limit")
+    /// request.predicate = cheaper.withSubstitutionVariables(["limit": 20])
+    /// ```
+    ///
     /// - Parameter variables: Values by name, without the dollar sign; `NSNull` stands for nil. A variable of the predicate
     ///   that is missing here is a programmer's error and stops the program.
     /// - Returns: A predicate of the same class.

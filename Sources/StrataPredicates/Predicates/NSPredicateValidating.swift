@@ -19,21 +19,39 @@
 /// Each method does nothing unless it is implemented. What they throw ends the visit.
 public protocol NSPredicateValidating: AnyObject {
     /// Sees a predicate, before what is inside of it.
+    ///
+    /// - Parameter predicate: The predicate, of which subclasses tell the kind.
+    /// - Throws: What ends the visit.
     func visit(_ predicate: NSPredicate) throws
     /// Sees an expression, before what is inside of it.
     ///
     /// A path under a variable, as in `$item.price`, is a function named `valueForKeyPath:` with the path as its argument.
+    ///
+    /// - Parameter expression: The expression.
+    /// - Throws: What ends the visit.
     func visit(_ expression: NSExpression) throws
     /// Sees the operator of a comparison.
+    ///
+    /// - Parameter operatorType: The operator.
+    /// - Throws: What ends the visit.
     func visit(_ operatorType: NSComparisonPredicate.Operator) throws
 }
 
 extension NSPredicateValidating {
     /// Accepts every predicate.
+    ///
+    /// - Parameter predicate: Ignored.
+    /// - Throws: Nothing.
     public func visit(_ predicate: NSPredicate) throws {}
     /// Accepts every expression.
+    ///
+    /// - Parameter expression: Ignored.
+    /// - Throws: Nothing.
     public func visit(_ expression: NSExpression) throws {}
     /// Accepts every operator.
+    ///
+    /// - Parameter operatorType: Ignored.
+    /// - Throws: Nothing.
     public func visit(_ operatorType: NSComparisonPredicate.Operator) throws {}
 }
 

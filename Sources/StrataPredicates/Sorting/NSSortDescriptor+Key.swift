@@ -31,6 +31,11 @@ extension KeyedSortDescriptorFactory where Self: NSSortDescriptor {
     /// Sorts by the values at a key path, compared by code.
     ///
     /// Works in memory only: a store refuses it.
+    ///
+    /// - Parameters:
+    ///   - key: A key path such as `name` or `owner.name`; `nil` sorts the objects themselves.
+    ///   - ascending: Whether what the code calls smaller comes first.
+    ///   - comparator: The code, which gets the two values, `NSNull` for nil.
     public init(key: String?, ascending: Bool, comparator: @escaping Comparator) {
         self.init(keyed: KeyedSortDescriptor(key: key, ascending: ascending, order: .comparator(comparator)))
     }

@@ -11,11 +11,15 @@ public struct Selector: Hashable, Sendable, ExpressibleByStringLiteral, CustomSt
     public let description: String
 
     /// A selector by its name, with a colon for each argument.
+    ///
+    /// - Parameter name: The name, which is not checked.
     public init(_ name: String) {
         description = name
     }
 
     /// A selector by its name, with a colon for each argument.
+    ///
+    /// - Parameter name: The name, which is not checked.
     public init(stringLiteral name: String) {
         description = name
     }
@@ -33,11 +37,17 @@ public struct Selector: Hashable, Sendable, ExpressibleByStringLiteral, CustomSt
 }
 
 /// The selector with this name.
+///
+/// - Parameter name: The name, with a colon for each argument.
+/// - Returns: A selector of that name, whether there is such a method or not.
 public func NSSelectorFromString(_ name: String) -> Selector {
     Selector(name)
 }
 
 /// The name of a selector.
+///
+/// - Parameter selector: The selector.
+/// - Returns: The name, with a colon for each argument.
 public func NSStringFromSelector(_ selector: Selector) -> String {
     selector.description
 }

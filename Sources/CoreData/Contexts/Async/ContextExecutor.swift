@@ -26,6 +26,8 @@ public final class ContextExecutor: SerialExecutor {
     /// Appends a job to the context's queue.
     ///
     /// Each job, which is what an actor does between two suspensions, is one event.
+    ///
+    /// - Parameter job: What to run. It runs inside the context's scope, after the blocks that were submitted before.
     public func enqueue(_ job: consuming ExecutorJob) {
         let job = UnownedJob(job)
         let context = context

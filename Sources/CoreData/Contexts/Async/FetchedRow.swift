@@ -30,6 +30,9 @@ public struct FetchedRow: Sendable {
     ///
     /// `nil` if there is no value. To-many relationships, transient and composite attributes are not part of a row: the
     /// program stops for their names, as for names that the entity does not have.
+    ///
+    /// - Parameter key: The name of a persistent attribute or of a to-one relationship.
+    /// - Returns: The value, the ID of a to-one destination, or `nil` for no value.
     public subscript(key: String) -> Any? {
         guard let slot = row.layout.slot(named: key) else {
             fatalError(

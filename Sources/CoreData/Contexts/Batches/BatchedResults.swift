@@ -39,6 +39,9 @@ public struct BatchedResults<Element: NSManagedObject>: RandomAccessCollection {
     /// An error of the store is reported to ``NSPersistentStoreCoordinator/unreportableErrorHandler``; the object is a
     /// fault then.
     ///
+    /// - Parameter position: The position in the order of the fetch, from 0. One that is out of range stops the
+    ///   program.
+    /// - Returns: The object.
     /// - Complexity: O(1), and one query for each batch that is entered.
     public subscript(position: Int) -> Element {
         context.assertCurrent("BatchedResults")
@@ -53,6 +56,7 @@ public struct BatchedResults<Element: NSManagedObject>: RandomAccessCollection {
     ///
     /// Reads nothing.
     ///
+    /// - Parameter position: The position in the order of the fetch, from 0.
     /// - Returns: The ID; nothing is read for it. A position that is out of range stops the program.
     public func objectID(at position: Int) -> NSManagedObjectID {
         context.assertCurrent("BatchedResults")

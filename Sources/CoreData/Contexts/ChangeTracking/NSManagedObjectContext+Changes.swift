@@ -87,6 +87,7 @@ extension NSManagedObjectContext {
     /// ```
     ///
     /// - Parameter object: An object of this context.
+    /// - Complexity: O(1). What the delete rules take is taken at the end of the event.
     public func delete(_ object: NSManagedObject) {
         assertCurrent(#function)
         guard object.context === self else {

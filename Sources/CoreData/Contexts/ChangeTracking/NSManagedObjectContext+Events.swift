@@ -12,6 +12,9 @@ extension NSManagedObjectContext {
     /// context.processPendingChanges()  // delete rules have been applied
     /// print(context.deletedObjects.count)
     /// ```
+    ///
+    /// - Complexity: O(number of objects that the event has changed). Delete rules may read relationships from the
+    ///   store.
     public func processPendingChanges() {
         assertCurrent(#function)
         guard !changeTracker.isEndingEvent else { return }

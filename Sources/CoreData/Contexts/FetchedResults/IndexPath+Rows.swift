@@ -5,9 +5,17 @@ import Foundation
 
 extension IndexPath {
     /// A path to a row of a section.
+    ///
+    /// - Parameters:
+    ///   - row: The position in the section, from 0.
+    ///   - section: The position of the section, from 0.
     public init(row: Int, section: Int) { self.init(indexes: [section, row]) }
 
     /// A path to an item of a section.
+    ///
+    /// - Parameters:
+    ///   - item: The position in the section, from 0.
+    ///   - section: The position of the section, from 0.
     public init(item: Int, section: Int) { self.init(indexes: [section, item]) }
 
     /// The section: the first of the path's two numbers.

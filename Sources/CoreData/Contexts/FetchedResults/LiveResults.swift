@@ -92,6 +92,7 @@ public struct LiveResults<ResultType>: AsyncSequence, Sendable {
         /// Must be called inside the context's scope. Objects that were deleted since are left out, and the objects
         /// show their values of now, unsaved changes included.
         ///
+        /// - Parameter context: A context that reads the same stores.
         /// - Returns: Objects or IDs, as the request asks for; those that have gone since are left out.
         /// - Throws: Errors of the fetch; `persistentStoreOperation` (134070) if the objects are of another class.
         public func objects(in context: NSManagedObjectContext) throws -> [ResultType] {

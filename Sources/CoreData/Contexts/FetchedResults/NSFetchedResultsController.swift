@@ -35,6 +35,13 @@ open class NSFetchedResultsController<ResultType>: NSObject {
     ///
     /// It has no results before ``performFetch()``.
     ///
+    /// ```swift
+    /// request.sortDescriptors = [NSSortDescriptor(key: "name", ascending: true)]
+    /// let controller = NSFetchedResultsController(
+    ///     fetchRequest: request, managedObjectContext: context, sectionNameKeyPath: nil, cacheName: nil)
+    /// try controller.performFetch()
+    /// ```
+    ///
     /// - Parameters:
     ///   - fetchRequest: What to fetch: objects, or their IDs, sorted in some order. Unsaved changes always count;
     ///     `fetchBatchSize` and `propertiesToFetch` do not. Changes made to the request later count from the next
@@ -86,6 +93,8 @@ open class NSFetchedResultsController<ResultType>: NSObject {
     public let cacheName: String?
 
     /// Does nothing: no section information is ever kept on disk, so there is none to delete.
+    ///
+    /// - Parameter name: Ignored.
     public class func deleteCache(withName name: String?) {}
 
     /// Makes a section's name of the value at ``sectionNameKeyPath``.
@@ -103,6 +112,16 @@ open class NSFetchedResultsController<ResultType>: NSObject {
     ///
     /// Without one the results stay as they were fetched. Set it before ``performFetch()``; if it is set later, changes
     /// missed meanwhile are told along with the next one.
+    ///
+    /// ```swift
+    /// final class Counter: NSObject, NSFetchedResultsControllerDelegate {
+    ///     func controllerDidChangeContent(_ controller: NSFetchedResultsController<any NSFetchRequestResult>) {
+    ///         print(controller.fetchedObjects?.count ?? 0)
+    ///     }
+    /// }
+    /// let counter = Counter()
+    /// controller.delegate = counter
+    /// ```
     open var delegate: (any NSFetchedResultsControllerDelegate)? {
         get { tracker.delegate }
         set { tracker.delegate = newValue }
@@ -114,9 +133,15 @@ open class NSFetchedResultsController<ResultType>: NSObject {
     ///
     /// Nothing is told to the delegate.
     ///
+    /// ```swift
+    /// try controller.performFetch()
+    /// print(controller.fetchedObjects?.count ?? 0)
+    /// ```
+    ///
     /// - Throws: As `NSManagedObjectContext.fetch(_:)`, moreover for a request whose sort descriptors are `nil` or for
     ///   dictionaries or counts, and for a ``sectionNameKeyPath`` that leads nowhere; `coreData` (134060) if objects of
     ///   one section are not sorted next to one another. The results are as before then.
+    /// - Complexity: One fetch, and one pass over what it finds.
     open func performFetch() throws {
         managedObjectContext.noteClass(ResultType.self, of: fetchRequest.specification)
         try tracker.performFetch { objects in
@@ -144,6 +169,10 @@ open class NSFetchedResultsController<ResultType>: NSObject {
     /// The results in order; `nil` before ``performFetch()``.
     ///
     /// O(n) after a change, else O(1).
+    ///
+    /// ```swift
+    /// for venue in controller.fetchedObjects ?? [] { print(venue.name) }
+    /// ```
     open var fetchedObjects: [ResultType]? {
         tracker.context.assertCurrent(#function)
         guard let list = tracker.list else { return nil }
@@ -159,6 +188,11 @@ open class NSFetchedResultsController<ResultType>: NSObject {
     ///
     /// Stops the program for a path outside of the results.
     ///
+    /// ```swift
+    /// print(controller.object(at: IndexPath(row: 0, section: 0)).name)
+    /// ```
+    ///
+    /// - Parameter indexPath: The section and the row, both from 0.
     /// - Returns: The result. A path that is not there stops the program.
     open func object(at indexPath: IndexPath) -> ResultType {
         tracker.context.assertCurrent(#function)
@@ -180,6 +214,11 @@ open class NSFetchedResultsController<ResultType>: NSObject {
     ///
     /// O(log n).
     ///
+    /// ```swift
+    /// if let path = controller.indexPath(forObject: venue) { print("section \(path[0]), row \(path[1])") }
+    /// ```
+    ///
+    /// - Parameter object: An object of the controller's context, or its ID if the request asks for IDs.
     /// - Returns: The path, or `nil`.
     open func indexPath(forObject object: ResultType) -> IndexPath? {
         tracker.context.assertCurrent(#function)
@@ -200,6 +239,12 @@ open class NSFetchedResultsController<ResultType>: NSObject {
     /// The sections in order; `nil` before ``performFetch()``.
     ///
     /// Without a ``sectionNameKeyPath`` there is one, with an empty name, even if it has no objects.
+    ///
+    /// ```swift
+    /// for section in controller.sections ?? [] { print(section.name, section.numberOfObjects) }
+    /// ```
+    ///
+    /// - Complexity: O(number of sections).
     open var sections: [any NSFetchedResultsSectionInfo]? {
         tracker.context.assertCurrent(#function)
         return tracker.list?.sections.map { SectionInfo($0, tracker) }
@@ -209,6 +254,7 @@ open class NSFetchedResultsController<ResultType>: NSObject {
     ///
     /// Override it, or implement the delegate's method, for other titles.
     ///
+    /// - Parameter sectionName: The name of the section, as ``NSFetchedResultsSectionInfo/name`` gives it.
     /// - Returns: The title, or `nil` for an empty name.
     open func sectionIndexTitle(forSectionName sectionName: String) -> String? {
         // The face of a controller answers as the controller, which may be of a subclass.
@@ -217,6 +263,8 @@ open class NSFetchedResultsController<ResultType>: NSObject {
     }
 
     /// The index titles of the sections, in order, each once.
+    ///
+    /// - Complexity: O(number of sections).
     open var sectionIndexTitles: [String] {
         var seen: Set<String> = []
         return (sections ?? []).compactMap(\.indexTitle).filter { seen.insert($0).inserted }
@@ -228,6 +276,7 @@ open class NSFetchedResultsController<ResultType>: NSObject {
     ///   - title: One of ``sectionIndexTitles``.
     ///   - sectionIndex: Its place among them; not needed to find it.
     /// - Returns: The first section with that title; `NSNotFound` if there is none.
+    /// - Complexity: O(number of sections).
     open func section(forSectionIndexTitle title: String, at sectionIndex: Int) -> Int {
         (sections ?? []).firstIndex { $0.indexTitle == title } ?? NSNotFound
     }

@@ -84,9 +84,13 @@ public protocol NSFetchedResultsSectionInfo {
 /// ```
 public protocol NSFetchedResultsControllerDelegate: NSObjectProtocol {
     /// Called before the results change.
+    ///
+    /// - Parameter controller: The controller, which still has the results of before the event.
     func controllerWillChangeContent(_ controller: NSFetchedResultsController<NSFetchRequestResult>)
 
     /// Called after all changes of an event were told.
+    ///
+    /// - Parameter controller: The controller, which has the new results.
     func controllerDidChangeContent(_ controller: NSFetchedResultsController<NSFetchRequestResult>)
 
     /// Called for each object that came, went, moved, or was updated.
@@ -136,6 +140,9 @@ public protocol NSFetchedResultsControllerDelegate: NSObjectProtocol {
     ///
     /// By default the controller's own answer.
     ///
+    /// - Parameters:
+    ///   - controller: The controller that is asked for its index titles.
+    ///   - sectionName: The name of the section.
     /// - Returns: The title, or `nil` for none.
     func controller(
         _ controller: NSFetchedResultsController<NSFetchRequestResult>,
@@ -145,12 +152,23 @@ public protocol NSFetchedResultsControllerDelegate: NSObjectProtocol {
 
 extension NSFetchedResultsControllerDelegate {
     /// Does nothing.
+    ///
+    /// - Parameter controller: Ignored.
     public func controllerWillChangeContent(_ controller: NSFetchedResultsController<NSFetchRequestResult>) {}
 
     /// Does nothing.
+    ///
+    /// - Parameter controller: Ignored.
     public func controllerDidChangeContent(_ controller: NSFetchedResultsController<NSFetchRequestResult>) {}
 
     /// Does nothing.
+    ///
+    /// - Parameters:
+    ///   - controller: Ignored.
+    ///   - anObject: Ignored.
+    ///   - indexPath: Ignored.
+    ///   - type: Ignored.
+    ///   - newIndexPath: Ignored.
     public func controller(
         _ controller: NSFetchedResultsController<NSFetchRequestResult>,
         didChange anObject: Any,
@@ -160,6 +178,12 @@ extension NSFetchedResultsControllerDelegate {
     ) {}
 
     /// Does nothing.
+    ///
+    /// - Parameters:
+    ///   - controller: Ignored.
+    ///   - sectionInfo: Ignored.
+    ///   - sectionIndex: Ignored.
+    ///   - type: Ignored.
     public func controller(
         _ controller: NSFetchedResultsController<NSFetchRequestResult>,
         didChange sectionInfo: any NSFetchedResultsSectionInfo,
@@ -168,12 +192,21 @@ extension NSFetchedResultsControllerDelegate {
     ) {}
 
     /// Does nothing.
+    ///
+    /// - Parameters:
+    ///   - controller: Ignored.
+    ///   - diff: Ignored.
     public func controller(
         _ controller: NSFetchedResultsController<NSFetchRequestResult>,
         didChangeContentWith diff: CollectionDifference<NSManagedObjectID>
     ) {}
 
     /// The controller's own answer.
+    ///
+    /// - Parameters:
+    ///   - controller: The controller that is asked for its index titles.
+    ///   - sectionName: The name of the section.
+    /// - Returns: What ``NSFetchedResultsController/sectionIndexTitle(forSectionName:)`` gives.
     public func controller(
         _ controller: NSFetchedResultsController<NSFetchRequestResult>,
         sectionIndexTitleForSectionName sectionName: String

@@ -25,6 +25,13 @@ extension NSManagedObjectContext {
 extension NSEntityDescription {
     /// The entity with a name in a context's model.
     ///
+    /// ```swift
+    /// print(NSEntityDescription.entity(forEntityName: "Venue", in: context)?.attributesByName.keys.sorted() ?? [])
+    /// ```
+    ///
+    /// - Parameters:
+    ///   - entityName: The name of the entity in the model.
+    ///   - context: A context whose coordinator has the model.
     /// - Returns: `nil` if the model has none, or the context no coordinator. May be called on any thread.
     public class func entity(forEntityName entityName: String, in context: NSManagedObjectContext)
         -> NSEntityDescription?

@@ -19,6 +19,8 @@ extension NSManagedObjectContext {
     /// - Returns: Objects, IDs, dictionaries or a number, as the request's result type says.
     /// - Throws: `persistentStoreOperation` (134070) with a text that names the entity or key path for a request that
     ///   makes no sense; errors of the store.
+    /// - Complexity: O(number of rows found), besides the query; the pending changes of the entity are looked at one by
+    ///   one.
     public func fetch<T>(_ request: NSFetchRequest<T>) throws -> [T] {
         noteClass(T.self, of: request.specification)
         return try fetch(request.specification, request.affectedStores, nil)

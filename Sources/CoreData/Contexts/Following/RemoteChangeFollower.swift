@@ -102,7 +102,7 @@ public final class RemoteChangeFollower: @unchecked Sendable {
     /// try await follower.catchUp()
     /// ```
     ///
-    /// - Throws: What keeps a store from being read.
+    /// - Throws: What keeps a store from being read, such as `persistentStoreTimeout` (134090).
     public func catchUp() async throws {
         try await withCheckedThrowingContinuation { (continuation: CheckedContinuation<Void, any Error>) in
             queue.async { continuation.resume(with: Result { try self.follow() }) }

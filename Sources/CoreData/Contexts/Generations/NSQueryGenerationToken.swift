@@ -57,6 +57,9 @@ open class NSQueryGenerationToken: NSObject, NSCopying, NSSecureCoding, @uncheck
     }
 
     /// The token itself, which is immutable.
+    ///
+    /// - Parameter zone: Ignored.
+    /// - Returns: The token itself.
     open func copy(with zone: NSZone? = nil) -> Any { self }
 
     open override var description: String {
@@ -84,6 +87,12 @@ open class NSQueryGenerationToken: NSObject, NSCopying, NSSecureCoding, @uncheck
         weak var generation: QueryGeneration?
     }
 
+    /// Archives the token.
+    ///
+    /// The archive names the version of the store. Only this process can find that version again, as long as somebody
+    /// keeps it.
+    ///
+    /// - Parameter coder: The archiver to write to.
     open func encode(with coder: NSCoder) {
         coder.encode(name as NSString, forKey: Self.nameKey)
     }
@@ -105,6 +114,8 @@ open class NSQueryGenerationToken: NSObject, NSCopying, NSSecureCoding, @uncheck
     /// Reads an archived token.
     ///
     /// One whose version is gone, or was another process's, is read as well; no context can be pinned to it.
+    ///
+    /// - Parameter coder: The archive to read from. Without a token in it the result is `nil`.
     public required init?(coder: NSCoder) {
         guard let name = coder.decodeObject(of: NSString.self, forKey: Self.nameKey) as String? else { return nil }
         if name == Self.currentName {

@@ -378,6 +378,7 @@ extension NSManagedObjectContext {
     /// - Returns: The object, which is no fault.
     /// - Throws: `managedObjectReferentialIntegrity` (133000) if there is no such row, and for an ID of another coordinator
     ///   whose store is not open in this context's; an error of the store.
+    /// - Complexity: O(1). Reads the row from the store if neither the context nor the row cache has it.
     public func existingObject(with objectID: NSManagedObjectID) throws -> NSManagedObject {
         assertCurrent(#function)
         guard let objectID = ownID(objectID) else {

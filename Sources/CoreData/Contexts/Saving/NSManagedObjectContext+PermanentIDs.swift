@@ -13,7 +13,8 @@ extension NSManagedObjectContext {
     /// ```
     ///
     /// - Parameter objects: Objects of this context; those whose IDs are permanent are passed over.
-    /// - Throws: An error of the store; nothing has changed then.
+    /// - Throws: An error of the store; `persistentStoreOperation` (134070) if no open store can hold an object.
+    ///   Nothing has changed then.
     public func obtainPermanentIDs(for objects: [NSManagedObject]) throws {
         assertCurrent(#function)
         try ConfinementScope.enter(self) {

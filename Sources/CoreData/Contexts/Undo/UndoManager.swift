@@ -82,6 +82,8 @@ open class UndoManager: NSObject {
     }
 
     /// Names the step that was recorded last.
+    ///
+    /// - Parameter actionName: The name, which ``undoActionName`` or ``redoActionName`` then gives.
     open func setActionName(_ actionName: String) {
         if !open.isEmpty {
             open[open.count - 1].name = actionName
@@ -91,6 +93,10 @@ open class UndoManager: NSObject {
     }
 
     /// Registers what takes back something that was just done; while undoing, what does it again.
+    ///
+    /// - Parameters:
+    ///   - target: What the handler is about. It is not kept alive: once it is gone, the handler is not called.
+    ///   - handler: Called with the target by ``undo()`` or ``redo()``.
     open func registerUndo<Target: AnyObject>(withTarget target: Target, handler: @escaping (Target) -> Void) {
         guard isUndoRegistrationEnabled else { return }
         let action = Action(target: ObjectIdentifier(target)) { [weak target] in
@@ -168,6 +174,8 @@ open class UndoManager: NSObject {
     }
 
     /// Forgets what was registered with one target; steps with nothing else in them go.
+    ///
+    /// - Parameter target: The target that was registered, compared by identity.
     open func removeAllActions(withTarget target: Any) {
         let target = ObjectIdentifier(target as AnyObject)
         func without(_ groups: [Group]) -> [Group] {

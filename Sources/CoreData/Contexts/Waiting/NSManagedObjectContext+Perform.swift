@@ -65,6 +65,7 @@ extension NSManagedObjectContext {
     /// let count = try worker.performAndWait { try worker.count(for: NSFetchRequest<Venue>(entityName: "Venue")) }
     /// ```
     ///
+    /// - Parameter block: What to run. It is not kept.
     /// - Returns: What the block returns.
     /// - Throws: What the block throws; the context's pending changes stay as they are then.
     public func performAndWait<T>(_ block: () throws -> T) rethrows -> T { try wait(as: .call, block) }

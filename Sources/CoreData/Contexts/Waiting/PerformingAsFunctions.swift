@@ -3,6 +3,8 @@
 
 extension NSManagedObjectContext {
     /// Runs `block` inside the context's scope and waits for it, as ``performAndWait(_:)-(()->T)``.
+    ///
+    /// - Parameter block: What to run. It is not kept.
     @_disfavoredOverload
     public final func performAndWait(_ block: () -> Void) {
         let _: Void = performAndWait { () -> Void in block() }
@@ -11,6 +13,8 @@ extension NSManagedObjectContext {
 
 extension NSPersistentStoreCoordinator {
     /// Runs `block` on the coordinator's queue and waits for it.
+    ///
+    /// - Parameter block: What to run. It is not kept.
     @_disfavoredOverload
     public final func performAndWait(_ block: () -> Void) {
         let _: Void = performAndWait { () -> Void in block() }

@@ -41,6 +41,9 @@ open class NSEntityMigrationPolicy: NSObject, ExpressionFunctionTarget {
     ///
     /// Does nothing.
     ///
+    /// - Parameters:
+    ///   - mapping: The mapping whose turn it is.
+    ///   - manager: The manager that runs the migration.
     /// - Throws: What ends the migration.
     open func begin(_ mapping: NSEntityMapping, with manager: NSMigrationManager) throws {}
 
@@ -51,6 +54,10 @@ open class NSEntityMigrationPolicy: NSObject, ExpressionFunctionTarget {
     /// a destination entity. An override that does not call this must associate what it makes
     /// (``NSMigrationManager/associate(sourceInstance:withDestinationInstance:for:)``), or the second pass leaves it out.
     ///
+    /// - Parameters:
+    ///   - sInstance: The source object, in ``NSMigrationManager/sourceContext``.
+    ///   - mapping: The mapping whose turn it is.
+    ///   - manager: The manager that runs the migration.
     /// - Throws: `entityMigrationPolicy` (134170) if a function cannot be called, `migration` (134110) for a value that the
     ///   attribute does not take.
     open func createDestinationInstances(
@@ -66,6 +73,9 @@ open class NSEntityMigrationPolicy: NSObject, ExpressionFunctionTarget {
     ///
     /// Does nothing.
     ///
+    /// - Parameters:
+    ///   - mapping: The mapping whose source objects are done.
+    ///   - manager: The manager that runs the migration.
     /// - Throws: What ends the migration.
     open func endInstanceCreation(forMapping mapping: NSEntityMapping, manager: NSMigrationManager) throws {}
 
@@ -74,6 +84,10 @@ open class NSEntityMigrationPolicy: NSObject, ExpressionFunctionTarget {
     /// Evaluates the mapping's relationship mappings. A value of nil leaves the relationship as it is; of a collection a
     /// to-one relationship takes the first object.
     ///
+    /// - Parameters:
+    ///   - dInstance: The destination object, in ``NSMigrationManager/destinationContext``.
+    ///   - mapping: The mapping that the object was made by.
+    ///   - manager: The manager that runs the migration.
     /// - Throws: `entityMigrationPolicy` (134170) if a function cannot be called, `migration` (134110) for a value that the
     ///   relationship does not take.
     open func createRelationships(
@@ -89,6 +103,9 @@ open class NSEntityMigrationPolicy: NSObject, ExpressionFunctionTarget {
     ///
     /// Does nothing.
     ///
+    /// - Parameters:
+    ///   - mapping: The mapping whose destination objects are done.
+    ///   - manager: The manager that runs the migration.
     /// - Throws: What ends the migration.
     open func endRelationshipCreation(forMapping mapping: NSEntityMapping, manager: NSMigrationManager) throws {}
 
@@ -96,6 +113,9 @@ open class NSEntityMigrationPolicy: NSObject, ExpressionFunctionTarget {
     ///
     /// Does nothing. All destination objects are validated afterwards.
     ///
+    /// - Parameters:
+    ///   - mapping: The mapping whose turn it is.
+    ///   - manager: The manager that runs the migration.
     /// - Throws: What ends the migration.
     open func performCustomValidation(forMapping mapping: NSEntityMapping, manager: NSMigrationManager) throws {}
 
@@ -103,6 +123,9 @@ open class NSEntityMigrationPolicy: NSObject, ExpressionFunctionTarget {
     ///
     /// Does nothing.
     ///
+    /// - Parameters:
+    ///   - mapping: The mapping that is done.
+    ///   - manager: The manager that runs the migration.
     /// - Throws: What ends the migration.
     open func end(_ mapping: NSEntityMapping, manager: NSMigrationManager) throws {}
 

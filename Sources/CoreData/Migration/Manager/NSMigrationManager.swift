@@ -65,6 +65,11 @@ open class NSMigrationManager: NSObject, ExpressionFunctionTarget, @unchecked Se
 
     /// Makes a manager for migrations between two models.
     ///
+    /// ```swift
+    /// let manager = NSMigrationManager(sourceModel: old, destinationModel: new)
+    /// manager.progressHandler = { print(Int($0 * 100), "%") }
+    /// ```
+    ///
     /// - Parameters:
     ///   - sourceModel: The model of the stores to migrate. Its classes are not used: source objects are plain
     ///     ``NSManagedObject``s.
@@ -81,6 +86,12 @@ open class NSMigrationManager: NSObject, ExpressionFunctionTarget, @unchecked Se
     ///
     /// A store of the destination model that is at the destination already is added to, so that a large store can be migrated
     /// entity by entity; associations last for one call. When a migration fails, the destination is as it was before.
+    ///
+    /// ```swift
+    /// let manager = NSMigrationManager(sourceModel: old, destinationModel: new)
+    /// let mapping = try NSMappingModel.inferredMappingModel(forSourceModel: old, destinationModel: new)
+    /// try manager.migrateStore(from: oldURL, type: .sqlite, mapping: mapping, to: newURL, type: .sqlite)
+    /// ```
     ///
     /// - Parameters:
     ///   - sourceURL: The store to migrate. It is opened for reading.
@@ -143,6 +154,14 @@ open class NSMigrationManager: NSObject, ExpressionFunctionTarget, @unchecked Se
 
     /// The older spelling of ``migrateStore(from:type:options:mapping:to:type:options:)``.
     ///
+    /// - Parameters:
+    ///   - sourceURL: The store to migrate.
+    ///   - sStoreType: Its type, such as `NSSQLiteStoreType`.
+    ///   - sOptions: Options for it; `nil` for none.
+    ///   - mappings: What to do.
+    ///   - dURL: Where the new store is to lie.
+    ///   - dStoreType: The type of the new store.
+    ///   - dOptions: Options for the new store; `nil` for none.
     /// - Throws: As the newer spelling; `migrationMissingMappingModel` (134140) without a mapping model.
     @available(*, deprecated, message: "Use migrateStore(from:type:options:mapping:to:type:options:)")
     open func migrateStore(
@@ -315,12 +334,18 @@ open class NSMigrationManager: NSObject, ExpressionFunctionTarget, @unchecked Se
     }
 
     /// The source entity of a mapping; `nil` if it has none.
+    ///
+    /// - Parameter mEntity: A mapping of the manager's mapping model.
+    /// - Returns: An entity of the source model, or `nil` if the mapping names none or the model lacks it.
     open func sourceEntity(for mEntity: NSEntityMapping) -> NSEntityDescription? {
         let model = run?.source.model ?? sourceModel
         return mEntity.sourceEntityName.flatMap { model.entitiesByName[$0] }
     }
 
     /// The destination entity of a mapping; `nil` if it has none.
+    ///
+    /// - Parameter mEntity: A mapping of the manager's mapping model.
+    /// - Returns: An entity of the destination model, or `nil` if the mapping names none or the model lacks it.
     open func destinationEntity(for mEntity: NSEntityMapping) -> NSEntityDescription? {
         mEntity.destinationEntityName.flatMap { destinationModel.entitiesByName[$0] }
     }
@@ -344,6 +369,11 @@ open class NSMigrationManager: NSObject, ExpressionFunctionTarget, @unchecked Se
     ///
     /// The second pass calls the mapping's policy for the destination object. A source object may have several destinations,
     /// and the other way round. Without a migration under way it has no effect.
+    ///
+    /// - Parameters:
+    ///   - sourceInstance: An object of ``sourceContext``.
+    ///   - destinationInstance: An object of ``destinationContext``.
+    ///   - entityMapping: The mapping by which it was made.
     open func associate(
         sourceInstance: NSManagedObject,
         withDestinationInstance destinationInstance: NSManagedObject,
@@ -398,6 +428,9 @@ open class NSMigrationManager: NSObject, ExpressionFunctionTarget, @unchecked Se
 
 extension NSMigrationManager: KeyValueCoding {
     /// The properties as value expressions see them, such as `$manager.sourceContext` and `$manager.userInfo.name`.
+    ///
+    /// - Parameter key: The name of a property of this class, such as `sourceContext`.
+    /// - Returns: The value; `nil` for no value and for any other name.
     public func value(forKey key: String) -> Any? {
         switch key {
         case "sourceContext": sourceContext

@@ -83,6 +83,9 @@ open class NSEntityMapping: NSObject {
 
 extension NSEntityMapping: KeyValueCoding {
     /// The properties as value expressions see them, such as `$entityMapping.userInfo.sourceVersion`.
+    ///
+    /// - Parameter key: The name of a property of this class, such as `sourceEntityName`.
+    /// - Returns: The value; `nil` for no value and for any other name.
     public func value(forKey key: String) -> Any? {
         switch key {
         case "name": effectiveName

@@ -7,6 +7,11 @@ extension NSMappingModel {
     /// `IEM_Copy_E`, `IEM_Transform_E`, `IEM_Add_E` and `IEM_Remove_E`, with the source's name of a renamed entity. They can be
     /// changed; a migration carries out what they say then.
     ///
+    /// ```swift
+    /// let mapping = try NSMappingModel.inferredMappingModel(forSourceModel: old, destinationModel: new)
+    /// print(mapping.entityMappingsByName.keys.sorted())
+    /// ```
+    ///
     /// - Parameters:
     ///   - sourceModel: The model to migrate from.
     ///   - destinationModel: The model to migrate to.

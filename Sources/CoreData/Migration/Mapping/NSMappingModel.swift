@@ -27,6 +27,8 @@ open class NSMappingModel: NSObject {
     var inferredText: String?
 
     /// The mappings by name; of two with one name the later counts.
+    ///
+    /// - Complexity: O(number of mappings), each time.
     open var entityMappingsByName: [String: NSEntityMapping] {
         Dictionary(mappings.map { ($0.effectiveName, $0) }) { _, later in later }
     }
@@ -40,6 +42,12 @@ open class NSMappingModel: NSObject {
     /// recorded are those of the models, and if every entity that it leaves out is equal in both models, or in only one
     /// of them; see ``mismatches(sourceModel:destinationModel:)``. The order of files and of
     /// mappings does not matter. `nil` comes back if there is none that fits, and if one of the models is `nil`.
+    ///
+    /// ```swift
+    /// if let mapping = NSMappingModel(from: nil, forSourceModel: old, destinationModel: new) {
+    ///     print(mapping.entityMappingsByName.keys.sorted())
+    /// }
+    /// ```
     ///
     /// - Parameters:
     ///   - bundles: The bundles; `nil` for the main one, and the resources of the package's other targets beside it.

@@ -35,6 +35,9 @@ open class NSPropertyMapping: NSObject {
 
 extension NSPropertyMapping: KeyValueCoding {
     /// The properties as value expressions see them: `name`, `valueExpression` and `userInfo`.
+    ///
+    /// - Parameter key: `name`, `valueExpression` or `userInfo`.
+    /// - Returns: The value; `nil` for no value and for any other name.
     public func value(forKey key: String) -> Any? {
         switch key {
         case "name": name

@@ -68,10 +68,11 @@ public final class NSLightweightMigrationStage: NSMigrationStage {
 /// The step itself is inferred. So the code before it makes what cannot be inferred inferable, by filling values that become
 /// required, say; the code after it fills what is new.
 ///
-/// Handlers get the manager, whose ``NSStagedMigrationManager/container`` has the store, under the stage's current model before
-/// the step and under its next model after it. The container is closed when the handler returns; its contexts cannot be
-/// used any more then. Handlers may be called again for the same data, if the process was killed before the stage was complete,
-/// or if another process has written to the store meanwhile: then nothing of the unfinished stage is in the store.
+/// Handlers run on the thread that adds the store. They get the manager, whose ``NSStagedMigrationManager/container`` has
+/// the store, under the stage's current model before the step and under its next model after it. The container is closed
+/// when the handler returns; its contexts cannot be used any more then. Handlers may be called again for the same data, if
+/// the process was killed before the stage was complete, or if another process has written to the store meanwhile: then
+/// nothing of the unfinished stage is in the store.
 ///
 /// ```swift
 /// let stage = NSCustomMigrationStage(

@@ -10,6 +10,11 @@ extension NSManagedObjectModel {
     /// program (`*.resources`), as `.xcdatamodeld` and `.xcdatamodel` folders or compiled. An `.xcdatamodeld` and a `.momd` of one
     /// name are one model, and so are an `.xcdatamodel` and a `.mom`.
     ///
+    /// ```swift
+    /// let model = NSManagedObjectModel.mergedModel(from: [Bundle.module])
+    /// print(model?.entities.count ?? 0)
+    /// ```
+    ///
     /// - Parameter bundles: The bundles, or `nil` for the main one.
     /// - Returns: `nil` when there is no model, one cannot be read, or two entities have the same name but differ.
     public class func mergedModel(from bundles: [Bundle]?) -> NSManagedObjectModel? {

@@ -23,6 +23,12 @@ open class NSBatchDeleteRequest: NSPersistentStoreRequest {
 
     /// Creates a request that deletes what a fetch would find in the store.
     ///
+    /// ```swift
+    /// let old = NSFetchRequest<any NSFetchRequestResult>(entityName: "Venue")
+    /// old.predicate = NSPredicate(format: "openedAt < %@", Date(timeIntervalSince1970: 0) as NSDate)
+    /// try context.execute(NSBatchDeleteRequest(fetchRequest: old))
+    /// ```
+    ///
     /// - Parameter fetch: Its predicate, sort descriptors, limit, offset and sub-entities count, limit and offset over all
     ///   affected stores together. It is copied.
     public init(fetchRequest fetch: NSFetchRequest<NSFetchRequestResult>) {
@@ -40,6 +46,10 @@ open class NSBatchDeleteRequest: NSPersistentStoreRequest {
     }
 
     /// Creates a request that deletes objects by their IDs.
+    ///
+    /// ```swift
+    /// try context.execute(NSBatchDeleteRequest(objectIDs: [venue.objectID]))
+    /// ```
     ///
     /// - Parameter objects: Permanent IDs of one hierarchy of entities. Rows that are gone already are no error.
     public convenience init(objectIDs objects: [NSManagedObjectID]) {
@@ -76,6 +86,12 @@ open class NSBatchDeleteRequest: NSPersistentStoreRequest {
     /// What the result has.
     ///
     /// Default ``NSBatchDeleteRequestResultType/resultTypeStatusOnly``.
+    ///
+    /// ```swift
+    /// let delete = NSBatchDeleteRequest(fetchRequest: request)
+    /// delete.resultType = .resultTypeCount
+    /// print((try context.execute(delete) as? NSBatchDeleteResult)?.result as? Int ?? 0)
+    /// ```
     open var resultType: NSBatchDeleteRequestResultType = .resultTypeStatusOnly
 
     /// Takes over all that describes `other`.

@@ -30,6 +30,11 @@ open class NSBatchInsertRequest: NSPersistentStoreRequest {
 
     /// Creates a request for rows that are there already.
     ///
+    /// ```swift
+    /// let insert = NSBatchInsertRequest(entityName: "City", objects: [["name": "Oslo"], ["name": "Bergen"]])
+    /// try context.execute(insert)
+    /// ```
+    ///
     /// - Parameters:
     ///   - entityName: The entity, looked up when the request is executed.
     ///   - dictionaries: The values of each row, by property.
@@ -51,6 +56,16 @@ open class NSBatchInsertRequest: NSPersistentStoreRequest {
     }
 
     /// Creates a request for rows that a handler makes, one at a time.
+    ///
+    /// ```swift
+    /// var names = ["Oslo", "Bergen"].makeIterator()
+    /// let insert = NSBatchInsertRequest(entityName: "City") { (row: NSMutableDictionary) in
+    ///     guard let name = names.next() else { return true }
+    ///     row["name"] = name
+    ///     return false
+    /// }
+    /// try context.execute(insert)
+    /// ```
     ///
     /// - Parameters:
     ///   - entityName: The entity, looked up when the request is executed.
@@ -126,6 +141,12 @@ open class NSBatchInsertRequest: NSPersistentStoreRequest {
     /// What the result has.
     ///
     /// Default ``NSBatchInsertRequestResultType/statusOnly``.
+    ///
+    /// ```swift
+    /// let insert = NSBatchInsertRequest(entityName: "City", objects: [["name": "Oslo"], ["name": "Bergen"]])
+    /// insert.resultType = .count
+    /// print((try context.execute(insert) as? NSBatchInsertResult)?.result as? Int ?? 0)
+    /// ```
     open var resultType: NSBatchInsertRequestResultType = .statusOnly
 
     /// Takes over all that describes `other`.

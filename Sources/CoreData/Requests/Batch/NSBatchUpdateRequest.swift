@@ -21,6 +21,12 @@ open class NSBatchUpdateRequest: NSPersistentStoreRequest {
 
     /// Creates a request for the entity with a name, which is looked up when the request is executed.
     ///
+    /// ```swift
+    /// let update = NSBatchUpdateRequest(entityName: "Venue")
+    /// update.propertiesToUpdate = ["price": 0]
+    /// try context.execute(update)
+    /// ```
+    ///
     /// - Parameter entityName: The name of an entity of the context's model.
     public init(entityName: String) {
         target = NamedEntity(entityName)
@@ -60,6 +66,13 @@ open class NSBatchUpdateRequest: NSPersistentStoreRequest {
     /// Which rows are changed.
     ///
     /// Default `nil`, for all rows of the entity. Unsaved changes do not count.
+    ///
+    /// ```swift
+    /// let update = NSBatchUpdateRequest(entityName: "Venue")
+    /// update.predicate = NSPredicate(format: "city.name == %@", "Porto")
+    /// update.propertiesToUpdate = ["price": 0]
+    /// try context.execute(update)
+    /// ```
     open var predicate: NSPredicate?
 
     /// Whether rows of sub-entities are changed too.
@@ -72,6 +85,12 @@ open class NSBatchUpdateRequest: NSPersistentStoreRequest {
     /// Default `nil`, which makes the request fail. A value is a constant of the attribute's type; an `NSExpression` over the
     /// row, worked out for each row before it changes; or `NSNull` for nil. A to-one relationship takes an object or an
     /// `NSManagedObjectID`. To-many relationships, derived and transient attributes are refused.
+    ///
+    /// ```swift
+    /// let update = NSBatchUpdateRequest(entityName: "Venue")
+    /// update.propertiesToUpdate = ["price": NSExpression(format: "price + 1"), "openedAt": NSNull()]
+    /// try context.execute(update)
+    /// ```
     open var propertiesToUpdate: [AnyHashable: Any]?
 
     /// The processor time, in seconds, that each store may take.
@@ -83,6 +102,14 @@ open class NSBatchUpdateRequest: NSPersistentStoreRequest {
     /// What the result has.
     ///
     /// Default ``NSBatchUpdateRequestResultType/statusOnlyResultType``.
+    ///
+    /// ```swift
+    /// let update = NSBatchUpdateRequest(entityName: "Venue")
+    /// update.propertiesToUpdate = ["price": 0]
+    /// update.resultType = .updatedObjectIDsResultType
+    /// let ids = (try context.execute(update) as? NSBatchUpdateResult)?.result as? [NSManagedObjectID] ?? []
+    /// NSManagedObjectContext.mergeChanges(fromRemoteContextSave: [NSUpdatedObjectIDsKey: ids], into: [context])
+    /// ```
     open var resultType: NSBatchUpdateRequestResultType = .statusOnlyResultType
 
     /// Takes over all that describes `other`.

@@ -84,6 +84,7 @@ open class NSAtomicStore: NSPersistentStore, @unchecked Sendable {
     ///
     /// Stops the program unless it is overridden.
     ///
+    /// - Parameter managedObject: The new object, whose ID is still temporary.
     /// - Returns: A `String` or a number.
     open func newReferenceObject(for managedObject: NSManagedObject) -> Any {
         fatalError("CoreData: \(Swift.type(of: self)) has to override newReferenceObject(for:).")
@@ -94,6 +95,7 @@ open class NSAtomicStore: NSPersistentStore, @unchecked Sendable {
     /// Default: an empty ``NSAtomicStoreCacheNode``. Its values come by ``updateCacheNode(_:from:)``, which is called
     /// once all new objects have a node.
     ///
+    /// - Parameter managedObject: The new object.
     /// - Returns: A node with the object's values, which ``addCacheNodes(_:)`` is then called with.
     open func newCacheNode(for managedObject: NSManagedObject) -> NSAtomicStoreCacheNode {
         NSAtomicStoreCacheNode(objectID: managedObject.objectID)
@@ -103,6 +105,10 @@ open class NSAtomicStore: NSPersistentStore, @unchecked Sendable {
     ///
     /// Called for new and for changed objects, also where only a relationship has changed. Default: sets all persistent
     /// properties, relationships as nodes.
+    ///
+    /// - Parameters:
+    ///   - node: The node, of a class that ``newCacheNode(for:)`` or ``load()`` has chosen.
+    ///   - managedObject: The object as it is being saved.
     open func updateCacheNode(_ node: NSAtomicStoreCacheNode, from managedObject: NSManagedObject) {
         copyValues(of: managedObject, to: node)
     }
@@ -110,6 +116,8 @@ open class NSAtomicStore: NSPersistentStore, @unchecked Sendable {
     /// Called before nodes are removed, because their objects are being deleted.
     ///
     /// Does nothing.
+    ///
+    /// - Parameter cacheNodes: The nodes, which the store still has.
     open func willRemoveCacheNodes(_ cacheNodes: Set<NSAtomicStoreCacheNode>) {}
 
     private func notOverridden(_ member: String) -> CocoaError {
@@ -122,6 +130,8 @@ open class NSAtomicStore: NSPersistentStore, @unchecked Sendable {
     ///
     /// The values of a node, relationships above all, may still be set until ``load()`` returns. Nodes that are added
     /// later show only once they are saved.
+    ///
+    /// - Parameter cacheNodes: The nodes, each with an ID that ``objectID(for:withReferenceObject:)`` has made.
     open func addCacheNodes(_ cacheNodes: Set<NSAtomicStoreCacheNode>) { nodes.add(cacheNodes) }
 
     /// All nodes.
@@ -131,6 +141,7 @@ open class NSAtomicStore: NSPersistentStore, @unchecked Sendable {
 
     /// The node of an object.
     ///
+    /// - Parameter objectID: The ID of an object of this store.
     /// - Returns: `nil` if the store has none.
     open func cacheNode(for objectID: NSManagedObjectID) -> NSAtomicStoreCacheNode? {
         names.object(of: objectID) == nil ? nil : nodes.node(objectID)
@@ -155,6 +166,7 @@ open class NSAtomicStore: NSPersistentStore, @unchecked Sendable {
     ///
     /// May be called on any thread. For an ID of another store, or a temporary one, `NSNull`.
     ///
+    /// - Parameter objectID: The ID of an object of this store.
     /// - Returns: What ``objectID(for:withReferenceObject:)`` was called with.
     public func referenceObject(for objectID: NSManagedObjectID) -> Any {
         names.object(of: objectID) ?? NSNull()

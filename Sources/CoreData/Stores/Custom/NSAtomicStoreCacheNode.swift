@@ -20,6 +20,8 @@ open class NSAtomicStoreCacheNode: NSObject {
     open var propertyCache: NSMutableDictionary?
 
     /// Makes an empty node for an object.
+    ///
+    /// - Parameter moid: The ID of the object, as ``NSAtomicStore/objectID(for:withReferenceObject:)`` makes it.
     public init(objectID moid: NSManagedObjectID) {
         objectID = moid
         super.init()
@@ -29,6 +31,7 @@ open class NSAtomicStoreCacheNode: NSObject {
     ///
     /// Reads ``propertyCache``. An override may keep values elsewhere.
     ///
+    /// - Parameter key: The name of the property.
     /// - Returns: `nil` if there is no value.
     open func value(forKey key: String) -> Any? {
         let value = propertyCache?.object(forKey: NSString(string: key))
@@ -36,6 +39,10 @@ open class NSAtomicStoreCacheNode: NSObject {
     }
 
     /// Sets the value of a property; `nil` removes it.
+    ///
+    /// - Parameters:
+    ///   - value: An attribute's value, a node for a to-one relationship, or a set of nodes; `nil` for none.
+    ///   - key: The name of the property.
     open func setValue(_ value: Any?, forKey key: String) {
         guard let value else { return propertyCache?.removeObject(forKey: NSString(string: key)) ?? () }
         if propertyCache == nil { propertyCache = NSMutableDictionary() }

@@ -69,6 +69,7 @@ open class NSIncrementalStore: NSPersistentStore, @unchecked Sendable {
     ///
     /// Default: a new UUID's text.
     ///
+    /// - Parameter storeURL: Where the store lies; `/dev/null` if it was added without a URL.
     /// - Returns: A text, a UUID unless a subclass says otherwise.
     open class func identifierForNewStore(at storeURL: URL) -> Any { UUID().uuidString }
 
@@ -145,11 +146,15 @@ open class NSIncrementalStore: NSPersistentStore, @unchecked Sendable {
     ///
     /// Does nothing. Called once for each object and context, soon after: with the end of the fetch or the event, or,
     /// while others use the store, when it is next asked.
+    ///
+    /// - Parameter objectIDs: The IDs of the objects.
     open func managedObjectContextDidRegisterObjects(with objectIDs: [NSManagedObjectID]) {}
 
     /// Called when contexts have let go of objects of the store, as often for each as the other.
     ///
     /// Does nothing.
+    ///
+    /// - Parameter objectIDs: The IDs of the objects.
     open func managedObjectContextDidUnregisterObjects(with objectIDs: [NSManagedObjectID]) {}
 
     private func notOverridden(_ member: String) -> CocoaError {
@@ -176,6 +181,7 @@ open class NSIncrementalStore: NSPersistentStore, @unchecked Sendable {
     ///
     /// May be called on any thread. For an ID of another store, or a temporary one, `NSNull`.
     ///
+    /// - Parameter objectID: The ID of an object of this store.
     /// - Returns: What ``newObjectID(for:referenceObject:)`` was called with.
     public func referenceObject(for objectID: NSManagedObjectID) -> Any {
         names.object(of: objectID) ?? NSNull()

@@ -36,6 +36,10 @@ open class NSIncrementalStoreNode: NSObject {
     }
 
     /// Replaces the values, after a save or a change from outside.
+    ///
+    /// - Parameters:
+    ///   - values: The values by the properties' names, as ``init(objectID:withValues:version:)`` takes them.
+    ///   - version: The version of the values.
     open func update(withValues values: [String: Any], version: UInt64) {
         self.values = values
         self.version = version
@@ -43,6 +47,7 @@ open class NSIncrementalStoreNode: NSObject {
 
     /// The value of a property: an ID for a to-one relationship, `NSNull` for an empty one.
     ///
+    /// - Parameter prop: A property of the object's entity.
     /// - Returns: `nil` if the node does not have the property.
     open func value(for prop: NSPropertyDescription) -> Any? { values[prop.name] }
 }

@@ -6,6 +6,8 @@ import Foundation
 /// ``resolve(constraintConflicts:)``, change the conflicting objects as you like, and call `super` for what the
 /// policy's type does. When the call returns without an error the save tries again, upon the newer versions.
 ///
+/// A context calls its policy inside its own scope; contexts that share one may call it at the same time.
+///
 /// See <doc:Saving>.
 ///
 /// ```swift
@@ -20,6 +22,8 @@ open class NSMergePolicy: NSObject, @unchecked Sendable {
     public let mergeType: NSMergePolicyType
 
     /// Makes a policy of one of the five types.
+    ///
+    /// - Parameter ty: How the policy resolves conflicts.
     public init(merge ty: NSMergePolicyType) { mergeType = ty }
 
     /// A save with conflicts throws `managedObjectMerge` (133020) or `managedObjectConstraintMerge` (133021).
@@ -43,6 +47,7 @@ open class NSMergePolicy: NSObject, @unchecked Sendable {
 
     /// Resolves conflicts of both kinds: those of versions first, then those of constraints.
     ///
+    /// - Parameter list: ``NSMergeConflict`` and ``NSConstraintConflict`` objects; others are ignored.
     /// - Throws: `managedObjectMerge` (133020) or `managedObjectConstraintMerge` (133021) with the conflicts.
     open func resolve(mergeConflicts list: [Any]) throws {
         let versions = list.compactMap { $0 as? NSMergeConflict }
@@ -53,6 +58,7 @@ open class NSMergePolicy: NSObject, @unchecked Sendable {
 
     /// Resolves conflicts of versions by the policy's type.
     ///
+    /// - Parameter list: The conflicts, each of which names its object.
     /// - Throws: `managedObjectMerge` (133020) with the conflicts under `NSPersistentStoreSaveConflictsErrorKey`.
     open func resolve(optimisticLockingConflicts list: [NSMergeConflict]) throws {
         guard mergeType != .errorMergePolicyType else { throw Self.error(.managedObjectMerge, list) }
@@ -61,6 +67,7 @@ open class NSMergePolicy: NSObject, @unchecked Sendable {
 
     /// Resolves conflicts of uniqueness constraints by the policy's type.
     ///
+    /// - Parameter list: The conflicts, each with the objects that share the values.
     /// - Throws: `managedObjectConstraintMerge` (133021) with the conflicts under
     ///   `NSPersistentStoreSaveConflictsErrorKey`.
     open func resolve(constraintConflicts list: [NSConstraintConflict]) throws {
