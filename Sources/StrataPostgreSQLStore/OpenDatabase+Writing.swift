@@ -86,14 +86,16 @@ extension OpenDatabase {
         while true {
             attempt += 1
             do {
-                let begun = try connection.command(
-                    "BEGIN ISOLATION LEVEL READ COMMITTED; SELECT pg_catalog.pg_current_xact_id()::text"
-                )
+                // Sent with the first statements of the body.
+                try connection.post("BEGIN ISOLATION LEVEL READ COMMITTED")
+                let begun = try connection.post("SELECT pg_catalog.pg_current_xact_id()::text")
                 switch try body(connection) {
                 case .refused(let answer):
-                    try connection.command("ROLLBACK")
+                    try connection.rollback()
                     return answer
                 case .written(let answer, let result, let isRecorded):
+                    // Before COMMIT is sent one has to know what to ask for if the connection breaks.
+                    let begun = try connection.answer(begun)
                     let mark = CommitMark(begun, connection, identifier, isRecorded: isRecorded)
                     try commit {
                         do {
@@ -107,13 +109,22 @@ extension OpenDatabase {
                     didCommit(result)
                     return answer
                 }
-            } catch let error as PostgreSQLError where error.isTransient || error.isUniqueViolation {
+            } catch let error as PostgreSQLError where error.mayBeMadeAgain {
                 // Gone for certain. A unique value that somebody else has taken meanwhile is found at the next look.
-                guard attempt < Self.mostAttempts, !connection.isBroken else { throw error }
-                try connection.command("ROLLBACK")
+                guard attempt < (error.isStale ? 2 : Self.mostAttempts), !connection.isBroken else { throw error }
+                try connection.rollback()
+                if error.isStale { connection.forgetPrepared() }
                 usleep(UInt32.random(in: 0..<UInt32(1000 << min(attempt, 6))))
             }
         }
+    }
+}
+
+extension PostgreSQLError {
+    /// Whether the transaction is gone for certain, and may find things otherwise when it is made once more.
+    fileprivate var mayBeMadeAgain: Bool {
+        // The last one: fewer rows were updated than were locked.
+        isTransient || isUniqueViolation || isStale || sqlState == "22012"
     }
 }
 

@@ -64,6 +64,7 @@ final class OpenDatabase: Sendable {
     let mapping: SQLMapping
     let queries: RowQueries
     let keys: KeyBlocks
+    let shapes: WriteShapes
     let places: PlacesByEntity
     /// The derived attributes; `nil` if the model has none.
     let derived: DerivedPlan?
@@ -96,6 +97,7 @@ final class OpenDatabase: Sendable {
         self.replicas = replicas
         queries = RowQueries(mapping, place: pool.target.place)
         keys = KeyBlocks(mapping)
+        shapes = WriteShapes(mapping)
         places = PlacesByEntity(mapping)
         derived = DerivedPlan(mapping)
         pool.onFailover { [weak keys, weak replicas] in
@@ -284,11 +286,11 @@ final class OpenDatabase: Sendable {
 }
 
 extension Connection {
-    /// Commits the transaction.
+    /// Commits the transaction, with what was posted in it.
     ///
     /// - Throws: ``PostgreSQLError`` if the server has rolled back instead, which it does without an error where a statement has failed.
     func commit() throws {
-        let tag = try command("COMMIT").tag
+        let tag = try answer(try post("COMMIT", isKept: false)).tag
         guard tag == "COMMIT" else { throw PostgreSQLError(.server, "the transaction was rolled back") }
     }
 }
