@@ -24,14 +24,49 @@ extension Connection {
     ///
     /// What is large is on its way while the caller makes the next statement.
     ///
-    /// - Parameter isKept: Whether the statement stays prepared for the next time.
+    /// - Parameters:
+    ///   - sql: The statement.
+    ///   - parameters: Its values.
+    ///   - isKept: Whether the statement stays prepared for the next time.
+    ///   - mayWait: Whether the server may take long for it, since it waits for others or has much to do. Of several such statements each has
+    ///     the time that one may take: the server does not keep the answer to one of them until it has the next.
+    /// - Returns: What tells the answer.
+    /// - Throws: ``PostgreSQLError``: if the server takes nothing more in time.
     @discardableResult
-    package func post(_ sql: String, _ parameters: [PostgreSQLValue] = [], isKept: Bool = true) throws -> PostedStatement {
+    package func post(
+        _ sql: String,
+        _ parameters: [PostgreSQLValue] = [],
+        isKept: Bool = true,
+        mayWait: Bool = false
+    ) throws -> PostedStatement {
+        if needsPrelude {
+            let begins = sql.hasPrefix("BEGIN")
+            try postPrelude(after: begins ? sql : nil)
+            if begins, let first = posted.first { return first }
+        }
+        // Nothing is committed before one knows what was written to.
+        if unreviewed != nil, sql == "COMMIT" { try settle() }
+        return try postAlone(sql, parameters, isKept: isKept, mayWait: mayWait)
+    }
+
+    @discardableResult
+    func postAlone(
+        _ sql: String,
+        _ parameters: [PostgreSQLValue] = [],
+        isKept: Bool = true,
+        mayWait: Bool = false
+    ) throws -> PostedStatement {
         try requireUsable()
         if posted.isEmpty {
             guard PQenterPipelineMode(handle) == 1 else { throw lost() }
             unsent = 0
-        } else if unsent > Self.mostUnsent {
+            hasSlowAnswer = false
+        }
+        if hasSlowAnswer, mayWait || unsent > Self.mostUnsent {
+            guard PQsendFlushRequest(handle) == 1 else { throw lost() }
+            hasSlowAnswer = false
+        }
+        if unsent > Self.mostUnsent {
             // One large statement waits at most, whatever the number of rows; answers are read meanwhile, so that the server never waits.
             try sendAll()
             unsent = 0
@@ -41,6 +76,7 @@ extension Connection {
             let statement = PostedStatement(preparing: preparing)
             unsent += count
             posted.append(statement)
+            if mayWait || count > Self.mostUnsent { hasSlowAnswer = true }
             if unsent > Self.mostUnsent, PQflush(handle) < 0 { throw lost() }
             return statement
         } catch {
@@ -73,6 +109,7 @@ extension Connection {
         guard let end = try nextResult(), PQresultStatus(end.result) == PGRES_PIPELINE_SYNC,
             PQexitPipelineMode(handle) == 1
         else { throw failure ?? lost() }
+        try reviewPosted(failure)
         if let failure { throw failure }
     }
 

@@ -23,10 +23,18 @@ package final class Connection: @unchecked Sendable {
     /// The statements that were sent and not answered yet, and about how many of their bytes may wait to be sent.
     var posted: [PostedStatement] = []
     var unsent = 0
+    /// Whether the server may have a late answer to one of them, which it has not been told to send at once.
+    var hasSlowAnswer = false
+    /// What each transaction begins with; `nil` if the session keeps it.
+    var prelude: TransactionPrelude?
+    /// What the transaction has begun with, as long as nobody has looked at the answer.
+    var unreviewed: PostedStatement?
     /// Told of each statement, for whoever counts them.
     package var onStatement: ((String) -> Void)?
     /// Whether the user of the connection has looked at what is behind it.
     package var isKnown = false
+    /// Whether a pooler gives each transaction to another session of the server.
+    package var isPooled = false
     /// The timeline of the server that is written to, which grows with each promotion; `nil` if it is unknown.
     package internal(set) var timeline: Int64?
     let openedAt = Date().timeIntervalSinceReferenceDate
@@ -53,7 +61,7 @@ package final class Connection: @unchecked Sendable {
 
     /// Whether the connection has been in use for so long, or has so many statements, that a new one is better.
     func isWorn(after seconds: Double) -> Bool {
-        isBroken || process != getpid() || prepared.count > Self.mostPrepared
+        isBroken || process != getpid() || preparedCount > Self.mostPrepared
             || Date().timeIntervalSinceReferenceDate - openedAt > seconds
     }
 
@@ -68,6 +76,7 @@ package final class Connection: @unchecked Sendable {
     @discardableResult
     package func query(_ sql: String, _ parameters: [PostgreSQLValue] = []) throws -> QueryResult {
         if hasPosted { return try answer(try post(sql, parameters)) }
+        if needsPrelude { return try queryAfterPrelude(sql, parameters) }
         do {
             return try run(sql, parameters)
         } catch let error as PostgreSQLError
@@ -82,6 +91,11 @@ package final class Connection: @unchecked Sendable {
     @discardableResult
     package func command(_ sql: String) throws -> QueryResult {
         try settle()
+        return needsPrelude && sql.hasPrefix("BEGIN") ? try begin(sql) : try commandAlone(sql)
+    }
+
+    @discardableResult
+    func commandAlone(_ sql: String) throws -> QueryResult {
         try requireUsable()
         onStatement?(sql)
         guard PQsendQuery(handle, sql) == 1 else { throw lost() }
@@ -95,6 +109,17 @@ package final class Connection: @unchecked Sendable {
         _ body: (ResultRow) throws -> Bool
     ) throws {
         try settle()
+        guard !needsPrelude else {
+            try command("BEGIN")
+            do { try each(sql, parameters, body) } catch {
+                settleCancel()
+                if !isBroken { try? rollback() }
+                throw error
+            }
+            // Nothing is left to be cancelled by whoever has wanted no more.
+            if !isBroken { try rollback() }
+            return
+        }
         try requireUsable()
         try send(sql, parameters)
         PQsetSingleRowMode(handle)
@@ -146,12 +171,19 @@ package final class Connection: @unchecked Sendable {
     /// Sends a statement, prepared if it may be.
     ///
     /// - Parameters:
+    ///   - sql: The statement.
+    ///   - values: Its values.
+    ///   - isKept: Whether it stays prepared for the next time.
     ///   - waits: Whether to see first that it can be prepared; if not, what is new is told.
     /// - Returns: The size of its values, and what it is prepared as if it never was before.
+    /// - Throws: ``PostgreSQLError``.
     @discardableResult
-    func send(_ sql: String, _ values: [PostgreSQLValue], isKept: Bool = true, waits: Bool = true) throws -> (
-        count: Int, preparing: PreparedKey?
-    ) {
+    func send(
+        _ sql: String,
+        _ values: [PostgreSQLValue],
+        isKept: Bool = true,
+        waits: Bool = true
+    ) throws -> (count: Int, preparing: PreparedKey?) {
         onStatement?(sql)
         var bytes: [UInt8] = []
         var places: [(start: Int, count: Int)?] = []
@@ -168,7 +200,8 @@ package final class Connection: @unchecked Sendable {
         // An address is needed even for an empty value.
         bytes.append(0)
         let types = values.map(\.type.rawValue)
-        let (name, preparing) = prepares && isKept ? try prepare(sql, types, waits: waits) : (nil, nil)
+        let isPrepared = prepares && isKept && prelude == nil
+        let (name, preparing) = isPrepared ? try prepare(sql, types, waits: waits) : (nil, nil)
         let lengths = places.map { Int32($0?.count ?? 0) }
         let formats = [Int32](repeating: 1, count: values.count)
         let isSent = bytes.withUnsafeBufferPointer { bytes -> Bool in

@@ -148,7 +148,8 @@ package struct PostgreSQLArray: Sendable, Hashable {
     private mutating func appendWord(_ word: UInt64) {
         count += 1
         // The size and the value at once.
-        let both = (UInt32(8).bigEndian, UInt32(truncatingIfNeeded: word >> 32).bigEndian, UInt32(truncatingIfNeeded: word).bigEndian)
+        let (high, low) = (UInt32(truncatingIfNeeded: word >> 32), UInt32(truncatingIfNeeded: word))
+        let both = (UInt32(8).bigEndian, high.bigEndian, low.bigEndian)
         withUnsafeBytes(of: both) { bytes.append(contentsOf: $0) }
     }
 

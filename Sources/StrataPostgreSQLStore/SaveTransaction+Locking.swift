@@ -85,10 +85,11 @@ extension SaveTransaction {
                 root: root,
                 written: try written[root].map { keys, isDeleting in
                     // Members may be added to a row that only changes.
-                    try lock(keys, "\(naming.key), \(naming.version)", entity, isDeleting ? "UPDATE" : "NO KEY UPDATE")
+                    let strength = isDeleting ? "UPDATE" : "NO KEY UPDATE"
+                    return try lock(keys, "\(naming.key), \(naming.version)", entity, "FOR \(strength)")
                 },
                 targets: try targets[root].map { references in
-                    (references, try lock(references.map(\.key), "\(naming.key)", entity, "KEY SHARE"))
+                    (references, try lock(references.map(\.key), "\(naming.key)", entity, "FOR KEY SHARE"))
                 }
             )
         }
@@ -98,8 +99,9 @@ extension SaveTransaction {
         -> PostedStatement
     {
         try connection.post(
-            "SELECT \(columns) FROM \(entity.table) WHERE \(naming.key) = ANY($1) ORDER BY \(naming.key) FOR \(strength)",
-            [.array(PostgreSQLArray(keys))]
+            "SELECT \(columns) FROM \(entity.table) WHERE \(naming.key) = ANY($1) ORDER BY \(naming.key) \(strength)",
+            [.array(PostgreSQLArray(keys))],
+            mayWait: true
         )
     }
 

@@ -22,8 +22,9 @@ extension SaveTransaction {
                 arrays.append(number.map { Int64($0) }, to: place)
             }
             if let order = column.order, let target, let owner = shape.entity.columns[slot.index].name {
+                let table = shape.entity.table
                 unplaced.insert(
-                    UnplacedOwner(table: shape.entity.table, owner: owner, member: naming.key, order: order, key: target)
+                    UnplacedOwner(table: table, owner: owner, member: naming.key, order: order, key: target)
                 )
             }
         }
@@ -64,7 +65,7 @@ extension SaveTransaction {
         func flush() throws {
             let count = arrays.rowCount
             guard count > 0 else { return }
-            try connection.post(shape.sql, arrays.take() + [.int8(Int64(count))])
+            try connection.post(shape.sql, arrays.take() + [.int8(Int64(count))], mayWait: shape.mayWait)
         }
         for update in run {
             arrays.append(update.row.key, to: WriteShape.key)
@@ -91,9 +92,9 @@ extension SaveTransaction {
             arrays.append(key, to: WriteShape.key)
             arrays.append(row.version + 1, to: WriteShape.version)
             append(row, key, shape, to: &arrays)
-            if arrays.endRow() { try connection.post(shape.sql, arrays.take()) }
+            if arrays.endRow() { try connection.post(shape.sql, arrays.take(), mayWait: shape.mayWait) }
         }
-        if arrays.rowCount > 0 { try connection.post(shape.sql, arrays.take()) }
+        if arrays.rowCount > 0 { try connection.post(shape.sql, arrays.take(), mayWait: shape.mayWait) }
     }
 }
 
@@ -125,13 +126,16 @@ extension SaveTransaction {
         fileprivate let found: PostedStatement
     }
 
-    /// Locks the rows that lead to those which the save deletes. These are locked already, so that nobody can add one.
+    /// Locks the rows that lead to those which the save deletes.
+    ///
+    /// These are locked already, so that nobody can add one.
     func askForStragglers() throws {
         for run in runs(changes.deleted, \.layout) {
             for backlink in run[0].layout.backlinks.compactMap({ Backlink($0, mapping) }) {
                 let found = try connection.post(
                     "SELECT \(naming.key) FROM \(backlink.member.table) WHERE \(backlink.column) = ANY($1) ORDER BY \(naming.key) FOR NO KEY UPDATE",
-                    [.array(PostgreSQLArray(run.map(\.key)))]
+                    [.array(PostgreSQLArray(run.map(\.key)))],
+                    mayWait: true
                 )
                 stragglers.append(StragglerLook(backlink: backlink, found: found))
             }

@@ -75,6 +75,8 @@ final class WriteShape: Sendable {
     let columns: [Column]
     /// No rows yet.
     let arrays: ColumnArrays
+    /// Whether the statement waits for others that write the same values of a constraint.
+    let mayWait: Bool
 
     /// Where the keys and the versions of all rows go.
     static let key = 0
@@ -121,13 +123,14 @@ final class WriteShape: Sendable {
     }
 
     /// New rows.
-    init(inserting entity: EntityMapping, _ naming: SQLNaming) {
+    init(inserting entity: EntityMapping, isConstrained: Bool, _ naming: SQLNaming) {
         let parameters = Parameters(entity, naming) { _ in true }
         let names = parameters.names.map(\.description).joined(separator: ", ")
         let values = parameters.names.indices.map { "u.c\($0)" }.joined(separator: ", ")
         sql =
             "INSERT INTO \(entity.table) (\(naming.entity), \(names)) SELECT \(entity.number), \(values) FROM \(parameters.table)"
         self.entity = entity
+        mayWait = isConstrained
         columns = parameters.columns
         arrays = ColumnArrays(parameters.types)
     }
@@ -136,7 +139,7 @@ final class WriteShape: Sendable {
     ///
     /// The statement fails with 22012, a division by zero, if it finds fewer rows than its last parameter says: they are locked, so none can
     /// have changed, unless a program of somebody else's keeps them from being written.
-    init(updating entity: EntityMapping, _ changed: SlotSet, _ naming: SQLNaming) {
+    init(updating entity: EntityMapping, _ changed: SlotSet, isConstrained: Bool, _ naming: SQLNaming) {
         let parameters = Parameters(entity, naming) { changed.contains($0) }
         let assignments = parameters.names.enumerated().dropFirst(2).map { "\($1) = u.c\($0)" }
         // Who leaves an ordered relationship leaves its position too; in the next one it gets another.
@@ -148,6 +151,7 @@ final class WriteShape: Sendable {
             SELECT 1 / CASE WHEN pg_catalog.count(*) = $\(parameters.types.count + 1) THEN 1 ELSE 0 END FROM written
             """
         self.entity = entity
+        mayWait = isConstrained
         columns = parameters.columns
         arrays = ColumnArrays(parameters.types)
     }
@@ -163,7 +167,13 @@ final class WriteShapes: Sendable {
 
     init(_ mapping: SQLMapping) {
         self.mapping = mapping
-        inserts = mapping.entities.map { WriteShape(inserting: $0, mapping.dialect.naming) }
+        inserts = mapping.entities.map {
+            WriteShape(inserting: $0, isConstrained: Self.isConstrained($0, mapping), mapping.dialect.naming)
+        }
+    }
+
+    private static func isConstrained(_ entity: EntityMapping, _ mapping: SQLMapping) -> Bool {
+        mapping.table(of: entity)?.constraints.isEmpty == false
     }
 
     func insert(_ entity: EntityMapping) -> WriteShape { inserts[entity.number - 1] }
@@ -173,7 +183,8 @@ final class WriteShapes: Sendable {
         return updates.withLock { updates in
             if let known = updates[key] { return known }
             if updates.count >= Self.most { updates.removeAll() }
-            let shape = WriteShape(updating: entity, changed, mapping.dialect.naming)
+            let isConstrained = Self.isConstrained(entity, mapping)
+            let shape = WriteShape(updating: entity, changed, isConstrained: isConstrained, mapping.dialect.naming)
             updates[key] = shape
             return shape
         }

@@ -10,7 +10,8 @@ extension BatchWork {
     ///
     /// - Returns: Whether the history has recorded something; `nil` if one statement will not do, and nothing was done.
     func updateAtOnce(_ update: BatchUpdate, identifier: UUID) throws -> Bool? {
-        guard update.computed.isEmpty, !update.constantSlots.isEmpty, let entity = database.mapping.entity(update.rows.layout),
+        guard update.computed.isEmpty, !update.constantSlots.isEmpty,
+            let entity = database.mapping.entity(update.rows.layout),
             try update.constantSlots.allSatisfy({ try concernsRowAlone($0, update.constants, entity) }),
             !derivesFrom(entity.layout), !derives(entity.layout),
             let rows = try queries.condition(update.rows, entity)
@@ -19,10 +20,13 @@ extension BatchWork {
         var assignments = ["\(database.naming.version) = t0.\(database.naming.version) + 1"]
         for slot in update.constantSlots {
             guard let name = entity.columns[slot.index].name else { return nil }
-            values.append(PostgreSQLValue(update.constants, slot))
             // A literal for null, whose type the column tells.
-            assignments.append(update.constants.isNull(slot.index) ? "\(name) = NULL" : "\(name) = $\(values.count)")
-            if update.constants.isNull(slot.index) { values.removeLast() }
+            guard !update.constants.isNull(slot.index) else {
+                assignments.append("\(name) = NULL")
+                continue
+            }
+            values.append(PostgreSQLValue(update.constants, slot))
+            assignments.append("\(name) = $\(values.count)")
         }
         return try change(
             "UPDATE \(entity.table) AS t0 SET \(assignments.joined(separator: ", "))\(rows.sql)",
