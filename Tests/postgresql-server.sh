@@ -46,15 +46,19 @@ launch() {
     run_server "$folder"
 }
 
-run_server() {
-    local folder=$1 options
-    options=$(cat "$folder/options")
-    # The server must not inherit what whoever started this may wait for the end of.
+# A server must not inherit what whoever started this may wait for the end of.
+close_descriptors() {
     local descriptor
     for descriptor in /proc/$BASHPID/fd/*; do
         descriptor=${descriptor##*/}
         if [ "$descriptor" -gt 2 ] && [ "$descriptor" -ne 255 ]; then eval "exec $descriptor>&-"; fi
     done
+}
+
+run_server() {
+    local folder=$1 options
+    options=$(cat "$folder/options")
+    close_descriptors
     local preload=()
     if [ "${STRATA_DISK:-0}" = 1 ]; then
         cc -O1 -shared -fPIC -o "$folder/disk.so" "$(dirname "$0")/postgresql-disk.c" -ldl
@@ -108,7 +112,9 @@ pooler() {
         printf 'logfile = %s/pooler.log\npidfile = %s/pooler.pid\n' "$folder" "$folder"
         for setting in "$@"; do echo "$setting"; done
     } > "$folder/pooler.ini"
-    (cd "$folder" && as_user "$program" -q -d "$folder/pooler.ini") || { cat "$folder/pooler.log" >&2; exit 1; }
+    close_descriptors
+    (cd "$folder" && as_user "$program" -q -d "$folder/pooler.ini" < /dev/null > /dev/null 2>&1) ||
+        { cat "$folder/pooler.log" >&2; exit 1; }
     for _ in $(seq 200); do
         [ -S "$folder/.s.PGSQL.5432" ] && break
         sleep 0.02

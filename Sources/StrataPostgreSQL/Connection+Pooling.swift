@@ -83,7 +83,7 @@ extension Connection {
             }
             // It was over before anybody has looked. So it is looked at in another one, and asked again.
             _ = try begin("BEGIN")
-            try commandAlone("COMMIT")
+            try commandAlone("ROLLBACK")
         }
         throw PostgreSQLError(.connection, "what is behind the connection changes again and again")
     }
