@@ -40,9 +40,8 @@ extension Connection {
         mayWait: Bool = false
     ) throws -> PostedStatement {
         if needsPrelude {
-            let begins = sql.hasPrefix("BEGIN")
-            try postPrelude(after: begins ? sql : nil)
-            if begins, let first = posted.first { return first }
+            let begun = try postPrelude(after: sql.hasPrefix("BEGIN") ? sql : nil)
+            if let begun { return begun }
         }
         // Nothing is committed before one knows what was written to.
         if unreviewed != nil, sql == "COMMIT" { try settle() }
@@ -61,6 +60,11 @@ extension Connection {
             guard PQenterPipelineMode(handle) == 1 else { throw lost() }
             unsent = 0
             hasSlowAnswer = false
+            if staysInSingleRowMode {
+                // libpq leaves the mode with the first statement, whatever that is.
+                staysInSingleRowMode = false
+                try postAlone("", isKept: false)
+            }
         }
         if hasSlowAnswer, mayWait || unsent > Self.mostUnsent {
             guard PQsendFlushRequest(handle) == 1 else { throw lost() }

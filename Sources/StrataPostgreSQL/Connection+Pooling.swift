@@ -49,13 +49,17 @@ extension Connection {
     var needsPrelude: Bool { prelude != nil && posted.isEmpty && isIdle }
 
     /// Sends what begins a transaction: with the statement that does so by name, or on its own.
-    func postPrelude(after begin: String?) throws {
-        guard let prelude else { return }
-        if let begin {
-            try postAlone(begin)
-            if let lock = prelude.lock { try postAlone(lock, mayWait: true) }
-        }
+    ///
+    /// - Parameter begin: The statement; `nil` if what comes next is a transaction of its own.
+    /// - Returns: The statement as it was sent.
+    /// - Throws: ``PostgreSQLError``.
+    @discardableResult
+    func postPrelude(after begin: String?) throws -> PostedStatement? {
+        guard let prelude else { return nil }
+        let begun = try begin.map { try postAlone($0) }
+        if begun != nil, let lock = prelude.lock { try postAlone(lock, mayWait: true) }
         unreviewed = try postAlone(prelude.sql, prelude.parameters)
+        return begun
     }
 
     /// Begins a transaction.

@@ -25,6 +25,8 @@ package final class Connection: @unchecked Sendable {
     var unsent = 0
     /// Whether the server may have a late answer to one of them, which it has not been told to send at once.
     var hasSlowAnswer = false
+    /// Whether libpq would hand out the rows of the next statement one by one, if that is the first of several that are sent together.
+    var staysInSingleRowMode = false
     /// What each transaction begins with; `nil` if the session keeps it.
     var prelude: TransactionPrelude?
     /// What the transaction has begun with, as long as nobody has looked at the answer.
@@ -99,6 +101,7 @@ package final class Connection: @unchecked Sendable {
         try requireUsable()
         onStatement?(sql)
         guard PQsendQuery(handle, sql) == 1 else { throw lost() }
+        staysInSingleRowMode = false
         return try results(of: sql).last ?? { throw noAnswer }()
     }
 
@@ -123,6 +126,7 @@ package final class Connection: @unchecked Sendable {
         try requireUsable()
         try send(sql, parameters)
         PQsetSingleRowMode(handle)
+        staysInSingleRowMode = true
         var failure: (any Error)?
         var wantsMore = true
         while let result = try nextAnswer() {
@@ -154,6 +158,7 @@ package final class Connection: @unchecked Sendable {
     private func run(_ sql: String, _ parameters: [PostgreSQLValue]) throws -> QueryResult {
         try requireUsable()
         try send(sql, parameters)
+        staysInSingleRowMode = false
         return try results(of: sql).last ?? { throw noAnswer }()
     }
 

@@ -36,6 +36,22 @@ struct PipeliningTests {
         #expect(try connection.query("SELECT number FROM numbers").firstInt64 == 1)
     }
 
+    @Test func `behind a statement whose rows came one by one all answers are whole`() throws {
+        let connection = try Server.connection()
+        let sql = "SELECT pg_catalog.generate_series(1, 3)"
+        // Prepared already, so that it is the first that is sent the next time.
+        #expect(try connection.answer(connection.post(sql)).rowCount == 3)
+        for _ in 0..<2 {
+            var count = 0
+            try connection.each("SELECT pg_catalog.generate_series(1, 5)") { _ in
+                count += 1
+                return true
+            }
+            #expect(count == 5)
+            #expect(try connection.answer(connection.post(sql)).rowCount == 3)
+        }
+    }
+
     @Test func `large values and large answers pass each other`() throws {
         let connection = try Server.connection()
         // Much more than the sockets hold in either direction.
