@@ -74,8 +74,15 @@ extension Connection {
         return parts.count > 1 ? try commandAlone(String(parts[1])) : begun
     }
 
-    /// Runs a statement that is a transaction of its own.
+    /// Looks at what is behind the connection, in a transaction for that alone.
+    private func look() throws {
+        _ = try begin("BEGIN")
+        try commandAlone("ROLLBACK")
+    }
+
+    /// Runs a statement that is a transaction of its own: one that reads, or does no harm twice.
     func queryAfterPrelude(_ sql: String, _ parameters: [PostgreSQLValue]) throws -> QueryResult {
+        if let prelude, prelude.review != nil, prelude.accepted == nil { try look() }
         for _ in 0..<3 {
             try postPrelude(after: nil)
             let first = unreviewed
@@ -86,8 +93,7 @@ extension Connection {
                 return try outcome.get()
             }
             // It was over before anybody has looked. So it is looked at in another one, and asked again.
-            _ = try begin("BEGIN")
-            try commandAlone("ROLLBACK")
+            try look()
         }
         throw PostgreSQLError(.connection, "what is behind the connection changes again and again")
     }
@@ -110,8 +116,7 @@ extension Connection {
         if failure == nil, !isIdle { return try review(told) }
         // It has failed, maybe for that very reason.
         if !isIdle { try commandAlone("ROLLBACK") }
-        _ = try begin("BEGIN")
-        try commandAlone("ROLLBACK")
+        try look()
         if failure == nil { throw PostgreSQLError(.connection, "what is behind the connection has changed") }
     }
 }
