@@ -6,11 +6,15 @@
 #   Tests/postgresql-server.sh stop FOLDER                       stops it, and removes the folder
 #   Tests/postgresql-server.sh replica FOLDER PRIMARY [setting=value …]
 #                                                                makes and starts one that follows the one in PRIMARY, and prints its URL
+#   Tests/postgresql-server.sh pooler FOLDER SERVER [setting=value …]
+#                                                                starts a pgbouncer in transaction mode before the one in SERVER, and prints
+#                                                                the URL that leads through it; `stop` stops it
 #   Tests/postgresql-server.sh promote FOLDER                    lets a replica go its own way
 #   Tests/postgresql-server.sh halt FOLDER                       stops it at once, as if it had crashed
 #   Tests/postgresql-server.sh resume FOLDER                     starts it again
 #   Tests/postgresql-server.sh run COMMAND …                     runs a command with STRATA_TEST_POSTGRESQL=URL beside one, and stops it then;
-#                                                                STRATA_POSTGRESQL_SCRIPT tells it where this is
+#                                                                STRATA_POSTGRESQL_SCRIPT tells it where this is; with STRATA_POOLER=1 the
+#                                                                URL leads through a pooler
 #
 # With STRATA_DISK=1 the server's disk is that of postgresql-disk.c: it is full for tables as long as there is a file `full` in the folder, and
 # each flush takes STRATA_FLUSH microseconds longer. A C compiler is needed for it.
@@ -42,15 +46,19 @@ launch() {
     run_server "$folder"
 }
 
-run_server() {
-    local folder=$1 options
-    options=$(cat "$folder/options")
-    # The server must not inherit what whoever started this may wait for the end of.
+# A server must not inherit what whoever started this may wait for the end of.
+close_descriptors() {
     local descriptor
     for descriptor in /proc/$BASHPID/fd/*; do
         descriptor=${descriptor##*/}
         if [ "$descriptor" -gt 2 ] && [ "$descriptor" -ne 255 ]; then eval "exec $descriptor>&-"; fi
     done
+}
+
+run_server() {
+    local folder=$1 options
+    options=$(cat "$folder/options")
+    close_descriptors
     local preload=()
     if [ "${STRATA_DISK:-0}" = 1 ]; then
         cc -O1 -shared -fPIC -o "$folder/disk.so" "$(dirname "$0")/postgresql-disk.c" -ldl
@@ -90,11 +98,40 @@ replica() {
     echo "postgresql:///strata?host=$folder&user=strata"
 }
 
+# Few sessions of the server, so that each is given to one transaction after another's.
+pooler() {
+    local folder=$1 server=$2 program
+    shift 2
+    program=$(PATH="$PATH:/usr/sbin:/usr/local/sbin" command -v pgbouncer) || { echo "There is no pgbouncer here." >&2; exit 1; }
+    mkdir -p "$folder"
+    if [ "$(id -u)" -eq 0 ]; then chown "$user" "$folder"; fi
+    chmod 755 "$folder"
+    {
+        printf '[databases]\n* = host=%s user=strata\n[pgbouncer]\nlisten_port = 5432\nunix_socket_dir = %s\n' "$server" "$folder"
+        printf 'auth_type = any\npool_mode = transaction\ndefault_pool_size = 4\nmax_client_conn = 500\nmax_db_connections = 0\n'
+        printf 'logfile = %s/pooler.log\npidfile = %s/pooler.pid\n' "$folder" "$folder"
+        for setting in "$@"; do echo "$setting"; done
+    } > "$folder/pooler.ini"
+    close_descriptors
+    (cd "$folder" && as_user "$program" -q -d "$folder/pooler.ini" < /dev/null > /dev/null 2>&1) ||
+        { cat "$folder/pooler.log" >&2; exit 1; }
+    for _ in $(seq 200); do
+        [ -S "$folder/.s.PGSQL.5432" ] && break
+        sleep 0.02
+    done
+    echo "postgresql:///strata?host=$folder&user=strata"
+}
+
 promote() { (cd "$1" && as_user "$programs/pg_ctl" -D "$1/data" -w promote > /dev/null); }
 
 halt() { (cd "$1" && as_user "$programs/pg_ctl" -D "$1/data" -m immediate stop > /dev/null 2>&1) || true; }
 
 stop() {
+    if [ -f "$1/pooler.pid" ]; then
+        kill "$(cat "$1/pooler.pid")" 2> /dev/null || true
+        rm -rf "$1"
+        return
+    fi
     (cd "$1" && as_user "$programs/pg_ctl" -D "$1/data" -m immediate stop > /dev/null 2>&1) || true
     rm -rf "$1"
 }
@@ -103,16 +140,18 @@ case "${1:-}" in
     start) shift; start "$@" ;;
     stop) stop "$2" ;;
     replica) shift; replica "$@" ;;
+    pooler) shift; pooler "$@" ;;
     promote) promote "$2" ;;
     halt) halt "$2" ;;
     resume) run_server "$2" ;;
     run)
         shift
         folder=$(mktemp -d /tmp/strata-pg.XXXXXX)
-        trap 'stop "$folder"' EXIT
+        trap 'if [ -d "$folder.p" ]; then stop "$folder.p"; fi; stop "$folder"' EXIT
         STRATA_TEST_POSTGRESQL=$(start "$folder")
+        if [ "${STRATA_POOLER:-0}" = 1 ]; then STRATA_TEST_POSTGRESQL=$(pooler "$folder.p" "$folder" default_pool_size=20); fi
         STRATA_POSTGRESQL_SCRIPT=$(readlink -f "${BASH_SOURCE[0]}")
         export STRATA_TEST_POSTGRESQL STRATA_POSTGRESQL_SCRIPT
         "$@" ;;
-    *) sed -n '2,21p' "$0" >&2; exit 2 ;;
+    *) sed -n '2,25p' "$0" >&2; exit 2 ;;
 esac

@@ -16,17 +16,32 @@ package final class Connection: @unchecked Sendable {
     private let process = getpid()
     /// The names of prepared statements, by their text and the types of their parameters.
     private var prepared: [PreparedKey: String] = [:]
+    /// How many statements were ever prepared; a name is not used twice.
+    private var preparedCount = 0
     /// Whether the connection cannot be used any more.
-    package private(set) var isBroken = false
+    package internal(set) var isBroken = false
+    /// The statements that were sent and not answered yet, and about how many of their bytes may wait to be sent.
+    var posted: [PostedStatement] = []
+    var unsent = 0
+    /// Whether the server may have a late answer to one of them, which it has not been told to send at once.
+    var hasSlowAnswer = false
+    /// Whether libpq would hand out the rows of the next statement one by one, if that is the first of several that are sent together.
+    var staysInSingleRowMode = false
+    /// What each transaction begins with; `nil` if the session keeps it.
+    var prelude: TransactionPrelude?
+    /// What the transaction has begun with, as long as nobody has looked at the answer.
+    var unreviewed: PostedStatement?
     /// Told of each statement, for whoever counts them.
     package var onStatement: ((String) -> Void)?
     /// Whether the user of the connection has looked at what is behind it.
     package var isKnown = false
+    /// Whether a pooler gives each transaction to another session of the server.
+    package var isPooled = false
     /// The timeline of the server that is written to, which grows with each promotion; `nil` if it is unknown.
     package internal(set) var timeline: Int64?
     let openedAt = Date().timeIntervalSinceReferenceDate
 
-    private struct PreparedKey: Hashable {
+    struct PreparedKey: Hashable {
         let sql: String
         let types: [UInt32]
     }
@@ -48,7 +63,7 @@ package final class Connection: @unchecked Sendable {
 
     /// Whether the connection has been in use for so long, or has so many statements, that a new one is better.
     func isWorn(after seconds: Double) -> Bool {
-        isBroken || process != getpid() || prepared.count > Self.mostPrepared
+        isBroken || process != getpid() || preparedCount > Self.mostPrepared
             || Date().timeIntervalSinceReferenceDate - openedAt > seconds
     }
 
@@ -62,13 +77,14 @@ package final class Connection: @unchecked Sendable {
     /// Runs a statement and takes all of its rows.
     @discardableResult
     package func query(_ sql: String, _ parameters: [PostgreSQLValue] = []) throws -> QueryResult {
+        if hasPosted { return try answer(try post(sql, parameters)) }
+        if needsPrelude { return try queryAfterPrelude(sql, parameters) }
         do {
             return try run(sql, parameters)
         } catch let error as PostgreSQLError
-            where (error.sqlState == "0A000" || error.sqlState == "26000") && isIdle && !isBroken
+            where error.isStale && isIdle && !isBroken
         {
-            // The tables have changed since it was prepared, or the pooler has another server now.
-            prepared.removeAll()
+            forgetPrepared()
             return try run(sql, parameters)
         }
     }
@@ -76,10 +92,17 @@ package final class Connection: @unchecked Sendable {
     /// Runs a statement that takes no parameters and is not kept, such as BEGIN or one that creates a table.
     @discardableResult
     package func command(_ sql: String) throws -> QueryResult {
+        try settle()
+        return needsPrelude && sql.hasPrefix("BEGIN") ? try begin(sql) : try commandAlone(sql)
+    }
+
+    @discardableResult
+    func commandAlone(_ sql: String) throws -> QueryResult {
         try requireUsable()
         onStatement?(sql)
         guard PQsendQuery(handle, sql) == 1 else { throw lost() }
-        return try results(of: sql).last ?? empty()
+        staysInSingleRowMode = false
+        return try results(of: sql).last ?? { throw noAnswer }()
     }
 
     /// Runs a statement, and hands out its rows as they come; `body` returns false to get no more.
@@ -88,22 +111,37 @@ package final class Connection: @unchecked Sendable {
         _ parameters: [PostgreSQLValue] = [],
         _ body: (ResultRow) throws -> Bool
     ) throws {
+        try settle()
+        guard !needsPrelude else {
+            try command("BEGIN")
+            do { try each(sql, parameters, body) } catch {
+                settleCancel()
+                if !isBroken { try? rollback() }
+                throw error
+            }
+            // Nothing is left to be cancelled by whoever has wanted no more.
+            if !isBroken { try rollback() }
+            return
+        }
         try requireUsable()
         try send(sql, parameters)
         PQsetSingleRowMode(handle)
+        staysInSingleRowMode = true
         var failure: (any Error)?
         var wantsMore = true
-        while let result = try nextResult() {
-            switch PQresultStatus(result.result) {
+        while let result = try nextAnswer() {
+            switch PQresultStatus(result) {
             case PGRES_SINGLE_TUPLE:
+                defer { PQclear(result) }
                 guard wantsMore else { continue }
-                do { wantsMore = try body(result[0]) } catch {
+                do { wantsMore = try body(ResultRow(result: result, row: 0)) } catch {
                     failure = error
                     wantsMore = false
                 }
                 if !wantsMore { canceller.cancel() }
-            case PGRES_TUPLES_OK, PGRES_COMMAND_OK: break
+            case PGRES_TUPLES_OK, PGRES_COMMAND_OK: PQclear(result)
             default:
+                let result = QueryResult(result)
                 // The cancel that ends what nobody wants any more is no failure.
                 if wantsMore { failure = failure ?? error(of: result) }
             }
@@ -120,12 +158,13 @@ package final class Connection: @unchecked Sendable {
     private func run(_ sql: String, _ parameters: [PostgreSQLValue]) throws -> QueryResult {
         try requireUsable()
         try send(sql, parameters)
-        return try results(of: sql).last ?? empty()
+        staysInSingleRowMode = false
+        return try results(of: sql).last ?? { throw noAnswer }()
     }
 
-    private func empty() throws -> QueryResult { throw PostgreSQLError(.connection, "the server has given no answer") }
+    var noAnswer: PostgreSQLError { PostgreSQLError(.connection, "the server has given no answer") }
 
-    private func requireUsable() throws(PostgreSQLError) {
+    func requireUsable() throws(PostgreSQLError) {
         guard process == getpid() else {
             throw PostgreSQLError(.misuse, "a connection does not survive fork(); open the store in the new process")
         }
@@ -134,7 +173,22 @@ package final class Connection: @unchecked Sendable {
 
     // MARK: - Sending
 
-    private func send(_ sql: String, _ values: [PostgreSQLValue]) throws {
+    /// Sends a statement, prepared if it may be.
+    ///
+    /// - Parameters:
+    ///   - sql: The statement.
+    ///   - values: Its values.
+    ///   - isKept: Whether it stays prepared for the next time.
+    ///   - waits: Whether to see first that it can be prepared; if not, what is new is told.
+    /// - Returns: The size of its values, and what it is prepared as if it never was before.
+    /// - Throws: ``PostgreSQLError``.
+    @discardableResult
+    func send(
+        _ sql: String,
+        _ values: [PostgreSQLValue],
+        isKept: Bool = true,
+        waits: Bool = true
+    ) throws -> (count: Int, preparing: PreparedKey?) {
         onStatement?(sql)
         var bytes: [UInt8] = []
         var places: [(start: Int, count: Int)?] = []
@@ -151,7 +205,8 @@ package final class Connection: @unchecked Sendable {
         // An address is needed even for an empty value.
         bytes.append(0)
         let types = values.map(\.type.rawValue)
-        let name = prepares ? try prepare(sql, types) : nil
+        let isPrepared = prepares && isKept && prelude == nil
+        let (name, preparing) = isPrepared ? try prepare(sql, types, waits: waits) : (nil, nil)
         let lengths = places.map { Int32($0?.count ?? 0) }
         let formats = [Int32](repeating: 1, count: values.count)
         let isSent = bytes.withUnsafeBufferPointer { bytes -> Bool in
@@ -164,17 +219,25 @@ package final class Connection: @unchecked Sendable {
             return PQsendQueryParams(handle, sql, count, types, pointers, lengths, formats, 1) == 1
         }
         guard isSent else { throw lost() }
+        return (bytes.count + sql.utf8.count, preparing)
     }
 
-    private func prepare(_ sql: String, _ types: [UInt32]) throws -> String {
+    private func prepare(_ sql: String, _ types: [UInt32], waits: Bool) throws -> (String, preparing: PreparedKey?) {
         let key = PreparedKey(sql: sql, types: types)
-        if let name = prepared[key] { return name }
-        let name = "strata_\(prepared.count)_\(UInt(bitPattern: sql.hashValue))"
+        if let name = prepared[key] { return (name, nil) }
+        preparedCount += 1
+        let name = "strata_\(preparedCount)"
         guard PQsendPrepare(handle, name, sql, Int32(types.count), types) == 1 else { throw lost() }
-        _ = try results(of: sql)
+        if waits { _ = try results(of: sql) }
         prepared[key] = name
-        return name
+        return (name, key)
     }
+
+    /// Notes that a statement could not be prepared.
+    func forget(_ key: PreparedKey) { prepared[key] = nil }
+
+    /// Prepares all statements anew when they are used next.
+    package func forgetPrepared() { prepared.removeAll() }
 
     // MARK: - Waiting
 
@@ -191,16 +254,30 @@ package final class Connection: @unchecked Sendable {
         return results
     }
 
-    private func nextResult() throws -> QueryResult? {
-        while true {
+    func nextResult() throws -> QueryResult? { try nextAnswer().map(QueryResult.init) }
+
+    /// The next result, which its taker has to free.
+    private func nextAnswer() throws -> OpaquePointer? {
+        if PQisBusy(handle) != 0 {
             // What is not sent yet goes first.
+            try sendAll()
+            while PQisBusy(handle) != 0 {
+                try wait(POLLIN)
+                guard PQconsumeInput(handle) == 1 else { throw lost() }
+            }
+        }
+        return PQgetResult(handle)
+    }
+
+    /// Sends what waits to be sent, and takes in what the server sends meanwhile.
+    func sendAll() throws {
+        while true {
             let flushed = PQflush(handle)
             guard flushed >= 0 else { throw lost() }
-            if flushed == 0, PQisBusy(handle) == 0 { break }
-            try wait(flushed == 1 ? POLLIN | POLLOUT : POLLIN)
+            if flushed == 0 { return }
+            try wait(POLLIN | POLLOUT)
             guard PQconsumeInput(handle) == 1 else { throw lost() }
         }
-        return PQgetResult(handle).map(QueryResult.init)
     }
 
     private func wait(_ events: Int32) throws(PostgreSQLError) {
@@ -257,7 +334,7 @@ package final class Connection: @unchecked Sendable {
 
     // MARK: - Errors
 
-    private func lost() -> PostgreSQLError {
+    func lost() -> PostgreSQLError {
         isBroken = true
         // The text of libpq names hosts, and no values.
         return PostgreSQLError(.connection, Self.text(PQerrorMessage(handle), else: "the connection was lost"))
@@ -268,7 +345,7 @@ package final class Connection: @unchecked Sendable {
         return line.isEmpty ? other : line
     }
 
-    private func error(of result: QueryResult) -> PostgreSQLError {
+    func error(of result: QueryResult) -> PostgreSQLError {
         func field(_ text: UnsafePointer<CChar>?) -> String? { text.map { String(cString: $0) } }
         guard let state = field(strata_pq_state(result.result)) else { return lost() }
         if PQstatus(handle) != CONNECTION_OK { isBroken = true }

@@ -100,7 +100,7 @@ package final class ConnectionPool: Sendable {
         defer { permits.release() }
         connection.settleCancel()
         connection.patience = max(timeout, 1)
-        if !connection.isBroken, !connection.isIdle { _ = try? connection.command("ROLLBACK") }
+        if !connection.isBroken, !connection.isIdle { try? connection.rollback() }
         guard !connection.isBroken, connection.isIdle, !connection.isWorn(after: Self.life), isCurrent(connection),
             !isClosed.load(ordering: .acquiring)
         else { return }

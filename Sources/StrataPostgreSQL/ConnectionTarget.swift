@@ -8,6 +8,8 @@ package struct ConnectionTarget: Sendable, Hashable {
     package let schema: String
     /// Whether statements are prepared and kept.
     package let preparesStatements: Bool
+    /// Whether a pooler gives each transaction to another session of the server; `nil` if that has to be found out.
+    package let isPooled: Bool?
     /// Whether libpq has to be told to believe a certificate that it has verified only.
     package let verifiesServer: Bool
     /// What messages call the database.
@@ -47,6 +49,12 @@ package struct ConnectionTarget: Sendable, Hashable {
         }
         self.schema = schema
         preparesStatements = take("prepare").map { $0 != "0" && $0 != "false" } ?? true
+        switch take("pooler") {
+        case nil: isPooled = nil
+        case "transaction": isPooled = true
+        case "session", "none": isPooled = false
+        default: throw PostgreSQLError(.misuse, "the pooler in the URL must be transaction, session or none")
+        }
         let hosts = (items.last { $0.name == "host" }?.value ?? parts.host ?? "")
             .split(separator: ",").map(String.init)
         hasSeveralHosts = hosts.count > 1

@@ -38,6 +38,9 @@ package struct PostgreSQLError: Error, Sendable, Hashable, CustomStringConvertib
     /// Whether the transaction is gone for certain, and may be made once more.
     package var isTransient: Bool { sqlState == "40001" || sqlState == "40P01" }
 
+    /// Whether statements have to be prepared anew: the tables have changed since, or the pooler has another server now.
+    package var isStale: Bool { sqlState == "0A000" || sqlState == "26000" }
+
     /// Whether a unique index has refused a row.
     package var isUniqueViolation: Bool { sqlState == "23505" }
 

@@ -105,9 +105,16 @@ package struct PostgreSQLArray: Sendable, Hashable {
 
     package init(_ element: PostgreSQLType) { self.element = element }
 
-    package init(_ keys: some Sequence<Int64>) {
+    /// An empty array that has room for as much as another one holds.
+    package init(_ element: PostgreSQLType, like other: PostgreSQLArray) {
+        self.init(element)
+        bytes.reserveCapacity(other.bytes.count + other.bytes.count / 8)
+    }
+
+    package init(_ keys: some Collection<Int64>) {
         self.init(.int8)
-        for key in keys { append(.int8(key)) }
+        bytes.reserveCapacity(keys.count * 12)
+        for key in keys { append(key) }
     }
 
     /// The size of the values.
@@ -127,7 +134,45 @@ package struct PostgreSQLArray: Sendable, Hashable {
         withUnsafeBytes(of: size.bigEndian) { size in for index in 0..<4 { bytes[start + index] = size[index] } }
     }
 
-    package mutating func appendNull() { append(.null(element)) }
+    package mutating func appendNull() {
+        count += 1
+        hasNulls = true
+        bytes.append(bigEndian: Int32(-1))
+    }
+
+    package mutating func append(_ value: Int64) { appendWord(UInt64(bitPattern: value)) }
+
+    package mutating func append(_ value: Double) { appendWord(value.bitPattern) }
+
+    @inline(__always)
+    private mutating func appendWord(_ word: UInt64) {
+        count += 1
+        // The size and the value at once.
+        let (high, low) = (UInt32(truncatingIfNeeded: word >> 32), UInt32(truncatingIfNeeded: word))
+        let both = (UInt32(8).bigEndian, high.bigEndian, low.bigEndian)
+        withUnsafeBytes(of: both) { bytes.append(contentsOf: $0) }
+    }
+
+    package mutating func append(_ value: Bool) {
+        count += 1
+        bytes.append(bigEndian: Int32(1))
+        bytes.append(value ? 1 : 0)
+    }
+
+    package mutating func append(_ text: String) {
+        count += 1
+        var text = text
+        text.withUTF8 { utf8 in
+            bytes.append(bigEndian: Int32(utf8.count))
+            bytes.append(contentsOf: UnsafeRawBufferPointer(utf8))
+        }
+    }
+
+    package mutating func append(_ data: some Collection<UInt8>) {
+        count += 1
+        bytes.append(bigEndian: Int32(data.count))
+        bytes.append(contentsOf: data)
+    }
 
     fileprivate func write(to target: inout [UInt8]) {
         target.append(bigEndian: Int32(count == 0 ? 0 : 1))

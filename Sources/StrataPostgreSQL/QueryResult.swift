@@ -48,9 +48,12 @@ package struct ResultRow {
 
     /// A whole number of any width, a truth value as 0 or 1; 0 for null.
     @inline(__always)
-    package func int64(_ column: Int) -> Int64 {
-        let bytes = bytes(column)
-        return switch bytes.count {
+    package func int64(_ column: Int) -> Int64 { Self.int64(bytes(column)) }
+
+    /// The whole number that a value's bytes are.
+    @inline(__always)
+    package static func int64(_ bytes: UnsafeRawBufferPointer) -> Int64 {
+        switch bytes.count {
         case 8: Int64(bigEndian: bytes.loadUnaligned(as: Int64.self))
         case 4: Int64(Int32(bigEndian: bytes.loadUnaligned(as: Int32.self)))
         case 2: Int64(Int16(bigEndian: bytes.loadUnaligned(as: Int16.self)))
@@ -63,9 +66,12 @@ package struct ResultRow {
 
     /// A floating-point number of either width; 0 for null.
     @inline(__always)
-    package func double(_ column: Int) -> Double {
-        let bytes = bytes(column)
-        return switch bytes.count {
+    package func double(_ column: Int) -> Double { Self.double(bytes(column)) }
+
+    /// The floating-point number that a value's bytes are.
+    @inline(__always)
+    package static func double(_ bytes: UnsafeRawBufferPointer) -> Double {
+        switch bytes.count {
         case 8: Double(bitPattern: UInt64(bigEndian: bytes.loadUnaligned(as: UInt64.self)))
         case 4: Double(Float(bitPattern: UInt32(bigEndian: bytes.loadUnaligned(as: UInt32.self))))
         default: 0

@@ -90,9 +90,12 @@ final class ChangeWatcher: @unchecked Sendable {
 
     private func listen() throws -> Connection {
         let connection = try database.pool.open()
-        try connection.command("SET synchronous_commit = off")
-        // First to listen, then to look: what comes in between is not lost.
-        try connection.command("LISTEN \"\(channel)\"")
+        // Behind a pooler nobody tells the connection what comes to a session of the server, so it only looks.
+        if !connection.isPooled {
+            try connection.command("SET synchronous_commit = off")
+            // First to listen, then to look: what comes in between is not lost.
+            try connection.command("LISTEN \"\(channel)\"")
+        }
         if timeline != nil, timeline != connection.timeline {
             // The new server may not have the last transactions of the old one, and gives their numbers to others.
             let newest = try connection.query("SELECT pg_catalog.max(number) FROM strata_transaction").firstInt64

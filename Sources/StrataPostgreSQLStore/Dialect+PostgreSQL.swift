@@ -15,6 +15,8 @@ extension Dialect {
         foldingCollation: { $0.isEmpty ? nil : "strata_unsupported" },
         sortCollation: { $0 == .natural ? nil : "strata_unsupported" },
         members: { "SELECT pg_catalog.unnest(\($0))" },
+        // It walks through the index of keys, in their order. Of other values a list is compared one by one where there is no index.
+        keyTest: { " = ANY(\($0))" },
         forms: SQLForms(
             truth: { $0 ? "TRUE" : "FALSE" },
             equalityOfNulls: "IS NOT DISTINCT FROM",

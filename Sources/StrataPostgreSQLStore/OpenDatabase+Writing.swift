@@ -86,14 +86,18 @@ extension OpenDatabase {
         while true {
             attempt += 1
             do {
-                let begun = try connection.command(
-                    "BEGIN ISOLATION LEVEL READ COMMITTED; SELECT pg_catalog.pg_current_xact_id()::text"
+                // Sent with the first statements of the body.
+                try connection.post("BEGIN ISOLATION LEVEL READ COMMITTED")
+                let begun = try connection.post(
+                    "SELECT pg_catalog.pg_current_xact_id()::text, pg_catalog.pg_backend_pid()"
                 )
                 switch try body(connection) {
                 case .refused(let answer):
-                    try connection.command("ROLLBACK")
+                    try connection.rollback()
                     return answer
                 case .written(let answer, let result, let isRecorded):
+                    // Before COMMIT is sent one has to know what to ask for if the connection breaks.
+                    let begun = try connection.answer(begun)
                     let mark = CommitMark(begun, connection, identifier, isRecorded: isRecorded)
                     try commit {
                         do {
@@ -107,33 +111,54 @@ extension OpenDatabase {
                     didCommit(result)
                     return answer
                 }
-            } catch let error as PostgreSQLError where error.isTransient || error.isUniqueViolation {
+            } catch let error as PostgreSQLError where error.mayBeMadeAgain {
                 // Gone for certain. A unique value that somebody else has taken meanwhile is found at the next look.
-                guard attempt < Self.mostAttempts, !connection.isBroken else { throw error }
-                try connection.command("ROLLBACK")
+                guard attempt < (error.isStale ? 2 : Self.mostAttempts), !connection.isBroken else { throw error.told }
+                try connection.rollback()
+                if error.isStale { connection.forgetPrepared() }
                 usleep(UInt32.random(in: 0..<UInt32(1000 << min(attempt, 6))))
             }
         }
     }
 }
 
+extension PostgreSQLError {
+    /// Whether the transaction is gone for certain, and may find things otherwise when it is made once more.
+    fileprivate var mayBeMadeAgain: Bool {
+        isTransient || isUniqueViolation || isStale || hasFewerRows
+    }
+
+    /// Whether fewer rows were updated than were locked, as ``WriteShape`` tells it.
+    private var hasFewerRows: Bool { sqlState == "22012" }
+
+    /// The error in words that say what it means.
+    fileprivate var told: PostgreSQLError {
+        guard hasFewerRows else { return self }
+        return PostgreSQLError(
+            .server,
+            sqlState: sqlState,
+            "rows that are locked were not updated; a trigger or a rule of the database may keep them from it"
+        )
+    }
+}
+
 /// What tells afterwards whether a transaction was committed.
 private struct CommitMark {
     private let transaction: String
-    private let serverProcess: Int32
+    private let serverProcess: Int64
     private let timeline: Int64?
     private let identifier: UUID
     private let isRecorded: Bool
 
     /// - Parameters:
-    ///   - begun: The number of the transaction, as it was told when it began.
+    ///   - begun: The number of the transaction, and of the server's process, as they were told when it began.
     ///   - connection: What writes.
     ///   - identifier: What the history knows the transaction by.
     ///   - isRecorded: Whether it does.
     init(_ begun: QueryResult, _ connection: Connection, _ identifier: UUID, isRecorded: Bool) {
         self.isRecorded = isRecorded
         transaction = begun.rowCount > 0 ? begun[0].string(0) : ""
-        serverProcess = connection.serverProcess
+        serverProcess = begun.rowCount > 0 ? begun[0].int64(1) : 0
         timeline = connection.timeline
         self.identifier = identifier
     }
@@ -186,7 +211,7 @@ private struct CommitMark {
                 SELECT pg_catalog.pg_terminate_backend(pid) FROM pg_catalog.pg_stat_activity
                 WHERE pid = $1 AND backend_xid = $2::text::xid8::xid
                 """,
-                [.int8(Int64(serverProcess)), .text(transaction)]
+                [.int8(serverProcess), .text(transaction)]
             )
             return nil
         default: throw PostgreSQLError(.server, "the server does not know the transaction any more")

@@ -64,6 +64,7 @@ final class OpenDatabase: Sendable {
     let mapping: SQLMapping
     let queries: RowQueries
     let keys: KeyBlocks
+    let shapes: WriteShapes
     let places: PlacesByEntity
     /// The derived attributes; `nil` if the model has none.
     let derived: DerivedPlan?
@@ -96,6 +97,7 @@ final class OpenDatabase: Sendable {
         self.replicas = replicas
         queries = RowQueries(mapping, place: pool.target.place)
         keys = KeyBlocks(mapping)
+        shapes = WriteShapes(mapping)
         places = PlacesByEntity(mapping)
         derived = DerivedPlan(mapping)
         pool.onFailover { [weak keys, weak replicas] in
@@ -113,17 +115,35 @@ final class OpenDatabase: Sendable {
         openingTimeout: Double = .infinity
     ) -> ConnectionPool {
         ConnectionPool(target, size: size, timeout: timeout, openingTimeout: openingTimeout) { connection in
-            let milliseconds = String(Int(max(1, min(timeout * 1000, 2e9))))
-            let idle = String(Int(max(10_000, min(timeout * 1000, 2e9))))
-            try connection.query(
-                """
-                SELECT pg_catalog.set_config('search_path', $1, false), pg_catalog.set_config('lock_timeout', $2, false),
-                pg_catalog.set_config('idle_in_transaction_session_timeout', $3, false)
-                """,
-                [.text("\(target.quotedSchema), pg_temp"), .text(milliseconds), .text(idle)]
-            )
+            let settings = settings(target, timeout)
+            if try target.isPooled ?? connection.isBehindPooler() {
+                connection.isPooled = true
+                connection.beginTransactions(
+                    with: TransactionPrelude("SELECT \(settings.sql(isLocal: true))", settings.values)
+                )
+            } else {
+                try connection.query("SELECT \(settings.sql(isLocal: false))", settings.values)
+            }
             return try timeline(connection)
         }
+    }
+
+    /// What a session is told before it is used, or, behind a pooler, each transaction.
+    private struct Settings {
+        let values: [PostgreSQLValue]
+
+        func sql(isLocal: Bool) -> String {
+            """
+            pg_catalog.set_config('search_path', $1, \(isLocal)), pg_catalog.set_config('lock_timeout', $2, \(isLocal)),
+            pg_catalog.set_config('idle_in_transaction_session_timeout', $3, \(isLocal))
+            """
+        }
+    }
+
+    private static func settings(_ target: ConnectionTarget, _ timeout: Double) -> Settings {
+        let milliseconds = String(Int(max(1, min(timeout * 1000, 2e9))))
+        let idle = String(Int(max(10_000, min(timeout * 1000, 2e9))))
+        return Settings(values: [.text("\(target.quotedSchema), pg_temp"), .text(milliseconds), .text(idle)])
     }
 
     /// The timeline of a server that is written to; `nil` for a replica, and for a server that does not tell.
@@ -245,7 +265,26 @@ final class OpenDatabase: Sendable {
     ///   another store.
     func requireSame(_ connection: Connection) throws {
         guard !connection.isKnown else { return }
-        try requireSame(try StoreMetadata.read(connection, place, joining: pool.target))
+        if connection.isPooled {
+            // No session stands for the connection that a migration could end. So each transaction looks by itself, and keeps migrations out
+            // until it ends: they lock this table first.
+            let target = pool.target
+            let settings = Self.settings(target, pool.timeout)
+            let table = "\(target.quotedSchema).strata_store"
+            connection.beginTransactions(
+                with: TransactionPrelude(
+                    // Before the first look at anything, which decides what a transaction of one snapshot sees.
+                    lock: "LOCK TABLE \(table) IN ACCESS SHARE MODE",
+                    "SELECT \(settings.sql(isLocal: true)), (SELECT pg_catalog.md5(metadata) FROM \(table))",
+                    settings.values
+                ) { [weak self] connection in
+                    guard let self else { return }
+                    try requireSame(try StoreMetadata.read(connection, place))
+                }
+            )
+        } else {
+            try requireSame(try StoreMetadata.read(connection, place, joining: pool.target))
+        }
         connection.isKnown = true
     }
 
@@ -284,11 +323,11 @@ final class OpenDatabase: Sendable {
 }
 
 extension Connection {
-    /// Commits the transaction.
+    /// Commits the transaction, with what was posted in it.
     ///
     /// - Throws: ``PostgreSQLError`` if the server has rolled back instead, which it does without an error where a statement has failed.
     func commit() throws {
-        let tag = try command("COMMIT").tag
+        let tag = try answer(try post("COMMIT", isKept: false, mayWait: true)).tag
         guard tag == "COMMIT" else { throw PostgreSQLError(.server, "the transaction was rolled back") }
     }
 }

@@ -275,9 +275,8 @@ package final class PostgreSQLEngine: RowStore {
                 connection in
                 try database.transaction(connection, identifier) { connection -> TransactionEnd<Void, BatchChanges> in
                     // A transaction that is made again begins with the rows as they were given.
-                    let rows = given.map { GivenRow(row: $0.row.copy(), given: $0.given) }
                     let work = BatchWork(batch, database, connection)
-                    let isRecorded = try work.run(rows, identifier: identifier)
+                    let isRecorded = try work.run(batch.changesGivenRows ? given.copied : given, identifier: identifier)
                     if isRecorded { own.withLock { $0.note(identifier) } }
                     return .written((), work.changes, isRecorded: isRecorded)
                 } commit: { commit in
@@ -289,4 +288,19 @@ package final class PostgreSQLEngine: RowStore {
             }
         }
     }
+}
+
+extension Batch {
+    /// Whether the rows of an insertion may get other values than they were given: those of later ones.
+    fileprivate var changesGivenRows: Bool {
+        guard case .insert(let insertion) = work else { return false }
+        return switch insertion.upsert {
+        case .update, .replace: true
+        case .fail, .skip: false
+        }
+    }
+}
+
+extension [GivenRow] {
+    fileprivate var copied: [GivenRow] { map { GivenRow(row: $0.row.copy(), given: $0.given) } }
 }

@@ -27,6 +27,7 @@ final class PostgreSQLVersion: RowSource, @unchecked Sendable {
             return try PostgreSQLVersion(database, connection, isOfReplica: true)
         }
         let connection = try database.pool.open()
+        if connection.isPooled { try database.requireSame(connection) }
         try connection.command("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
         // A version is what the first statement sees.
         try connection.query("SELECT 1 FROM strata_store")

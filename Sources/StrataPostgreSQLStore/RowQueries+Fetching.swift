@@ -8,6 +8,8 @@ import StrataSQL
 struct FetchStatement {
     /// What comes behind the columns: FROM and all that follows.
     let tail: String
+    /// The part of it from WHERE on, which tells the rows if nothing is joined and there is no window; else `nil`.
+    let restriction: String?
     let parameters: [PostgreSQLValue]
     /// Whether the rows that come are those that are asked for; else the predicate has to be evaluated.
     let isFilterExact: Bool
@@ -56,8 +58,8 @@ extension RowQueries {
         var conditions: [String] = []
         if !plan.coversHierarchy { conditions.append(entityCondition(plan)) }
         if let condition = compiled.condition { conditions.append("(\(condition))") }
-        var tail = " FROM \(entity.table) AS t0\(compiled.joins)"
-        if !conditions.isEmpty { tail += " WHERE " + conditions.joined(separator: " AND ") }
+        let restriction = conditions.isEmpty ? "" : " WHERE " + conditions.joined(separator: " AND ")
+        var tail = " FROM \(entity.table) AS t0\(compiled.joins)\(restriction)"
         if let order = compiled.order { tail += " ORDER BY " + order }
         var parameters = compiled.bindings.map { PostgreSQLValue($0) }
         if said.limit > 0 {
@@ -70,11 +72,21 @@ extension RowQueries {
         }
         return FetchStatement(
             tail: tail,
+            restriction: compiled.joins.isEmpty && !plan.isWindowed ? restriction : nil,
             parameters: parameters,
             isFilterExact: isFilterExact,
             isOrderExact: isOrderExact,
             mayOverflow: predicate?.condition.mayOverflow ?? false
         )
+    }
+
+    /// The rows that a fetch asks for as the end of an UPDATE or DELETE of the table `t0`, and its values; `nil` if the process has to look at them, or
+    /// other tables tell which they are.
+    func condition(_ plan: FetchPlan, _ entity: EntityMapping) throws -> (sql: String, parameters: [PostgreSQLValue])? {
+        guard !plan.isWindowed, plan.timeLimit == nil else { return nil }
+        let statement = try statement(plan, entity, isOrdered: false)
+        guard statement.standsAlone, let restriction = statement.restriction else { return nil }
+        return (restriction, statement.parameters)
     }
 
     /// Answers a fetch with its statement, or, if sums in that are too large for PostgreSQL, with one that leaves them to the process.

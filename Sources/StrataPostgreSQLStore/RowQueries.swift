@@ -43,16 +43,29 @@ final class RowQueries: Sendable {
     /// The rows with these keys that are there.
     func rows(_ keys: [Int64], _ entity: EntityMapping, _ connection: Connection) throws -> [Row] {
         guard !keys.isEmpty else { return [] }
+        return try rows(try connection.query(statement(for: keys, entity), Self.parameter(keys)), entity)
+    }
+
+    /// Asks for the rows with these keys that are there.
+    func askForRows(_ keys: [Int64], _ entity: EntityMapping, _ connection: Connection) throws -> PostedStatement {
+        try connection.post(statement(for: keys, entity), Self.parameter(keys))
+    }
+
+    private func statement(for keys: [Int64], _ entity: EntityMapping) -> String {
+        let condition = keys.count == 1 ? "= $1" : "= ANY($1)"
         // A key may be of any entity of the hierarchy.
+        return "SELECT \(rootShape(entity).columns) FROM \(entity.table) AS t0 WHERE t0.\(naming.key) \(condition)"
+    }
+
+    private static func parameter(_ keys: [Int64]) -> [PostgreSQLValue] {
+        [keys.count == 1 ? .int8(keys[0]) : .array(PostgreSQLArray(keys))]
+    }
+
+    /// The rows that an answer has.
+    func rows(_ result: QueryResult, _ entity: EntityMapping) throws -> [Row] {
         let shape = rootShape(entity)
         let stamp = CoarseClock.now
         var rows: [Row] = []
-        let condition = keys.count == 1 ? "= $1" : "= ANY($1)"
-        let parameter: PostgreSQLValue = keys.count == 1 ? .int8(keys[0]) : .array(PostgreSQLArray(keys))
-        let result = try connection.query(
-            "SELECT \(shape.columns) FROM \(entity.table) AS t0 WHERE t0.\(naming.key) \(condition)",
-            [parameter]
-        )
         rows.reserveCapacity(result.rowCount)
         for index in 0..<result.rowCount {
             guard let row = try shape.row(result[index], stamp: stamp, self) else {
@@ -67,11 +80,12 @@ final class RowQueries: Sendable {
         try rows([key], entity, connection).first
     }
 
-    /// Those of the keys whose rows are there.
-    func keys(_ keys: [Int64], _ entity: EntityMapping, _ connection: Connection) throws -> [Int64] {
-        guard !keys.isEmpty else { return [] }
-        let sql = "SELECT \(naming.key) FROM \(entity.table) WHERE \(naming.key) = ANY($1)"
-        return try connection.query(sql, [.array(PostgreSQLArray(keys))]).rows.map { $0.int64(0) }
+    /// Asks which of the keys are those of rows that are there.
+    func askForKeys(_ keys: [Int64], _ entity: EntityMapping, _ connection: Connection) throws -> PostedStatement {
+        try connection.post(
+            "SELECT \(naming.key) FROM \(entity.table) WHERE \(naming.key) = ANY($1)",
+            [.array(PostgreSQLArray(keys))]
+        )
     }
 
     /// The stored rows that have values of a constraint, by these.
@@ -81,14 +95,29 @@ final class RowQueries: Sendable {
         _ table: SQLTable,
         _ connection: Connection
     ) throws -> [[PostgreSQLValue]: Int64] {
+        let asked = try askForHolders(of: values, constraint, table, connection)
+        return Self.holders(of: values, try connection.answer(asked))
+    }
+
+    /// Asks for the stored rows that have values of a constraint.
+    func askForHolders(
+        of values: [[PostgreSQLValue]],
+        _ constraint: SQLConstraint,
+        _ table: SQLTable,
+        _ connection: Connection
+    ) throws -> PostedStatement {
         var arrays = constraint.slots.map { PostgreSQLArray($0.columnType) }
         for values in values { for index in arrays.indices { arrays[index].append(values[index]) } }
         let names = arrays.indices.map { "c\($0)" }
         let condition = zip(constraint.columns, names).map { "t.\($0) = u.\($1)" }.joined(separator: " AND ")
-        let found = try connection.query(
+        return try connection.post(
             "SELECT u.place, t.\(naming.key) FROM \(unnested(arrays.map(\.element), from: 1)) WITH ORDINALITY AS u (\(names.joined(separator: ", ")), place) JOIN \(table.name) AS t ON \(condition)",
             arrays.map { .array($0) }
         )
+    }
+
+    /// What the answer tells: the keys of the rows by the values.
+    static func holders(of values: [[PostgreSQLValue]], _ found: QueryResult) -> [[PostgreSQLValue]: Int64] {
         var holders: [[PostgreSQLValue]: Int64] = [:]
         for row in found.rows { holders[values[Int(row.int64(0)) - 1].map(\.identity)] = row.int64(1) }
         return holders

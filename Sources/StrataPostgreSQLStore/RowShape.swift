@@ -13,21 +13,28 @@ final class RowShape: Sendable {
     let columns: String
     /// How many columns are selected.
     let columnCount: Int
-    // Written by the initialiser alone.
-    private nonisolated(unsafe) let entities: [Entity]
+    /// By the number of the entity, from that of `mapping` on.
+    ///
+    /// In memory of its own, so that no reference is counted for each row.
+    private nonisolated(unsafe) let entities: UnsafeMutableBufferPointer<Entity>
+    // `entities` and what it points at are written by the initialiser alone.
+    private let firstNumber: Int64
 
     /// What a row of one entity takes from the columns.
     private struct Entity {
         let shape: UnsafeRowShape
-        let columns: [Column]
+        let columns: UnsafeMutableBufferPointer<Column>
     }
 
     /// One column, and where its value goes.
     private struct Column {
-        let position: Int
+        let position: Int32
         /// The column with the destination's entity number, or -1.
-        let entityPosition: Int
-        let slot: Slot
+        let entityPosition: Int32
+        let kind: SlotKind
+        let slot: Int32
+        let word: Int32
+        let destinationNumber: Int32
     }
 
     static let keyPosition = 0
@@ -53,17 +60,37 @@ final class RowShape: Sendable {
             return names.count - 1
         }
         let numbers = isDeep ? Array(mapping.subtree) : [mapping.number]
-        entities = numbers.compactMap { store.entity(storeNumber: Int64($0)) }.map { entity in
+        let readers = numbers.compactMap { store.entity(storeNumber: Int64($0)) }.map { entity in
             let columns = entity.layout.slots.compactMap { slot -> Column? in
                 let column = entity.columns[slot.index]
                 guard let name = column.name, wanted?.contains(slot.index) ?? true else { return nil }
                 let value = position(name)
-                return Column(position: value, entityPosition: column.entity.map(position) ?? -1, slot: slot)
+                return Column(
+                    position: Int32(value),
+                    entityPosition: Int32(column.entity.map(position) ?? -1),
+                    kind: slot.kind,
+                    slot: Int32(slot.index),
+                    word: Int32(slot.word),
+                    destinationNumber: Int32(slot.destinationNumber)
+                )
             }
-            return Entity(shape: entity.layout.rowShape, columns: columns)
+            return Entity(shape: entity.layout.rowShape, columns: Self.allocate(columns))
         }
+        entities = Self.allocate(readers)
+        firstNumber = Int64(mapping.number)
         columns = names.joined(separator: ", ")
         columnCount = names.count
+    }
+
+    deinit {
+        for entity in entities { entity.columns.deallocate() }
+        entities.deallocate()
+    }
+
+    private static func allocate<Element>(_ elements: [Element]) -> UnsafeMutableBufferPointer<Element> {
+        let buffer = UnsafeMutableBufferPointer<Element>.allocate(capacity: elements.count)
+        _ = buffer.initialize(from: elements)
+        return buffer
     }
 
     /// Makes a row.
@@ -71,39 +98,53 @@ final class RowShape: Sendable {
     /// - Returns: The row; `nil` if its entity is not one that the shape covers.
     /// - Throws: `fileReadCorruptFile` (259) for a number that a `Decimal` cannot hold.
     func row(_ result: ResultRow, stamp: UInt32, _ queries: RowQueries) throws -> Row? {
-        let index = Int(result.int64(Self.entityPosition)) - mapping.number
-        guard entities.indices.contains(index) else { return nil }
-        let entity = entities[index]
+        let number = result.int64(Self.entityPosition) &- firstNumber
+        guard number >= 0, number < entities.count else { return nil }
+        let entity = entities[Int(number)]
         let row = Row(
             shape: entity.shape,
             key: result.int64(Self.keyPosition),
             version: result.int64(Self.versionPosition),
             stamp: stamp
         )
-        for column in entity.columns where !result.isNull(column.position) {
-            let (slot, position) = (column.slot, column.position)
-            switch slot.kind {
-            case .int: row.setInt(result.int64(position), slot)
-            case .double: row.setDouble(result.double(position), slot)
-            case .string: row.setString(result.string(position), slot)
-            case .data: row.setData(result.data(position), slot)
-            case .uuid: if let uuid = result.uuid(position) { row.setUUID(uuid, slot) }
+        let target = row.unsafe
+        // The null bits of the first slots are gathered here, and written once.
+        var nulls = UInt32.max
+        for column in entity.columns {
+            let position = Int(column.position)
+            let bytes = result.bytes(position)
+            // Only what has no bytes may be null, so most values need not be asked.
+            if bytes.count == 0, result.isNull(position) { continue }
+            let word = Int(column.word)
+            switch column.kind {
+            case .int: target.words[word] = UInt64(bitPattern: ResultRow.int64(bytes))
+            case .double: target.words[word] = ResultRow.double(bytes).bitPattern
+            case .string: target.pointer(String.self, word).initialize(to: String(decoding: bytes, as: UTF8.self))
+            case .reference:
+                target.words[word] = UInt64(bitPattern: ResultRow.int64(bytes))
+                var number = Int(column.destinationNumber)
+                if column.entityPosition >= 0 {
+                    number = queries.modelNumber(result.int64(Int(column.entityPosition)), number)
+                }
+                target.words[word + 1] = UInt64(truncatingIfNeeded: number)
+            case .data: target.pointer(Data.self, word).initialize(to: Data(bytes))
+            case .uuid:
+                guard let uuid = result.uuid(position) else { continue }
+                target.pointer(UUID.self, word).initialize(to: uuid)
             case .decimal:
                 guard let decimal = result.decimal(position) else {
+                    // What is written so far counts, so that it is released.
+                    target.header.pointee.nulls = nulls
                     throw PostgreSQLBoundary.damaged(
                         queries.place,
-                        "\"\(slot.name)\" of row \(row.key) of \(mapping.table.raw) is no number of up to 38 digits."
+                        "\"\(row.layout.slots[Int(column.slot)].name)\" of row \(row.key) of \(mapping.table.raw) is no number of up to 38 digits."
                     )
                 }
-                row.setDecimal(decimal, slot)
-            case .reference:
-                var number = slot.destinationNumber
-                if column.entityPosition >= 0 {
-                    number = queries.modelNumber(result.int64(column.entityPosition), number)
-                }
-                row.setReference(ObjectReference(key: result.int64(position), entity: number), slot)
+                target.pointer(Decimal.self, word).initialize(to: decimal)
             }
+            if column.slot < 32 { nulls &= ~(1 << UInt32(column.slot)) } else { target.markPresent(Int(column.slot)) }
         }
+        target.header.pointee.nulls = nulls
         return row
     }
 }

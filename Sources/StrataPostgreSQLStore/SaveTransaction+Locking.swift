@@ -7,39 +7,42 @@ extension SaveTransaction {
     /// Values of unique columns that rows give up before others take them.
     typealias Vacated = [(table: SQLName, column: SQLName, keys: [Int64])]
 
-    /// Locks the rows of the save, and collects all of its conflicts.
-    func lockAndCheck() throws -> Vacated {
-        let targets = Dictionary(
-            changes.foreignTargets().map { ($0.root, $0.targets) },
-            uniquingKeysWith: { $0 + $1 }
-        )
-        var written: [Int: (keys: [Int64], isDeleting: Bool)] = [:]
-        func note(_ layout: EntityLayout, _ key: Int64, isDeleting: Bool) {
-            written[layout.rootNumber, default: ([], false)].keys.append(key)
-            if isDeleting { written[layout.rootNumber]?.isDeleting = true }
+    /// What the save has asked the server before it writes: locks, and who has unique values.
+    private struct Look {
+        /// One hierarchy: the rows to be written, and the rows that changed relationships lead to.
+        struct Hierarchy {
+            let root: Int
+            let written: PostedStatement?
+            let targets: (references: [ObjectReference], locked: PostedStatement)?
         }
-        for lock in changes.locked { note(lock.layout, lock.key, isDeleting: false) }
-        for deletion in changes.deleted { note(deletion.layout, deletion.key, isDeleting: true) }
-        for update in changes.updated { note(update.row.layout, update.row.key, isDeleting: false) }
+
+        var hierarchies: [Hierarchy] = []
+        var constraints: [ConstraintLook] = []
+    }
+
+    /// Locks the rows of the save, and collects all of its conflicts; takes one round trip, whatever there is to be locked.
+    func lockAndCheck() throws -> Vacated {
+        let look = Look(hierarchies: try lockRows(), constraints: try askForHolders())
+        try askForStragglers()
+        try askForKept()
+        try askForTouched()
 
         var versions: [Int: [Int64: Int64]] = [:]
         var missing: [StoreConflict] = []
-        // All savers go through the tables in this order.
-        for root in Set(written.keys).union(targets.keys).sorted() {
-            guard let entity = mapping.entity(modelNumber: root) else { continue }
-            if let (keys, isDeleting) = written[root] {
-                // Members may be added to a row that only changes.
-                let strength = isDeleting ? "UPDATE" : "NO KEY UPDATE"
-                let found = try connection.query(
-                    "SELECT \(naming.key), \(naming.version) FROM \(entity.table) WHERE \(naming.key) = ANY($1) ORDER BY \(naming.key) FOR \(strength)",
-                    [.array(PostgreSQLArray(keys))]
-                )
-                versions[root] = Dictionary(
-                    found.rows.map { ($0.int64(0), $0.int64(1)) },
+        for hierarchy in look.hierarchies {
+            if let written = hierarchy.written {
+                versions[hierarchy.root] = Dictionary(
+                    try connection.answer(written).rows.map { ($0.int64(0), $0.int64(1)) },
                     uniquingKeysWith: { first, _ in first }
                 )
             }
-            if let targets = targets[root] { missing += try lock(targets, root, entity) }
+            if let (references, locked) = hierarchy.targets {
+                let found = try connection.answer(locked)
+                // Mostly all are there.
+                guard found.rowCount != references.count else { continue }
+                let keys = Set(found.rows.map { $0.int64(0) })
+                missing += references.filter { !keys.contains($0.key) }.map { .missing($0, root: hierarchy.root) }
+            }
         }
         for lock in changes.locked { try check(lock.layout, lock.key, lock.baseVersion, versions) }
         for deletion in changes.deleted { try check(deletion.layout, deletion.key, deletion.baseVersion, versions) }
@@ -52,9 +55,54 @@ extension SaveTransaction {
                 )
             }
         }
-        let vacated = try checkConstraints()
+        let vacated = try checkConstraints(look.constraints)
         for conflict in missing { report(conflict) }
         return vacated
+    }
+
+    /// Asks for the locks of rows that the save writes, and of those that changed relationships lead to.
+    ///
+    /// The latter keep the rows from being deleted: a key of a row that is gone would be stored for ever; the inverse's delete rule has
+    /// run before it was set.
+    private func lockRows() throws -> [Look.Hierarchy] {
+        let targets = Dictionary(
+            changes.foreignTargets().map { ($0.root, $0.targets) },
+            uniquingKeysWith: { $0 + $1 }
+        )
+        var written: [Int: (keys: [Int64], isDeleting: Bool)] = [:]
+        func note(_ layout: EntityLayout, _ key: Int64, isDeleting: Bool) {
+            written[layout.rootNumber, default: ([], false)].keys.append(key)
+            if isDeleting { written[layout.rootNumber]?.isDeleting = true }
+        }
+        for lock in changes.locked { note(lock.layout, lock.key, isDeleting: false) }
+        for deletion in changes.deleted { note(deletion.layout, deletion.key, isDeleting: true) }
+        for update in changes.updated { note(update.row.layout, update.row.key, isDeleting: false) }
+        for (root, references) in targets { targetKeys[root] = Set(references.map(\.key)) }
+        // All savers go through the tables in this order.
+        return try Set(written.keys).union(targets.keys).sorted().compactMap { root in
+            guard let entity = mapping.entity(modelNumber: root) else { return nil }
+            return Look.Hierarchy(
+                root: root,
+                written: try written[root].map { keys, isDeleting in
+                    // Members may be added to a row that only changes.
+                    let strength = isDeleting ? "UPDATE" : "NO KEY UPDATE"
+                    return try lock(keys, "\(naming.key), \(naming.version)", entity, "FOR \(strength)")
+                },
+                targets: try targets[root].map { references in
+                    (references, try lock(references.map(\.key), "\(naming.key)", entity, "FOR KEY SHARE"))
+                }
+            )
+        }
+    }
+
+    private func lock(_ keys: [Int64], _ columns: String, _ entity: EntityMapping, _ strength: String) throws
+        -> PostedStatement
+    {
+        try connection.post(
+            "SELECT \(columns) FROM \(entity.table) WHERE \(naming.key) = ANY($1) ORDER BY \(naming.key) \(strength)",
+            [.array(PostgreSQLArray(keys))],
+            mayWait: true
+        )
     }
 
     private func check(_ layout: EntityLayout, _ key: Int64, _ baseVersion: Int64, _ versions: [Int: [Int64: Int64]])
@@ -65,29 +113,40 @@ extension SaveTransaction {
         let persisted = try database.queries.row(key, entity, connection)
         report(.version(layout: layout, key: key, baseVersion: baseVersion, persisted: persisted))
     }
-
-    /// Keeps the rows that changed relationships lead to from being deleted, and reports those that somebody else has deleted.
-    ///
-    /// A key of a row that is gone would be stored for ever; the inverse's delete rule has run before it was set.
-    private func lock(_ targets: [ObjectReference], _ root: Int, _ entity: EntityMapping) throws -> [StoreConflict] {
-        let found = try connection.query(
-            "SELECT \(naming.key) FROM \(entity.table) WHERE \(naming.key) = ANY($1) ORDER BY \(naming.key) FOR KEY SHARE",
-            [.array(PostgreSQLArray(targets.map(\.key)))]
-        )
-        let keys = Set(found.rows.map { $0.int64(0) })
-        return targets.filter { !keys.contains($0.key) }.map { .missing($0, root: root) }
-    }
 }
 
 // MARK: - Uniqueness constraints
 
 extension SaveTransaction {
     /// A row of the save that takes values of a constraint.
-    private struct Taker {
+    fileprivate struct Taker {
         /// The key as it is, or will be, stored, and as it was handed over.
         let key: Int64
         let handedOver: Int64
         let values: [PostgreSQLValue]
+    }
+
+    /// A constraint whose values the save takes, and who has them.
+    struct ConstraintLook {
+        fileprivate let constraint: SQLConstraint
+        fileprivate let table: SQLTable
+        fileprivate let takers: [Taker]
+        fileprivate let holders: PostedStatement
+    }
+
+    /// Asks who has the unique values that the save takes.
+    private func askForHolders() throws -> [ConstraintLook] {
+        var looks: [ConstraintLook] = []
+        for table in mapping.tables {
+            for constraint in table.constraints {
+                let takers = takers(of: constraint, table.entities[0].layout.number)
+                guard !takers.isEmpty else { continue }
+                let values = takers.map(\.values)
+                let holders = try database.queries.askForHolders(of: values, constraint, table, connection)
+                looks.append(ConstraintLook(constraint: constraint, table: table, takers: takers, holders: holders))
+            }
+        }
+        return looks
     }
 
     /// Reports rows that would break uniqueness constraints.
@@ -95,42 +154,37 @@ extension SaveTransaction {
     /// A row that somebody else inserts after the look is found by the unique index; then the whole save is made again.
     ///
     /// - Returns: Values that rows of the save give up to other rows of it, and that have to be cleared first.
-    private func checkConstraints() throws -> Vacated {
+    private func checkConstraints(_ looks: [ConstraintLook]) throws -> Vacated {
         var vacated: Vacated = []
-        for table in mapping.tables where !table.constraints.isEmpty {
+        for look in looks {
+            let (constraint, table) = (look.constraint, look.table)
             let root = table.entities[0].layout.number
-            for constraint in table.constraints {
-                let takers = takers(of: constraint, root)
-                guard !takers.isEmpty else { continue }
-                let deleted = Set(changes.deleted.lazy.filter { $0.layout.rootNumber == root }.map(\.key))
-                // The rows that the save changes, each with a column of the constraint that it changes.
-                var own: [Int64: SQLName?] = [:]
-                for update in changes.updated where update.row.layout.rootNumber == root {
-                    let changed = zip(constraint.slots, constraint.columns).first {
-                        update.changed.contains($0.0.index)
-                    }
-                    own.updateValue(changed?.1, forKey: update.row.key)
-                }
-                let holders = try database.queries.holders(of: takers.map(\.values), constraint, table, connection)
-                var leaving: [SQLName: [Int64]] = [:]
-                for (values, rows) in grouped(takers) {
-                    var keys = rows.map(\.handedOver)
-                    if let holder = holders[values], !deleted.contains(holder),
-                        !rows.contains(where: { $0.key == holder })
-                    {
-                        switch own[holder] {
-                        case let column??: leaving[column, default: []].append(holder)
-                        case .some(nil): keys.insert(holder, at: 0)
-                        case nil:
-                            let stored = try database.queries.row(holder, table.entities[0], connection)
-                            report(constraint, keys, stored)
-                            continue
-                        }
-                    }
-                    if keys.count > 1 { report(constraint, keys, nil) }
-                }
-                for (column, keys) in leaving { vacated.append((table.name, column, keys.sorted())) }
+            let deleted = Set(changes.deleted.lazy.filter { $0.layout.rootNumber == root }.map(\.key))
+            // The rows that the save changes, each with a column of the constraint that it changes.
+            var own: [Int64: SQLName?] = [:]
+            for update in changes.updated where update.row.layout.rootNumber == root {
+                let changed = zip(constraint.slots, constraint.columns).first { update.changed.contains($0.0.index) }
+                own.updateValue(changed?.1, forKey: update.row.key)
             }
+            let holders = RowQueries.holders(of: look.takers.map(\.values), try connection.answer(look.holders))
+            var leaving: [SQLName: [Int64]] = [:]
+            for (values, rows) in grouped(look.takers) {
+                var keys = rows.map(\.handedOver)
+                if let holder = holders[values], !deleted.contains(holder),
+                    !rows.contains(where: { $0.key == holder })
+                {
+                    switch own[holder] {
+                    case let column??: leaving[column, default: []].append(holder)
+                    case .some(nil): keys.insert(holder, at: 0)
+                    case nil:
+                        let stored = try database.queries.row(holder, table.entities[0], connection)
+                        report(constraint, keys, stored)
+                        continue
+                    }
+                }
+                if keys.count > 1 { report(constraint, keys, nil) }
+            }
+            for (column, keys) in leaving { vacated.append((table.name, column, keys.sorted())) }
         }
         return vacated
     }
@@ -189,7 +243,7 @@ extension SaveTransaction {
     /// Clears unique values that other rows of the save will take, so that rows can pass values on to one another, or swap them.
     func clear(_ vacated: Vacated) throws {
         for (table, column, keys) in vacated {
-            try connection.query(
+            try connection.post(
                 "UPDATE \(table) SET \(column) = NULL WHERE \(naming.key) = ANY($1)",
                 [.array(PostgreSQLArray(keys))]
             )

@@ -62,14 +62,14 @@ extension SaveTransaction {
         let side = change.side
         let pairs = "\(unnested([.int8, .int8], from: 1)) AS u (owner, member)"
         if !change.removed.pairs.isEmpty {
-            try connection.query(
+            try connection.post(
                 "DELETE FROM \(side.table) AS j USING \(pairs) WHERE j.\(side.owner) = u.owner AND j.\(side.member) = u.member",
                 change.removed.parameters
             )
         }
         guard !change.added.pairs.isEmpty else { return }
         // The pair is told from one side, but both may have told it before.
-        try connection.query(
+        try connection.post(
             "INSERT INTO \(side.table) (\(side.owner), \(side.member)) SELECT u.owner, u.member FROM \(pairs) ON CONFLICT DO NOTHING",
             change.added.parameters
         )
@@ -91,7 +91,7 @@ extension SaveTransaction {
         let keys = members.compactMap { storedKey($0.key) }.sorted()
         guard !keys.isEmpty else { return }
         let order = key.order.map { ", \($0) = NULL" } ?? ""
-        try connection.query(
+        try connection.post(
             "UPDATE \(key.table) SET \(key.column) = $1\(order) WHERE \(naming.key) = ANY($2)",
             [.int8(owner), .array(PostgreSQLArray(keys))]
         )
@@ -106,7 +106,7 @@ extension SaveTransaction {
         let keys = members.compactMap { storedKey($0.key) }.sorted()
         guard !keys.isEmpty else { return }
         let order = key.order.map { ", \($0) = NULL" } ?? ""
-        try connection.query(
+        try connection.post(
             "UPDATE \(key.table) SET \(key.column) = NULL\(order) WHERE \(naming.key) = ANY($2) AND \(key.column) = $1",
             [.int8(owner), .array(PostgreSQLArray(keys))]
         )
@@ -115,7 +115,7 @@ extension SaveTransaction {
     // MARK: - Positions
 
     /// Where positions are kept: the columns of the owner, the member and the position.
-    private struct Positions {
+    private struct Positions: Hashable {
         let table: SQLName
         let owner: SQLName
         let member: SQLName
@@ -132,29 +132,44 @@ extension SaveTransaction {
         }
     }
 
-    /// Gives the members of an ordered relationship the positions of their new order, changing as few as possible.
-    func order(_ change: ToManyChange) throws {
-        guard let wanted = change.order, let (mapping, owner) = place(change), let positions = positions(mapping) else {
-            return
+    /// Gives the members of ordered relationships the positions of their new order, changing as few as possible.
+    func orderMembers() throws {
+        var wanted: [Positions: [(owner: Int64, members: [Int64])]] = [:]
+        for change in changes.toMany {
+            guard let order = change.order, let (mapping, owner) = place(change), let positions = positions(mapping)
+            else { continue }
+            wanted[positions, default: []].append((owner, order.compactMap { storedKey($0.key) }))
         }
-        let found = try connection.query(
-            "SELECT \(positions.member), \(positions.order) FROM \(positions.table) WHERE \(positions.owner) = $1",
-            [.int8(owner)]
-        )
-        var current: [Int64: Int64?] = [:]
-        for row in found.rows { current.updateValue(row.optionalInt64(1), forKey: row.int64(0)) }
-        let members = wanted.compactMap { storedKey($0.key) }.filter { current[$0] != nil }
-        let assigned = OrderKeys.assign(members) { current[$0] ?? nil }
-        try write(assigned, positions, owner)
+        // First all questions, then all answers.
+        let looks = try wanted.map { positions, orders in
+            let found = try connection.post(
+                "SELECT \(positions.owner), \(positions.member), \(positions.order) FROM \(positions.table) WHERE \(positions.owner) = ANY($1)",
+                [.array(PostgreSQLArray(orders.map(\.owner)))]
+            )
+            return (positions, orders, found)
+        }
+        for (positions, orders, found) in looks {
+            var current: [Int64: [Int64: Int64?]] = [:]
+            for row in try connection.answer(found).rows {
+                current[row.int64(0), default: [:]].updateValue(row.optionalInt64(2), forKey: row.int64(1))
+            }
+            var assigned: [(owner: Int64, member: Int64, position: Int64)] = []
+            for (owner, members) in orders {
+                let places = current[owner] ?? [:]
+                let members = members.filter { places[$0] != nil }
+                assigned += OrderKeys.assign(members) { places[$0] ?? nil }.map { (owner, $0.member, $0.position) }
+            }
+            try write(assigned, positions)
+        }
     }
 
-    private func write(_ assigned: [(member: Int64, position: Int64)], _ positions: Positions, _ owner: Int64) throws {
+    private func write(_ assigned: [(owner: Int64, member: Int64, position: Int64)], _ positions: Positions) throws {
         guard !assigned.isEmpty else { return }
-        let sorted = assigned.sorted { $0.member < $1.member }
-        try connection.query(
-            "UPDATE \(positions.table) AS t SET \(positions.order) = u.place FROM \(unnested([.int8, .int8], from: 2)) AS u (member, place) WHERE t.\(positions.owner) = $1 AND t.\(positions.member) = u.member",
+        let sorted = assigned.sorted { ($0.owner, $0.member) < ($1.owner, $1.member) }
+        try connection.post(
+            "UPDATE \(positions.table) AS t SET \(positions.order) = u.place FROM \(unnested([.int8, .int8, .int8], from: 1)) AS u (owner, member, place) WHERE t.\(positions.owner) = u.owner AND t.\(positions.member) = u.member",
             [
-                .int8(owner), .array(PostgreSQLArray(sorted.map(\.member))),
+                .array(PostgreSQLArray(sorted.map(\.owner))), .array(PostgreSQLArray(sorted.map(\.member))),
                 .array(PostgreSQLArray(sorted.map(\.position))),
             ]
         )
@@ -173,7 +188,7 @@ extension SaveTransaction {
                 FROM \(shape.table) AS n WHERE n.\(shape.owner) = ANY($1) AND n.\(shape.order) IS NULL) AS u
                 WHERE t.\(shape.owner) = u.owner AND t.\(shape.member) = u.member
                 """
-            try connection.query(sql, [.array(PostgreSQLArray(owners.map(\.key).sorted()))])
+            try connection.post(sql, [.array(PostgreSQLArray(owners.map(\.key).sorted()))])
         }
     }
 

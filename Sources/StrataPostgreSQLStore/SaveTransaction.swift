@@ -10,6 +10,9 @@ import StrataSQL
 /// saves wait for each other. What is locked cannot change any more, so all conflicts are found before anything is written. Then come
 /// deletions, updates, insertions, relationships that no row holds, and the history, each in a statement for all rows of one shape.
 ///
+/// The locks are one round trip, and what is written is another one, with the COMMIT. Only what has to look at rows that the save has written adds
+/// one: positions in ordered relationships, derived attributes, and rows that are not stored as they were given.
+///
 /// Used once, by the thread that saves.
 final class SaveTransaction {
     let changes: StoreChanges
@@ -28,6 +31,13 @@ final class SaveTransaction {
     var unplaced: Set<UnplacedOwner> = []
     /// Relationships that rows were taken out of because the save deletes what they led to.
     var released: [(key: Int64, relationship: String, entity: EntityMapping)] = []
+    /// The keys of rows that the save leads to, and locks for that, by the number of the root entity.
+    var targetKeys: [Int: Set<Int64>] = [:]
+    /// What was asked before anything is written, for later: rows that lead to deleted ones, deleted rows of which something is kept, by the
+    /// number of their entity, and owners of changed relationships, by that of the root entity.
+    var stragglers: [StragglerLook] = []
+    var kept: [Int: PostedStatement] = [:]
+    var touched: [Int: (keys: Set<Int64>, found: PostedStatement)] = [:]
     /// Where changes are recorded; `nil` if the store keeps no history.
     let history: HistoryRecorder?
     /// What keeps derived attributes up to date; `nil` if the model has none.
@@ -80,7 +90,7 @@ final class SaveTransaction {
         for run in updateRuns() { try update(run) }
         try insertAll()
         try applyMemberships()
-        for change in changes.toMany { try order(change) }
+        try orderMembers()
         try placeUnplaced()
         try releaseStragglers()
         try updateDerived()
@@ -135,11 +145,6 @@ final class SaveTransaction {
         guard let first = elements.first else { return [] }
         if elements.allSatisfy({ layout($0) === layout(first) }) { return [elements] }
         return Dictionary(grouping: elements) { layout($0).number }.sorted { $0.key < $1.key }.map(\.value)
-    }
-
-    private struct UpdateKey: Hashable {
-        let entity: Int
-        let changed: SlotSet
     }
 
     /// Updates of one entity and the same slots, which one statement serves.

@@ -44,7 +44,7 @@ final class PrivateServer: Sendable {
     }
 
     @discardableResult
-    private static func run(_ words: [String], _ environment: [String: String]) throws -> String {
+    static func run(_ words: [String], _ environment: [String: String]) throws -> String {
         let process = Process()
         process.executableURL = URL(fileURLWithPath: script)
         process.arguments = words

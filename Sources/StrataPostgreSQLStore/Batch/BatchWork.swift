@@ -7,8 +7,9 @@ import StrataSQL
 
 /// One batch, inside a transaction of READ COMMITTED that its caller begins, and commits or rolls back.
 ///
-/// It works out which rows it changes and how, and writes them as a save does: with the versions that it has read, so that what others have
-/// changed in between is noticed, and the whole is made again. Its memory grows with the number of rows that it changes.
+/// What one statement can do is one statement. Otherwise it works out which rows it changes and how, and writes them as a save does: with the
+/// versions that it has read, so that what others have changed in between is noticed, and the whole is made again. Its memory then grows with
+/// the number of rows that it changes.
 ///
 /// Used once, by the thread that executes the request.
 final class BatchWork {
@@ -67,8 +68,12 @@ final class BatchWork {
     func run(_ given: [GivenRow], identifier: UUID) throws -> Bool {
         switch batch.work {
         case .insert(let insertion): try insert(given, insertion)
-        case .update(let update): try self.update(update)
-        case .delete(let deletion): try delete(deletion)
+        case .update(let update):
+            if let isRecorded = try updateAtOnce(update, identifier: identifier) { return isRecorded }
+            try self.update(update)
+        case .delete(let deletion):
+            if let isRecorded = try deleteAtOnce(deletion, identifier: identifier) { return isRecorded }
+            try delete(deletion)
         }
         try noteMembers()
         let keys = try database.keys(for: store.inserted, connection)

@@ -159,21 +159,21 @@ final class DerivedUpkeep {
     }
 
     private func write(_ rows: [Row], _ attributes: [DerivedPlan.Attribute], _ entity: EntityMapping) throws {
-        var arrays = ColumnArrays()
-        let key = arrays.add(naming.key, .int8)
-        let columns = attributes.compactMap { attribute -> (slot: Slot, place: Int)? in
-            guard let name = entity.columns[attribute.slot.index].name else { return nil }
-            return (attribute.slot, arrays.add(name, attribute.slot.columnType))
+        let columns = attributes.compactMap { attribute in
+            entity.columns[attribute.slot.index].name.map { (slot: attribute.slot, name: $0) }
         }
-        let assignments = arrays.names.enumerated().dropFirst().map { "\($1) = u.c\($0)" }.joined(separator: ", ")
+        let types = [.int8] + columns.map(\.slot.columnType)
+        let assignments = columns.enumerated().map { "\($1.name) = u.c\($0 + 1)" }.joined(separator: ", ")
+        let names = types.indices.map { "c\($0)" }.joined(separator: ", ")
         let sql =
-            "UPDATE \(entity.table) AS t SET \(assignments) FROM \(arrays.table) WHERE t.\(naming.key) = u.c\(key)"
+            "UPDATE \(entity.table) AS t SET \(assignments) FROM \(unnested(types, from: 1)) AS u (\(names)) WHERE t.\(naming.key) = u.c0"
+        var arrays = ColumnArrays(types)
         for row in rows.sorted(by: { $0.key < $1.key }) {
-            arrays.append(.int8(row.key), to: key)
-            for (slot, place) in columns { arrays.append(PostgreSQLValue(row, slot), to: place) }
-            if arrays.endRow() { try connection.query(sql, arrays.take()) }
+            arrays.append(row.key, to: 0)
+            for (index, column) in columns.enumerated() { arrays.append(row, column.slot, to: index + 1) }
+            if arrays.endRow() { try connection.post(sql, arrays.take()) }
         }
-        if arrays.rowCount > 0 { try connection.query(sql, arrays.take()) }
+        if arrays.rowCount > 0 { try connection.post(sql, arrays.take()) }
     }
 
     // MARK: - Values

@@ -46,13 +46,11 @@ final class HistoryRecorder {
         }
     }
 
-    /// Records that rows of one entity, or of its sub-entities, are deleted; they must still be there.
-    func willDelete(_ keys: [Int64], _ entity: EntityMapping, _ connection: Connection) throws {
-        let keepsValues = entity.subtree.contains { number in
-            database.mapping.entity(storeNumber: Int64(number)).map { !$0.layout.keptSlots.isEmpty } ?? false
+    /// Whether the model wants values of deleted rows of an entity, or of its sub-entities, to be kept.
+    static func keepsValues(of entity: EntityMapping, _ mapping: SQLMapping) -> Bool {
+        entity.subtree.contains { number in
+            mapping.entity(storeNumber: Int64(number)).map { !$0.layout.keptSlots.isEmpty } ?? false
         }
-        guard keepsValues else { return deleted(keys, entity) }
-        for row in try database.queries.rows(keys, entity, connection) { deleted(row) }
     }
 
     func deleted(_ keys: some Sequence<Int64>, _ entity: EntityMapping) {
@@ -84,35 +82,36 @@ final class HistoryRecorder {
     /// A transaction without changes leaves no trace.
     func finish(_ connection: Connection) throws {
         guard !changes.isEmpty else { return }
-        // The number in the sequence is drawn when all rows are locked: who comes later was also numbered later.
-        let written = try connection.query(
-            """
-            INSERT INTO strata_transaction (id, time, author, bundle, context, process) VALUES ($1, $2, $3, $4, $5, $6) RETURNING seq
-            """,
-            [
-                .uuid(identifier), .float8(Date().timeIntervalSinceReferenceDate), Self.text(author),
-                Self.text(Self.bundleID), Self.text(contextName), Self.text(Self.processID),
-            ]
-        )
-        guard let sequence = written.firstInt64 else { return }
         isWritten = true
+        // The number in the sequence is drawn when all rows are locked: who comes later was also numbered later.
+        let transaction = """
+            INSERT INTO strata_transaction (id, time, author, bundle, context, process) VALUES ($1, $2, $3, $4, $5, $6) RETURNING seq
+            """
+        let values: [PostgreSQLValue] = [
+            .uuid(identifier), .float8(Date().timeIntervalSinceReferenceDate), Self.text(author),
+            Self.text(Self.bundleID), Self.text(contextName), Self.text(Self.processID),
+        ]
         for start in stride(from: 0, to: changes.count, by: 20_000) {
             var arrays: [PostgreSQLArray] = [.int8, .int8, .int8, .bytea, .bytea].map { PostgreSQLArray($0) }
             for change in changes[start...].prefix(20_000) {
-                arrays[0].append(.int8(Int64(change.kind.rawValue)))
-                arrays[1].append(.int8(Int64(change.entity)))
-                arrays[2].append(.int8(change.key))
-                arrays[3].append(change.mask.map { .bytea(Data($0)) } ?? .null(.bytea))
-                arrays[4].append(change.tombstone.map { .bytea($0) } ?? .null(.bytea))
+                arrays[0].append(Int64(change.kind.rawValue))
+                arrays[1].append(Int64(change.entity))
+                arrays[2].append(change.key)
+                if let mask = change.mask { arrays[3].append(mask) } else { arrays[3].appendNull() }
+                if let tombstone = change.tombstone { arrays[4].append(tombstone) } else { arrays[4].appendNull() }
             }
-            try connection.query(
+            let isFirst = start == 0
+            let source = isFirst ? transaction : "SELECT seq FROM strata_transaction WHERE id = $1"
+            let other = isFirst ? values : [values[0]]
+            try connection.post(
                 """
+                WITH t AS (\(source))
                 INSERT INTO strata_change (seq, place, kind, entity, key, mask, tombstone)
-                SELECT $1, $2 + u.place, u.kind, u.entity, u.key, u.mask, u.tombstone
-                FROM \(unnested([.int8, .int8, .int8, .bytea, .bytea], from: 3))
+                SELECT t.seq, $\(other.count + 1) + u.place, u.kind, u.entity, u.key, u.mask, u.tombstone
+                FROM t, \(unnested([.int8, .int8, .int8, .bytea, .bytea], from: other.count + 2))
                 WITH ORDINALITY AS u (kind, entity, key, mask, tombstone, place)
                 """,
-                [.int8(sequence), .int8(Int64(start))] + arrays.map { .array($0) }
+                other + [.int8(Int64(start))] + arrays.map { .array($0) }
             )
         }
     }

@@ -56,19 +56,10 @@ extension SaveTransaction {
 
     private func collectTouched(_ history: HistoryRecorder) throws -> TouchedRows {
         var touched = TouchedRows()
-        var owners: [Int: Set<Int64>] = [:]
-        for owner in changes.touched where owner.owner.key > 0 {
-            guard let entity = mapping.entity(modelNumber: owner.owner.entity) else { continue }
-            owners[entity.layout.rootNumber, default: []].insert(owner.owner.key)
-        }
-        // Members that go from a row which somebody else has deleted are no conflict, and no change of it either.
-        for (root, keys) in owners {
-            guard let entity = mapping.entity(modelNumber: root) else { continue }
-            owners[root] = Set(try database.queries.keys(Array(keys), entity, connection))
-        }
+        let missing = try missingOwners()
         for owner in changes.touched {
             guard let key = storedKey(owner.owner.key), let entity = mapping.entity(modelNumber: owner.owner.entity),
-                owner.owner.key < 0 || owners[entity.layout.rootNumber]?.contains(key) == true
+                owner.owner.key < 0 || missing[entity.layout.rootNumber]?.contains(key) != true
             else { continue }
             touched.touch(key, entity, history.places(entity).mask(toMany: owner.relationships))
         }
@@ -86,5 +77,51 @@ extension SaveTransaction {
             touched.touch(row.key, entity, mask)
         }
         return touched
+    }
+
+    // MARK: - Before anything is written
+
+    /// Asks for rows that are to be deleted, where the model wants something kept of them.
+    func askForKept() throws {
+        guard history != nil else { return }
+        for run in runs(changes.deleted, \.layout) {
+            let entity = try entity(run[0].layout)
+            guard HistoryRecorder.keepsValues(of: entity, mapping) else { continue }
+            kept[entity.layout.number] = try database.queries.askForRows(run.map(\.key), entity, connection)
+        }
+    }
+
+    /// Records that rows of one entity are deleted.
+    func recordDeletions(_ keys: [Int64], _ entity: EntityMapping) throws {
+        guard let history else { return }
+        guard let kept = kept[entity.layout.number] else { return history.deleted(keys, entity) }
+        for row in try database.queries.rows(try connection.answer(kept), entity) { history.deleted(row) }
+    }
+
+    /// Asks which owners of changed to-many relationships are there, as far as the save does not lock them.
+    func askForTouched() throws {
+        guard history != nil else { return }
+        var owners: [Int: Set<Int64>] = [:]
+        for owner in changes.touched where owner.owner.key > 0 {
+            guard let entity = mapping.entity(modelNumber: owner.owner.entity) else { continue }
+            owners[entity.layout.rootNumber, default: []].insert(owner.owner.key)
+        }
+        guard !owners.isEmpty else { return }
+        for (root, keys) in targetKeys { owners[root]?.subtract(keys) }
+        for update in changes.updated { owners[update.row.layout.rootNumber]?.remove(update.row.key) }
+        for (root, keys) in owners where !keys.isEmpty {
+            guard let entity = mapping.entity(modelNumber: root) else { continue }
+            touched[root] = (keys, try database.queries.askForKeys(keys.sorted(), entity, connection))
+        }
+    }
+
+    /// The owners that are not there, or not any more: members that go from a row which somebody else has deleted are no conflict, and no
+    /// change of it either.
+    private func missingOwners() throws -> [Int: Set<Int64>] {
+        var missing = try touched.mapValues { keys, asked in
+            keys.subtracting(try connection.answer(asked).rows.map { $0.int64(0) })
+        }
+        for deletion in changes.deleted { missing[deletion.layout.rootNumber, default: []].insert(deletion.key) }
+        return missing
     }
 }

@@ -243,6 +243,11 @@ extension QueryCompiler {
             write(" = ")
             return bind(values[0])
         }
+        if case .object(let path) = operand, path.steps.isEmpty, values.count > Self.longestWrittenList,
+            let test = mapping.dialect.keyTest
+        {
+            return write(test(parameter(for: .list(values))))
+        }
         write(" IN (")
         if values.count <= Self.longestWrittenList {
             // Filled up with the last value, so that there are few shapes.

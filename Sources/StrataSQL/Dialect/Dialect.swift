@@ -21,6 +21,8 @@ package struct Dialect: Sendable {
     package let sortCollation: @Sendable (SortComparison) -> String?
     /// A sub-select of the members of a list that stands for one parameter, given how that is written.
     package let members: @Sendable (String) -> String
+    /// The test whether the key of a row is among the members of such a list, with a blank in front; `nil` if it is that of any value.
+    package let keyTest: (@Sendable (String) -> String)?
     /// The forms of SQL that databases spell differently.
     package let forms: SQLForms
     /// The columns of tables.
@@ -37,6 +39,7 @@ package struct Dialect: Sendable {
         foldingCollation: @escaping @Sendable (StringFolding) -> String?,
         sortCollation: @escaping @Sendable (SortComparison) -> String?,
         members: @escaping @Sendable (String) -> String,
+        keyTest: (@Sendable (String) -> String)? = nil,
         forms: SQLForms,
         columns: SQLColumnRules,
         naming: SQLNaming
@@ -49,6 +52,7 @@ package struct Dialect: Sendable {
         self.foldingCollation = foldingCollation
         self.sortCollation = sortCollation
         self.members = members
+        self.keyTest = keyTest
         self.forms = forms
         self.columns = columns
         self.naming = naming

@@ -82,7 +82,7 @@ extension BatchTransaction {
     }
 
     /// Refuses a deletion after which a relationship without an inverse would lead to a row that is gone.
-    private func refuse(_ link: DoomedRows.LooseLink, _ doomed: DoomedRows) throws {
+    private func refuse(_ link: LooseLink, _ doomed: DoomedRows) throws {
         let holders =
             "\(link.column) IN (\(doomed.keys(of: link.destinationRoot))) AND \(doomed.othersOnly("Z_PK", link.owner.rootNumber))"
         guard let key = try firstKey("SELECT Z_PK FROM \(link.owner.table) WHERE \(holders) LIMIT 1") else { return }

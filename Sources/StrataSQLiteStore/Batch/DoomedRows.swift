@@ -23,15 +23,6 @@ struct DoomedRows {
     private(set) var looseLinks: [LooseLink] = []
     private let mapping: SQLMapping
 
-    /// A to-one relationship that no delete rule can clear, since it has no inverse.
-    struct LooseLink {
-        let relationship: Relationship
-        let owner: EntityMapping
-        let column: SQLName
-        /// The number of the destination's root in the store.
-        let destinationRoot: Int
-    }
-
     /// Finds out from the model alone what the deletion of rows of an entity may lead to.
     init(_ entity: EntityMapping, _ mapping: SQLMapping) {
         self.mapping = mapping
@@ -48,32 +39,14 @@ struct DoomedRows {
             links += own
             waiting += own.filter { $0.link.relationship.deleteRule == .cascade }.map(\.destination)
         }
-        looseLinks = Self.looseLinks(of: mapping).filter { seen.contains($0.destinationRoot) }
-    }
-
-    private static func looseLinks(of mapping: SQLMapping) -> [LooseLink] {
-        mapping.entities.flatMap { owner in
-            owner.layout.referenceSlots.compactMap { slot in
-                guard let relationship = slot.relationship, relationship.inverse == nil,
-                    relationship.entity === owner.layout, let column = owner.columns[slot.index].name,
-                    let destination = mapping.entity(modelNumber: slot.destinationNumber)
-                else { return nil }
-                return LooseLink(
-                    relationship: relationship,
-                    owner: owner,
-                    column: column,
-                    destinationRoot: destination.rootNumber
-                )
-            }
-        }
+        looseLinks = mapping.looseLinks.filter { seen.contains($0.destinationRoot) }
     }
 
     /// Whether the deletion of rows of an entity takes more than one statement.
     static func areNeeded(for entity: EntityMapping, _ mapping: SQLMapping, isRecorded: Bool) -> Bool {
         let entities = mapping.table(of: entity)?.entities ?? []
         return entities.contains { $0.columns.contains(where: \.isTagged) }
-            || entity.layout.deleteLinks.contains { StoredLink($0, mapping)?.needsWork(isRecorded: isRecorded) == true }
-            || looseLinks(of: mapping).contains { $0.destinationRoot == entity.rootNumber }
+            || mapping.needsWork(deleting: entity, isRecorded: isRecorded)
     }
 
     // MARK: - Names

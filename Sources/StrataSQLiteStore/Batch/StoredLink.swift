@@ -1,61 +1,7 @@
 import StrataRows
 import StrataSQL
-import StrataSQLite
 
-/// A relationship with a delete rule, as the tables of a store have it.
-struct StoredLink {
-    let link: DeleteLink
-    let owner: EntityMapping
-    let destination: EntityMapping
-    let place: Place
-    /// The to-one relationship at the other end, if that is one.
-    let inverseColumn: SlotColumn?
-
-    /// Where the relationship is stored.
-    enum Place {
-        /// A column of the owner's row.
-        case column(SlotColumn)
-        case toMany(ToManyMapping)
-    }
-
-    /// `nil` for a relationship that the store does not hold.
-    init?(_ link: DeleteLink, _ mapping: SQLMapping) {
-        guard let owner = mapping.entity(link.owner), let destination = mapping.entity(link.destination) else {
-            return nil
-        }
-        switch link.owner.places[link.name] {
-        case .slot(let index):
-            guard owner.columns[index].name != nil else { return nil }
-            place = .column(owner.columns[index])
-        case .toMany(let index):
-            if case .absent = owner.toMany[index] { return nil }
-            place = .toMany(owner.toMany[index])
-        default: return nil
-        }
-        let inverse = link.inverse.flatMap { $0.isToMany || $0.isTransient ? nil : destination.column(named: $0.name) }
-        inverseColumn = inverse?.name == nil ? nil : inverse
-        self.link = link
-        self.owner = owner
-        self.destination = destination
-    }
-
-    /// Whether more has to be done than to delete the row.
-    ///
-    /// A history also records the owners of the relationship.
-    func needsWork(isRecorded: Bool) -> Bool {
-        switch link.relationship.deleteRule {
-        case .cascade, .deny: return true
-        case .nullify where inverseColumn != nil: return true
-        default: break
-        }
-        switch place {
-        case .column(let column): return column.order != nil || (isRecorded && link.inverse?.isToMany == true)
-        case .toMany(.join): return true
-        case .toMany(.key(let key)): return key.isWithoutInverse
-        case .toMany(.absent): return false
-        }
-    }
-
+extension StoredLink {
     /// What follows FROM in a query for the destinations (`d`) of doomed rows (`v`).
     func members(_ doomed: DoomedRows, round: Bool = false) -> String {
         let owners = "\(doomed.name(owner.rootNumber)) AS v"

@@ -24,6 +24,8 @@ struct BenchOptions {
     var isInstrumented = false
     /// The workloads on PostgreSQL; `nil` for those on SQLite.
     var postgreSQL: [PostgreSQLWorkload]?
+    /// How many milliseconds longer a round trip to the PostgreSQL server takes than it does by itself.
+    var roundTrip = 0.0
     /// How many bytes of rows that nobody holds the coordinators keep for each store; `nil` for what they keep by themselves.
     var rowCacheBytes: Int?
     var showsHelp = false
@@ -32,9 +34,11 @@ struct BenchOptions {
         Compares the framework with the raw SQLite C API doing the same work, in alternating runs.
 
         Usage: bench [--only W1,W2] [--rows N] [--runs N] [--json FILE] [--folder FOLDER]
-               bench --store postgresql [--only P1,P2] [--rows N] [--runs N] [--seconds N]
+               bench --store postgresql [--only P1,P2] [--rows N] [--runs N] [--seconds N] [--round-trip MS]
 
           --store postgresql  compare with raw libpq, on the server that STRATA_TEST_POSTGRESQL names
+
+          --round-trip MS  lets each round trip to that server take so many milliseconds longer, for both sides
 
           --only LIST      some of \((Workload.allCases.map(\.name) + ConcurrentWorkload.allCases.map(\.name)).joined(separator: ", ")) (default: all)
           --rows N         venues in the store (default: 100000)
@@ -90,6 +94,12 @@ struct BenchOptions {
                 options.concurrent = ConcurrentWorkload.allCases.filter { names.contains($0.name) }
                 options.only = try names.filter { ConcurrentWorkload(rawValue: $0) == nil }.map { try workload($0) }
             case "--seconds": options.seconds = Double(try number(of: name, from: 1))
+            case "--round-trip":
+                let text = try value(of: name)
+                guard let number = Double(text), number > 0 else {
+                    throw BenchError("\(name) takes milliseconds, not “\(text)”")
+                }
+                options.roundTrip = number
             case "--rows": options.rows = try number(of: name, from: 100)
             case "--runs": options.runs = try number(of: name, from: 1)
             case "--json": options.json = try value(of: name)

@@ -18,8 +18,12 @@ struct PostgreSQLBench {
                 "Start it beside a server: Tests/postgresql-server.sh run \(CommandLine.arguments[0]) --store postgresql"
             )
         }
-        let bench = PostgreSQLBench(url: url, options: options, scale: Scale(venues: options.rows))
-        print("\(options.rows) rows, medians of \(options.runs) runs")
+        let distant =
+            options.roundTrip > 0 ? try DistantServer(url, roundTrip: .milliseconds(options.roundTrip)) : nil
+        defer { distant?.close() }
+        let bench = PostgreSQLBench(url: distant?.url ?? url, options: options, scale: Scale(venues: options.rows))
+        let distance = options.roundTrip > 0 ? ", a round trip takes \(options.roundTrip) ms longer" : ""
+        print("\(options.rows) rows, medians of \(options.runs) runs\(distance)")
         for workload in workloads {
             // At once, as whoever waits wants to see it.
             FileHandle.standardOutput.write(Data((try bench.line(workload) + "\n").utf8))

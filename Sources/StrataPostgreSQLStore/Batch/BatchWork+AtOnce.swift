@@ -1,0 +1,128 @@
+import Foundation
+import StrataPostgreSQL
+import StrataRows
+import StrataSQL
+
+// A batch whose rows the server can tell by itself, and which concerns nothing but these rows, is one statement: no row comes to the process.
+// Rows that others change meanwhile are waited for, and looked at anew.
+extension BatchWork {
+    /// Updates all rows with one statement, if that will do.
+    ///
+    /// - Returns: Whether the history has recorded something; `nil` if one statement will not do, and nothing was done.
+    func updateAtOnce(_ update: BatchUpdate, identifier: UUID) throws -> Bool? {
+        guard update.computed.isEmpty, !update.constantSlots.isEmpty,
+            let entity = database.mapping.entity(update.rows.layout),
+            try update.constantSlots.allSatisfy({ try concernsRowAlone($0, update.constants, entity) }),
+            !derivesFrom(entity.layout), !derives(entity.layout),
+            let rows = try queries.condition(update.rows, entity)
+        else { return nil }
+        var values = rows.parameters
+        var assignments = ["\(database.naming.version) = t0.\(database.naming.version) + 1"]
+        for slot in update.constantSlots {
+            guard let name = entity.columns[slot.index].name else { return nil }
+            // A literal for null, whose type the column tells.
+            guard !update.constants.isNull(slot.index) else {
+                assignments.append("\(name) = NULL")
+                continue
+            }
+            values.append(PostgreSQLValue(update.constants, slot))
+            assignments.append("\(name) = $\(values.count)")
+        }
+        return try change(
+            "UPDATE \(entity.table) AS t0 SET \(assignments.joined(separator: ", "))\(rows.sql)",
+            values,
+            \.changed,
+            entity,
+            update.slots,
+            identifier
+        )
+    }
+
+    /// Deletes all rows with one statement, if that will do: no relationship leads to them, and nothing is kept of them.
+    ///
+    /// - Returns: As ``updateAtOnce(_:identifier:)``.
+    func deleteAtOnce(_ deletion: BatchDeletion, identifier: UUID) throws -> Bool? {
+        let mapping = database.mapping
+        guard let entity = mapping.entity(deletion.rows.layout), !derivesFrom(entity.layout),
+            !mapping.needsWork(deleting: entity, isRecorded: database.recordsHistory),
+            !(database.recordsHistory && HistoryRecorder.keepsValues(of: entity, mapping)),
+            let rows = try queries.condition(deletion.rows, entity)
+        else { return nil }
+        return try change(
+            "DELETE FROM \(entity.table) AS t0\(rows.sql)",
+            rows.parameters,
+            \.deleted,
+            entity,
+            [],
+            identifier
+        )
+    }
+
+    /// Runs the statement of a batch, and lists the rows if somebody wants to know them.
+    private func change(
+        _ sql: String,
+        _ values: [PostgreSQLValue],
+        _ kind: WritableKeyPath<BatchChanges, [BatchRows]>,
+        _ entity: EntityMapping,
+        _ slots: [Slot],
+        _ identifier: UUID
+    ) throws -> Bool {
+        guard batch.listsRows || database.recordsHistory else {
+            changes.count = try connection.query(sql, values).changeCount
+            if changes.count > 0 { changes.unlistedRoots.insert(entity.layout.rootNumber) }
+            return false
+        }
+        let naming = database.naming
+        let found = try connection.query("\(sql) RETURNING t0.\(naming.key), t0.\(naming.entity)", values)
+        changes.count = found.rowCount
+        var rows: [BatchRows] = []
+        for row in found.rows {
+            guard let entity = database.mapping.entity(storeNumber: row.int64(1)) else { continue }
+            rows.add(row.int64(0), entity.layout, properties: slots.propertyNames)
+        }
+        changes[keyPath: kind] += rows
+        guard database.recordsHistory else { return false }
+        let history = HistoryRecorder(
+            database,
+            author: batch.recorder.author,
+            contextName: batch.recorder.contextName,
+            identifier: identifier
+        )
+        for rows in rows {
+            guard let entity = database.mapping.entity(rows.layout) else { continue }
+            if kind == \.deleted {
+                history.deleted(rows.keys, entity)
+            } else {
+                var changed = SlotSet()
+                for slot in slots { if let own = rows.layout.slot(named: slot.name) { changed.insert(own.index) } }
+                history.updated(rows.keys, entity, history.places(entity).mask(changed))
+            }
+        }
+        try history.finish(connection)
+        return history.isWritten
+    }
+
+    // MARK: - What else a batch may concern
+
+    /// Whether a new value of a slot concerns nothing but the row that gets it.
+    private func concernsRowAlone(_ slot: Slot, _ values: Row, _ entity: EntityMapping) throws -> Bool {
+        let column = entity.columns[slot.index]
+        guard slot.kind != .reference, !column.isDerived, let name = column.name else { return false }
+        // What cannot be stored is refused with the words of a save.
+        if slot.kind == .string, !values.isNull(slot.index), values.string(slot.word).utf8.contains(0) { return false }
+        return database.mapping.table(of: entity)?.constraints.contains { $0.columns.contains(name) } == false
+    }
+
+    /// Whether derived attributes of other rows are computed from such rows.
+    private func derivesFrom(_ layout: EntityLayout) -> Bool {
+        guard let derived = database.derived else { return false }
+        let root = layout.rootNumber
+        return derived.memberKeys[root] != nil || derived.copyKeys[root] != nil
+            || derived.pairKeys.contains { $0.owners == root || $0.members == root }
+    }
+
+    /// Whether such rows have derived attributes themselves.
+    private func derives(_ layout: EntityLayout) -> Bool {
+        layout.subtree.contains { layout.schema.entities[$0 - 1].hasDerivedSlots }
+    }
+}

@@ -1,0 +1,198 @@
+import Foundation
+import StrataPostgreSQL
+import StrataRows
+import StrataSQL
+
+/// Columns of rows that are written by one statement: an array for each.
+struct ColumnArrays {
+    private var arrays: [PostgreSQLArray]
+    private(set) var rowCount = 0
+    /// The most rows, and the most bytes, of one statement.
+    private static let mostRows = 10_000
+    private static let mostBytes = 64 << 20
+
+    init(_ types: [PostgreSQLType]) { arrays = types.map { PostgreSQLArray($0) } }
+
+    mutating func append(_ value: Int64, to column: Int) { arrays[column].append(value) }
+
+    mutating func append(_ value: Int64?, to column: Int) {
+        if let value { arrays[column].append(value) } else { arrays[column].appendNull() }
+    }
+
+    /// Appends the value in a slot of a row, which must not be a reference.
+    ///
+    /// - Returns: Whether it is stored as it is: not a number becomes null.
+    @discardableResult
+    mutating func append(_ row: Row, _ slot: Slot, to column: Int) -> Bool {
+        guard !row.isNull(slot.index) else {
+            arrays[column].appendNull()
+            return true
+        }
+        switch slot.kind {
+        case .int where slot.type == .boolean: arrays[column].append(row.int(slot.word) != 0)
+        case .int: arrays[column].append(row.int(slot.word))
+        case .double:
+            let value = row.double(slot.word)
+            if value.isNaN {
+                arrays[column].appendNull()
+                return false
+            }
+            arrays[column].append(value)
+        case .string: arrays[column].append(row.string(slot.word))
+        default:
+            let value = PostgreSQLValue(row, slot)
+            arrays[column].append(value)
+            return !value.isNull
+        }
+        return true
+    }
+
+    /// Ends a row.
+    ///
+    /// - Returns: Whether the arrays are full.
+    mutating func endRow() -> Bool {
+        rowCount += 1
+        if rowCount >= Self.mostRows { return true }
+        return rowCount & 63 == 0 && arrays.reduce(0) { $0 + $1.byteCount } >= Self.mostBytes
+    }
+
+    /// Takes all rows out.
+    mutating func take() -> [PostgreSQLValue] {
+        defer {
+            arrays = arrays.map { PostgreSQLArray($0.element, like: $0) }
+            rowCount = 0
+        }
+        return arrays.map { .array($0) }
+    }
+}
+
+/// The statement that writes rows of one entity, and where their values go.
+///
+/// Made once for a store; immutable.
+final class WriteShape: Sendable {
+    let entity: EntityMapping
+    let sql: String
+    let columns: [Column]
+    /// No rows yet.
+    let arrays: ColumnArrays
+    /// Whether the statement waits for others that write the same values of a constraint.
+    let mayWait: Bool
+
+    /// Where the keys and the versions of all rows go.
+    static let key = 0
+    static let version = 1
+
+    /// A slot that a statement writes, and where its values go.
+    struct Column: Sendable {
+        let slot: Slot
+        let value: Int
+        let entity: Int?
+        /// The position in the ordered relationship at the other end, which is settled later.
+        let order: SQLName?
+    }
+
+    /// What the parameters of a statement are.
+    private struct Parameters {
+        var names: [SQLName]
+        var types: [PostgreSQLType] = [.int8, .int8]
+        var columns: [Column] = []
+
+        /// The parameters for slots of an entity.
+        init(_ entity: EntityMapping, _ naming: SQLNaming, _ isWritten: (Int) -> Bool) {
+            names = [naming.key, naming.version]
+            for slot in entity.layout.slots {
+                let column = entity.columns[slot.index]
+                guard let name = column.name, !column.isDerived, isWritten(slot.index) else { continue }
+                let value = add(name, slot.columnType)
+                let number = column.entity.map { add($0, .int8) }
+                columns.append(Column(slot: slot, value: value, entity: number, order: column.order))
+            }
+        }
+
+        private mutating func add(_ name: SQLName, _ type: PostgreSQLType) -> Int {
+            names.append(name)
+            types.append(type)
+            return names.count - 1
+        }
+
+        /// The rows as a table with the columns `c0`, `c1` and so on.
+        var table: String {
+            let columns = names.indices.map { "c\($0)" }.joined(separator: ", ")
+            return "\(unnested(types, from: 1)) AS u (\(columns))"
+        }
+    }
+
+    /// New rows.
+    init(inserting entity: EntityMapping, isConstrained: Bool, _ naming: SQLNaming) {
+        let parameters = Parameters(entity, naming) { _ in true }
+        let names = parameters.names.map(\.description).joined(separator: ", ")
+        let values = parameters.names.indices.map { "u.c\($0)" }.joined(separator: ", ")
+        sql =
+            "INSERT INTO \(entity.table) (\(naming.entity), \(names)) SELECT \(entity.number), \(values) FROM \(parameters.table)"
+        self.entity = entity
+        mayWait = isConstrained
+        columns = parameters.columns
+        arrays = ColumnArrays(parameters.types)
+    }
+
+    /// Rows of which some slots change.
+    ///
+    /// The statement fails with 22012, a division by zero, if it finds fewer rows than its last parameter says: they are locked, so none can
+    /// have changed, unless a program of somebody else's keeps them from being written.
+    init(updating entity: EntityMapping, _ changed: SlotSet, isConstrained: Bool, _ naming: SQLNaming) {
+        let parameters = Parameters(entity, naming) { changed.contains($0) }
+        let assignments = parameters.names.enumerated().dropFirst(2).map { "\($1) = u.c\($0)" }
+        // Who leaves an ordered relationship leaves its position too; in the next one it gets another.
+        let orders = parameters.columns.compactMap { column in column.order.map { "\($0) = NULL" } }
+        let sets = (["\(naming.version) = u.c\(Self.version) + 1"] + assignments + orders).joined(separator: ", ")
+        sql = """
+            WITH written AS (UPDATE \(entity.table) AS t SET \(sets) FROM \(parameters.table)
+            WHERE t.\(naming.key) = u.c\(Self.key) AND t.\(naming.version) = u.c\(Self.version) RETURNING 1)
+            SELECT 1 / CASE WHEN pg_catalog.count(*) = $\(parameters.types.count + 1) THEN 1 ELSE 0 END FROM written
+            """
+        self.entity = entity
+        mayWait = isConstrained
+        columns = parameters.columns
+        arrays = ColumnArrays(parameters.types)
+    }
+}
+
+/// The statements that write rows of a store, each made when it is used first.
+final class WriteShapes: Sendable {
+    private let mapping: SQLMapping
+    private let inserts: [WriteShape]
+    private let updates = Mutex<[UpdateKey: WriteShape]>([:])
+    /// The most statements that are kept: a program may change any set of attributes.
+    private static let most = 500
+
+    init(_ mapping: SQLMapping) {
+        self.mapping = mapping
+        inserts = mapping.entities.map {
+            WriteShape(inserting: $0, isConstrained: Self.isConstrained($0, mapping), mapping.dialect.naming)
+        }
+    }
+
+    private static func isConstrained(_ entity: EntityMapping, _ mapping: SQLMapping) -> Bool {
+        mapping.table(of: entity)?.constraints.isEmpty == false
+    }
+
+    func insert(_ entity: EntityMapping) -> WriteShape { inserts[entity.number - 1] }
+
+    func update(_ entity: EntityMapping, _ changed: SlotSet) -> WriteShape {
+        let key = UpdateKey(entity: entity.number, changed: changed)
+        return updates.withLock { updates in
+            if let known = updates[key] { return known }
+            if updates.count >= Self.most { updates.removeAll() }
+            let isConstrained = Self.isConstrained(entity, mapping)
+            let shape = WriteShape(updating: entity, changed, isConstrained: isConstrained, mapping.dialect.naming)
+            updates[key] = shape
+            return shape
+        }
+    }
+}
+
+/// What one statement can update together.
+struct UpdateKey: Hashable {
+    let entity: Int
+    let changed: SlotSet
+}

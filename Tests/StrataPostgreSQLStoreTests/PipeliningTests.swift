@@ -1,0 +1,148 @@
+import Foundation
+import StrataPostgreSQL
+import Testing
+
+@Suite("Statements that are sent together", .enabled(if: Server.isThere))
+struct PipeliningTests {
+    @Test func `each statement has its own answer, whichever is asked for first`() throws {
+        let connection = try Server.connection()
+        let posted = try (1...5).map { try connection.post("SELECT $1 * 2", [.int8($0)]) }
+        #expect(try connection.answer(posted[3]).firstInt64 == 8)
+        #expect(try posted.map { try connection.answer($0).firstInt64 } == [2, 4, 6, 8, 10])
+        // As many as there are fit a connection that is used for other things meanwhile.
+        let next = try connection.post("SELECT 7::bigint")
+        #expect(try connection.query("SELECT 8::bigint").firstInt64 == 8)
+        try connection.command("SET LOCAL statement_timeout = 0")
+        #expect(try connection.answer(next).firstInt64 == 7)
+    }
+
+    @Test func `behind a statement that fails none is carried out, and the error is the first`() throws {
+        let connection = try Server.connection()
+        try connection.command("CREATE TEMPORARY TABLE numbers (number bigint PRIMARY KEY)")
+        try connection.post("BEGIN")
+        try connection.post("INSERT INTO numbers VALUES ($1)", [.int8(1)])
+        try connection.post("INSERT INTO numbers VALUES ($1)", [.int8(1)])
+        let late = try connection.post("SELECT 1 / 0")
+        let commit = try connection.post("COMMIT", isKept: false)
+        let error = #expect(throws: PostgreSQLError.self) { try connection.answer(commit) }
+        #expect(error?.sqlState == "23505")
+        #expect(throws: PostgreSQLError.self) { try connection.answer(late) }
+        #expect(!connection.isBroken && !connection.isIdle)
+        try connection.rollback()
+        #expect(try connection.query("SELECT pg_catalog.count(*) FROM numbers").firstInt64 == 0)
+        // What could not be prepared since another one failed is prepared the next time.
+        try connection.query("INSERT INTO numbers VALUES ($1)", [.int8(1)])
+        #expect(throws: PostgreSQLError.self) { try connection.query("SELECT 1 / 0") }
+        #expect(try connection.query("SELECT number FROM numbers").firstInt64 == 1)
+    }
+
+    @Test func `behind a statement whose rows came one by one all answers are whole`() throws {
+        let connection = try Server.connection()
+        let sql = "SELECT pg_catalog.generate_series(1, 3)"
+        // Prepared already, so that it is the first that is sent the next time.
+        #expect(try connection.answer(connection.post(sql)).rowCount == 3)
+        for _ in 0..<2 {
+            var count = 0
+            try connection.each("SELECT pg_catalog.generate_series(1, 5)") { _ in
+                count += 1
+                return true
+            }
+            #expect(count == 5)
+            #expect(try connection.answer(connection.post(sql)).rowCount == 3)
+        }
+    }
+
+    @Test func `large values and large answers pass each other`() throws {
+        let connection = try Server.connection()
+        // Much more than the sockets hold in either direction.
+        let value = Data(repeating: 7, count: 4 << 20)
+        let posted = try (0..<16).map { _ in try connection.post("SELECT $1", [.bytea(value)]) }
+        for statement in posted {
+            let result = try connection.answer(statement)
+            #expect(result[0].data(0).count == value.count)
+        }
+    }
+
+    @Test func `many small statements with large answers pass each other`() throws {
+        let connection = try Server.connection()
+        let posted = try (0..<3_000).map { _ in
+            try connection.post("SELECT pg_catalog.repeat('x', 10000), $1", [.text("small")])
+        }
+        for statement in posted {
+            let result = try connection.answer(statement)
+            #expect(result[0].data(0).count == 10_000)
+        }
+    }
+
+    @Test func `of statements that wait for others each has the time that one has`() throws {
+        let connection = try Server.connection()
+        connection.patience = 1
+        let posted = try (0..<3).map { _ in try connection.post("SELECT pg_catalog.pg_sleep(0.6)", mayWait: true) }
+        #expect(try connection.answer(posted[2]).rowCount == 1)
+    }
+
+    @Test func `nobody waits for answers of a server that is silent`() throws {
+        let connection = try Server.connection()
+        connection.patience = 0.2
+        try connection.post("SELECT 1")
+        try connection.post("SELECT pg_catalog.pg_sleep(60)")
+        let last = try connection.post("SELECT 2")
+        let error = #expect(throws: PostgreSQLError.self) { try connection.answer(last) }
+        #expect(error?.kind == .deadline)
+        #expect(connection.isBroken)
+    }
+
+    @Test func `a server that takes nothing more is given up`() throws {
+        let connection = try Server.connection()
+        connection.patience = 0.2
+        let value = PostgreSQLValue.bytea(Data(repeating: 7, count: 4 << 20))
+        let error = #expect(throws: PostgreSQLError.self) {
+            try connection.post("SELECT pg_catalog.pg_sleep(60)")
+            for _ in 0..<16 { try connection.post("SELECT pg_catalog.length($1)", [value]) }
+            try connection.settle()
+        }
+        #expect(error?.kind == .deadline)
+        #expect(connection.isBroken)
+    }
+
+    @Test func `another thread cancels statements that were sent together`() throws {
+        let connection = try Server.connection()
+        let canceller = connection.canceller
+        try connection.post("SELECT pg_catalog.pg_sleep(60)")
+        let last = try connection.post("SELECT 1")
+        DispatchQueue.global().asyncAfter(deadline: .now() + 0.1) { canceller.cancel() }
+        let error = #expect(throws: PostgreSQLError.self) { try connection.answer(last) }
+        #expect(error?.sqlState == "57014")
+        connection.settleCancel()
+        #expect(try connection.query("SELECT 1").firstInt64 == 1)
+    }
+
+    @Test func `a session that ends amid statements breaks its connection, and the pool opens another`() throws {
+        let pool = ConnectionPool(try Server.target(), size: 1, timeout: 5) { _ in nil }
+        defer { pool.close() }
+        let error = #expect(throws: PostgreSQLError.self) {
+            try pool.withConnection { connection in
+                try connection.post("BEGIN")
+                try connection.post("SELECT pg_catalog.pg_terminate_backend(pg_catalog.pg_backend_pid())")
+                try connection.answer(try connection.post("COMMIT", isKept: false))
+            }
+        }
+        #expect(error?.kind == .connection)
+        #expect(try pool.withConnection { try $0.query("SELECT 1").firstInt64 } == 1)
+    }
+
+    @Test func `what nobody took the answers of is over when the connection comes back`() throws {
+        let pool = ConnectionPool(try Server.target(), size: 1, timeout: 5) { _ in nil }
+        defer { pool.close() }
+        try pool.withConnection { connection in
+            try connection.post("BEGIN")
+            try connection.post("CREATE TABLE public.never (number bigint)")
+        }
+        let isThere = try pool.withConnection { connection in
+            #expect(connection.isIdle && !connection.hasPosted)
+            let found = try connection.query("SELECT pg_catalog.to_regclass('public.never')::text")
+            return !found[0].isNull(0)
+        }
+        #expect(!isThere)
+    }
+}

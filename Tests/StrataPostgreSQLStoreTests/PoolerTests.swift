@@ -1,0 +1,234 @@
+import CoreData
+import CoreDataPostgreSQL
+import Foundation
+import StrataPostgreSQL
+import StrataPostgreSQLStore
+import TestSupport
+import Testing
+
+/// A pgbouncer in transaction mode before the tests' server, with four sessions for all; see `Tests/postgresql-server.sh`.
+///
+/// Stopped when nobody holds it.
+private final class Pooler: Sendable {
+    private let folder = "/tmp/strata-pool." + String(UInt64.random(in: 0 ... .max), radix: 36)
+    private let schema = "pooled_" + String(UInt64.random(in: 0 ... .max), radix: 36)
+    /// Leads through the pooler to a schema that nobody else uses.
+    let url: URL
+
+    static let isThere = ["/usr/sbin", "/usr/local/sbin", "/usr/bin", "/usr/local/bin"].contains {
+        FileManager.default.isExecutableFile(atPath: "\($0)/pgbouncer")
+    }
+
+    init() throws {
+        let direct = try #require(TestDatabase.url)
+        let items = URLComponents(url: direct, resolvingAgainstBaseURL: true)?.queryItems
+        let host = try #require(items?.first { $0.name == "host" }?.value)
+        let told = try PrivateServer.run(["pooler", folder, host], [:])
+        url = try #require(URL(string: "\(told)&schema=\(schema)"))
+    }
+
+    deinit {
+        if let direct = try? direct() { _ = try? direct.command("DROP SCHEMA IF EXISTS \"\(schema)\" CASCADE") }
+        _ = try? PrivateServer.run(["stop", folder], [:])
+    }
+
+    /// Leads past the pooler to the same schema.
+    var directURL: URL {
+        get throws {
+            let direct = try #require(TestDatabase.url)
+            return try #require(URL(string: "\(direct.absoluteString)&schema=\(schema)"))
+        }
+    }
+
+    /// A session of the server.
+    func direct() throws -> Connection {
+        let connection = try Connection.open(try ConnectionTarget(directURL), timeout: 30)
+        try connection.command("SET search_path TO \"\(schema)\"")
+        return connection
+    }
+}
+
+@Suite("PostgreSQL stores behind a pooler in transaction mode", .enabled(if: Server.isThere && Pooler.isThere))
+struct PoolerTests {
+    private func insert(_ names: [String], _ context: NSManagedObjectContext) throws {
+        try context.performAndWait {
+            for name in names {
+                NSEntityDescription.insertNewObject(forEntityName: "City", into: context).setValue(name, forKey: "name")
+            }
+            try context.save()
+        }
+    }
+
+    private func names(_ context: NSManagedObjectContext) throws -> [String] {
+        try context.performAndWait {
+            context.reset()
+            return try context.fetch(NSFetchRequest<NSManagedObject>(entityName: "City"))
+                .compactMap { $0.value(forKey: "name") as? String }.sorted()
+        }
+    }
+
+    @Test func `a connection through a pooler is told from one that leads to the server`() throws {
+        let pooler = try Pooler()
+        #expect(try Connection.open(try ConnectionTarget(pooler.url), timeout: 30).isBehindPooler())
+        #expect(try !Server.connection().isBehindPooler())
+    }
+
+    @Test func `what is saved by many at once is there, and nothing is left in the sessions of others`() async throws {
+        let pooler = try Pooler()
+        let stack = try ServerStack(pooler.url, history: true)
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for writer in 0..<8 {
+                group.addTask {
+                    let context = stack.context()
+                    for save in 0..<10 {
+                        try await context.perform {
+                            for place in 0..<3 {
+                                let city = NSEntityDescription.insertNewObject(forEntityName: "City", into: context)
+                                city.setValue("\(writer) \(save) \(place)", forKey: "name")
+                            }
+                            try context.save()
+                            context.reset()
+                            let request = NSFetchRequest<NSManagedObject>(entityName: "City")
+                            request.predicate = NSPredicate(format: "name BEGINSWITH %@", "\(writer) ")
+                            let found = try context.fetch(request)
+                            #expect(found.count == (save + 1) * 3)
+                            found.first?.setValue("\(writer) first \(save)", forKey: "name")
+                            try context.save()
+                        }
+                    }
+                }
+            }
+            try await group.waitForAll()
+        }
+        #expect(try names(stack.context()).count == 240)
+        #expect(try pooler.direct().query("SELECT pg_catalog.count(*) FROM strata_transaction").firstInt64 == 160)
+        // Whoever gets a session of the server next finds it as it was.
+        let stranger = try Connection.open(try ConnectionTarget(pooler.url), timeout: 30)
+        let path = try stranger.command("SHOW search_path")
+        #expect(path[0].string(0) == #""$user", public"#)
+        #expect(try stranger.command("SELECT * FROM pg_catalog.pg_prepared_statements").rowCount == 0)
+        let locks = try stranger.command(
+            "SELECT 1 FROM pg_catalog.pg_locks WHERE locktype = 'advisory' AND classid = 7276 AND objid::bigint = (pg_catalog.hashtext('\(try ConnectionTarget(pooler.url).schema)')::bigint & 4294967295)"
+        )
+        #expect(locks.rowCount == 0)
+    }
+
+    @Test func `a version that a context is pinned to stays as it was`() throws {
+        let pooler = try Pooler()
+        let stack = try ServerStack(pooler.url)
+        let (writer, reader) = (stack.context(), stack.context())
+        try insert(["Rome"], writer)
+        func count() throws -> Int {
+            try reader.performAndWait { try reader.count(for: NSFetchRequest<NSManagedObject>(entityName: "City")) }
+        }
+        try reader.performAndWait { try reader.setQueryGenerationFrom(.current) }
+        #expect(try count() == 1)
+        try insert(["Oslo"], writer)
+        #expect(try count() == 1)
+        #expect(try names(writer) == ["Oslo", "Rome"])
+    }
+
+    @Test func `a batch and its history pass`() throws {
+        let pooler = try Pooler()
+        let stack = try ServerStack(pooler.url, history: true)
+        let context = stack.context()
+        try insert((0..<50).map { "c\($0)" }, context)
+        let start = stack.coordinator.currentPersistentHistoryToken(fromStores: nil)
+        let updated = try context.performAndWait {
+            let update = NSBatchUpdateRequest(entityName: "City")
+            update.propertiesToUpdate = ["name": "same"]
+            update.predicate = NSPredicate(format: "name BEGINSWITH 'c1'")
+            update.resultType = .updatedObjectsCountResultType
+            return try (context.execute(update) as? NSBatchUpdateResult)?.result as? Int
+        }
+        #expect(updated == 11)
+        #expect(try names(context).filter { $0 == "same" }.count == 11)
+        let told = try context.performAndWait {
+            let request = NSPersistentHistoryChangeRequest.fetchHistory(after: start)
+            let result = try context.execute(request) as? NSPersistentHistoryResult
+            return (result?.result as? [NSPersistentHistoryTransaction])?.map { $0.changes?.count ?? 0 }
+        }
+        #expect(told == [11])
+    }
+
+    @Test(arguments: [true, false])
+    func `who goes by an old model learns that the store was migrated, and saves nothing`(_ saves: Bool) throws {
+        let pooler = try Pooler()
+        func open(_ version: Int, _ url: URL) throws -> NSManagedObjectContext {
+            let coordinator = NSPersistentStoreCoordinator(managedObjectModel: ChangingStore.model(version))
+            try coordinator.addPersistentStore(
+                type: .postgreSQL,
+                configuration: nil,
+                at: url,
+                options: ChangingStore.migrating
+            )
+            let context = NSManagedObjectContext(.privateQueue)
+            context.persistentStoreCoordinator = coordinator
+            return context
+        }
+        let old = try open(1, pooler.url)
+        defer { ChangingStore.close(old) }
+        try insert(["Rome"], old)
+        #expect(try names(old) == ["Rome"])
+        ChangingStore.close(try open(2, pooler.directURL))
+        let error = #expect(throws: CocoaError.self) {
+            if saves { try insert(["Oslo"], old) } else { _ = try names(old) }
+        }
+        #expect(error?.code == .persistentStoreIncompatibleVersionHash)
+        #expect(try pooler.direct().query("SELECT pg_catalog.count(*) FROM city").firstInt64 == 1)
+    }
+
+    @Test func `another store object's metadata do not stop who reads and saves`() throws {
+        let pooler = try Pooler()
+        let (one, other) = (try ServerStack(pooler.url), try ServerStack(pooler.url))
+        try insert(["Rome"], one.context())
+        let store = try #require(other.coordinator.persistentStores.first)
+        other.coordinator.setMetadata(["Owner": "somebody"], for: store)
+        try insert(["Oslo"], other.context())
+        #expect(try names(one.context()) == ["Oslo", "Rome"])
+        try insert(["Bern"], one.context())
+        #expect(try names(other.context()) == ["Bern", "Oslo", "Rome"])
+    }
+
+    @Test(arguments: [FaultProxy.Fault.cutAfter, .cutBefore, .silence], [false, true])
+    func `a save whose connection breaks at COMMIT is there once`(_ fault: FaultProxy.Fault, _ history: Bool) throws {
+        let pooler = try Pooler()
+        let proxy = try FaultProxy(to: pooler.url)
+        defer { proxy.close() }
+        let stack = try ServerStack(proxy.url, history: history, [NSPersistentStoreTimeoutOption: 1.0])
+        proxy.arm(fault)
+        try insert(["Rome"], stack.context())
+        #expect(proxy.hasStruck)
+        #expect(try names(stack.context()) == ["Rome"])
+    }
+
+    @Test func `who follows the history hears of others by looking`() async throws {
+        let pooler = try Pooler()
+        let options: [String: Any] = [NSPersistentStoreRemoteChangeNotificationPostOptionKey: true]
+        let one = try ServerStack(pooler.url, history: true, options)
+        let other = try ServerStack(pooler.url, history: true, options)
+        let (told, teller) = AsyncStream.makeStream(of: Void.self)
+        let token = NotificationCenter.default.addObserver(
+            forName: .NSPersistentStoreRemoteChange,
+            object: one.coordinator,
+            queue: nil
+        ) { _ in teller.yield() }
+        defer { NotificationCenter.default.removeObserver(token) }
+        try insert(["Rome"], other.context())
+        for await _ in told { break }
+        #expect(try names(one.context()) == ["Rome"])
+    }
+
+    @Test func `a URL may say what stands before the server`() throws {
+        let direct = try #require(TestDatabase.url).absoluteString
+        func target(_ word: String) throws -> ConnectionTarget {
+            try ConnectionTarget(#require(URL(string: "\(direct)&pooler=\(word)")))
+        }
+        #expect(try target("transaction").isPooled == true)
+        #expect(try target("session").isPooled == false)
+        #expect(try target("none").isPooled == false)
+        #expect(try ConnectionTarget(#require(TestDatabase.url)).isPooled == nil)
+        #expect(throws: PostgreSQLError.self) { try target("statement") }
+        #expect(try !target("transaction").url.contains("pooler"))
+    }
+}
