@@ -128,7 +128,8 @@ halt() { (cd "$1" && as_user "$programs/pg_ctl" -D "$1/data" -m immediate stop >
 
 stop() {
     if [ -f "$1/pooler.pid" ]; then
-        kill "$(cat "$1/pooler.pid")" 2> /dev/null || true
+        # Whoever starts it may hold back the signals that ask it to end.
+        kill -KILL "$(cat "$1/pooler.pid")" 2> /dev/null || true
         rm -rf "$1"
         return
     fi

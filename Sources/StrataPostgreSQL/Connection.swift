@@ -11,6 +11,8 @@ package final class Connection: @unchecked Sendable {
     let handle: OpaquePointer
     /// For how many seconds the server may be silent before it is given up.
     package var patience: Double
+    /// For how many seconds whoever has the connection waited for it.
+    package var leaseWait: Double = 0
     package let canceller: QueryCanceller
     private let prepares: Bool
     private let process = getpid()

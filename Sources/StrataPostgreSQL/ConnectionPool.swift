@@ -72,8 +72,9 @@ package final class ConnectionPool: Sendable {
     ///
     /// - Throws: ``PostgreSQLError``: `.deadline` if all are in use for too long.
     package func take(_ cancellation: Cancellation? = nil) throws -> Connection {
+        let leaseWait: Double
         switch permits.acquire(timeout: timeout, cancellation: cancellation) {
-        case .acquired: break
+        case .acquired(let waited): leaseWait = waited
         case .cancelled: throw PostgreSQLError(.cancelled, "the request was cancelled")
         case .timedOut(let waited):
             throw PostgreSQLError(
@@ -85,10 +86,13 @@ package final class ConnectionPool: Sendable {
             if isClosed.load(ordering: .acquiring) { throw PostgreSQLError(.misuse, "the store is closed") }
             while let connection = idle.withLock({ $0.popLast() }) {
                 if !connection.isWorn(after: Self.life), isCurrent(connection), connection.isStillThere() {
+                    connection.leaseWait = leaseWait
                     return connection
                 }
             }
-            return try open()
+            let connection = try open()
+            connection.leaseWait = leaseWait
+            return connection
         } catch {
             permits.release()
             throw error

@@ -35,6 +35,7 @@ extension OpenDatabase {
 
     private func writingOnce<R>(_ isRetired: () -> CocoaError?, _ body: (Connection) throws -> R) throws -> R {
         try pool.withConnection { connection in
+            connection.tellWait()
             if let error = isRetired() { throw error }
             try requireSame(connection)
             return try body(connection)

@@ -8,7 +8,7 @@ import Synchronization
 /// A store engine for a PostgreSQL database.
 ///
 /// Any thread may use it. Reads and saves run on connections of their own, and wait for nobody but those who change the same rows.
-package final class PostgreSQLEngine: RowStore {
+package final class PostgreSQLEngine: RowStore, ForwardingRowSource {
     private let database: Mutex<OpenDatabase?>
     package let place: String
     private struct Metadata {
@@ -136,46 +136,9 @@ package final class PostgreSQLEngine: RowStore {
     }
 
     /// Reads the database as it is when asked.
-    private var newest: PostgreSQLReading {
+    package var reading: any RowReading {
         get throws { PostgreSQLReading(try openDatabase()) }
     }
-
-    package func rows(for plan: FetchPlan) throws -> [Row] { try newest.rows(for: plan) }
-
-    package func references(for plan: FetchPlan) throws -> [ObjectReference] { try newest.references(for: plan) }
-
-    package func count(for plan: FetchPlan) throws -> Int { try newest.count(for: plan) }
-
-    package func cursor(for plan: FetchPlan) throws -> any RowCursor { try newest.cursor(for: plan) }
-
-    package func values(for plan: DictionaryPlan) throws -> FetchedValues { try newest.values(for: plan) }
-
-    package func count(for plan: DictionaryPlan) throws -> Int { try newest.count(for: plan) }
-
-    package func row(forKey key: Int64, in layout: EntityLayout) throws -> Row? {
-        try newest.row(forKey: key, in: layout)
-    }
-
-    package func rows(forKeys keys: [Int64], in layout: EntityLayout) throws -> [Row] {
-        try newest.rows(forKeys: keys, in: layout)
-    }
-
-    package func members(of relationship: ToManySlot, ownedBy owner: ObjectReference) throws -> [ObjectReference] {
-        try newest.members(of: relationship, ownedBy: owner)
-    }
-
-    package func memberships(of relationship: ToManySlot, ownedBy owners: [ObjectReference]) throws -> Memberships {
-        try newest.memberships(of: relationship, ownedBy: owners)
-    }
-
-    package func rows(forKeys keys: [Int64], in layout: EntityLayout, _ control: FetchControl) throws -> [Row] {
-        try newest.rows(forKeys: keys, in: layout, control)
-    }
-
-    package func memberships(of relationship: ToManySlot, ownedBy owners: [ObjectReference], _ control: FetchControl)
-        throws
-        -> Memberships
-    { try newest.memberships(of: relationship, ownedBy: owners, control) }
 
     // MARK: - Versions that contexts are pinned to
 

@@ -9,7 +9,7 @@ import StrataSQL
 /// Answers reads: of what is committed when they are made, or of one version that is held on to.
 ///
 /// Any thread may use it. An answer that takes several statements is of one snapshot.
-struct PostgreSQLReading {
+struct PostgreSQLReading: RowReading {
     let database: OpenDatabase
     /// The version; `nil` for the newest.
     let version: PostgreSQLVersion?
@@ -85,7 +85,11 @@ struct PostgreSQLReading {
         return try read(nil, isSnapshot: false) { try $0.row(forKey: key, in: layout) }
     }
 
-    func rows(forKeys keys: [Int64], in layout: EntityLayout, _ control: FetchControl? = nil) throws -> [Row] {
+    func rows(forKeys keys: [Int64], in layout: EntityLayout) throws -> [Row] {
+        try read(nil, isSnapshot: false) { try $0.rows(forKeys: keys, in: layout) }
+    }
+
+    func rows(forKeys keys: [Int64], in layout: EntityLayout, _ control: FetchControl) throws -> [Row] {
         try read(control, isSnapshot: false) { try $0.rows(forKeys: keys, in: layout) }
     }
 
@@ -94,7 +98,11 @@ struct PostgreSQLReading {
         return try read(nil, isSnapshot: false) { try $0.members(of: relationship, ownedBy: owner) }
     }
 
-    func memberships(of relationship: ToManySlot, ownedBy owners: [ObjectReference], _ control: FetchControl? = nil)
+    func memberships(of relationship: ToManySlot, ownedBy owners: [ObjectReference]) throws -> Memberships {
+        try read(nil, isSnapshot: false) { try $0.memberships(of: relationship, ownedBy: owners) }
+    }
+
+    func memberships(of relationship: ToManySlot, ownedBy owners: [ObjectReference], _ control: FetchControl)
         throws -> Memberships
     {
         try read(control, isSnapshot: false) { try $0.memberships(of: relationship, ownedBy: owners) }
@@ -137,6 +145,7 @@ struct PostgreSQLReading {
                     guard let version else {
                         if let answer = try readReplica(control, limited) { return answer }
                         return try database.pool.reading { connection in
+                            connection.tellWait()
                             try database.requireSame(connection)
                             return try cancelling(connection, control) {
                                 guard isSnapshot else {
@@ -239,5 +248,13 @@ final class PostgreSQLCursor: RowCursor {
             if !found.isEmpty { return found }
         }
         return []
+    }
+}
+
+extension Connection {
+    /// Tells the operation around it how long it has waited for the connection.
+    func tellWait() {
+        guard leaseWait > 0, let tally = OperationTally.current else { return }
+        tally.pointee.readerWait += Int64(leaseWait * 1e9)
     }
 }

@@ -8,7 +8,7 @@ import StrataRows
 /// One version of a store, which stays readable for as long as this is held, and its connection lives.
 ///
 /// Holds a transaction open on a connection of its own. Any thread may read; reads take turns.
-final class PostgreSQLVersion: RowSource, @unchecked Sendable {
+final class PostgreSQLVersion: ForwardingRowSource, @unchecked Sendable {
     // @unchecked Sendable: the connection is used by whoever has the turn; the rest is constant.
     private let database: OpenDatabase
     private let connection: Connection
@@ -90,41 +90,5 @@ final class PostgreSQLVersion: RowSource, @unchecked Sendable {
         return CocoaError(.persistentStoreOperation, userInfo: userInfo).marked(.environment)
     }
 
-    // MARK: - Reading
-
-    private var reading: PostgreSQLReading { PostgreSQLReading(database, at: self) }
-
-    func rows(for plan: FetchPlan) throws -> [Row] { try reading.rows(for: plan) }
-
-    func references(for plan: FetchPlan) throws -> [ObjectReference] { try reading.references(for: plan) }
-
-    func count(for plan: FetchPlan) throws -> Int { try reading.count(for: plan) }
-
-    func cursor(for plan: FetchPlan) throws -> any RowCursor { try reading.cursor(for: plan) }
-
-    func values(for plan: DictionaryPlan) throws -> FetchedValues { try reading.values(for: plan) }
-
-    func count(for plan: DictionaryPlan) throws -> Int { try reading.count(for: plan) }
-
-    func row(forKey key: Int64, in layout: EntityLayout) throws -> Row? { try reading.row(forKey: key, in: layout) }
-
-    func rows(forKeys keys: [Int64], in layout: EntityLayout) throws -> [Row] {
-        try reading.rows(forKeys: keys, in: layout)
-    }
-
-    func members(of relationship: ToManySlot, ownedBy owner: ObjectReference) throws -> [ObjectReference] {
-        try reading.members(of: relationship, ownedBy: owner)
-    }
-
-    func memberships(of relationship: ToManySlot, ownedBy owners: [ObjectReference]) throws -> Memberships {
-        try reading.memberships(of: relationship, ownedBy: owners)
-    }
-
-    func rows(forKeys keys: [Int64], in layout: EntityLayout, _ control: FetchControl) throws -> [Row] {
-        try reading.rows(forKeys: keys, in: layout, control)
-    }
-
-    func memberships(of relationship: ToManySlot, ownedBy owners: [ObjectReference], _ control: FetchControl) throws
-        -> Memberships
-    { try reading.memberships(of: relationship, ownedBy: owners, control) }
+    var reading: any RowReading { PostgreSQLReading(database, at: self) }
 }

@@ -89,6 +89,12 @@ extension RowQueries {
         return (restriction, statement.parameters)
     }
 
+    /// The statement of a fetch, which instruments are told without its values.
+    private func noted(_ sql: String) -> String {
+        if let tally = OperationTally.current { tally.pointee.statement = sql }
+        return sql
+    }
+
     /// Answers a fetch with its statement, or, if sums in that are too large for PostgreSQL, with one that leaves them to the process.
     private func answer<R>(
         _ plan: FetchPlan,
@@ -159,7 +165,7 @@ extension RowQueries {
         let stamp = CoarseClock.now
         let control = plan.control
         var counter = RowCounter(statement.isExact ? control : nil)
-        try connection.each("SELECT \(shape.columns)\(statement.tail)", statement.parameters) { result in
+        try connection.each(noted("SELECT \(shape.columns)\(statement.tail)"), statement.parameters) { result in
             if let control, control.isCancelled { throw CancellationError() }
             guard let row = try shape.row(result, stamp: stamp, self) else { throw unknownEntity(result, shape) }
             rows.append(row)
@@ -218,7 +224,7 @@ extension RowQueries {
         var references: [ObjectReference] = []
         var counter = RowCounter(plan.control)
         try connection.each(
-            "SELECT t0.\(naming.key), t0.\(naming.entity)\(statement.tail)",
+            noted("SELECT t0.\(naming.key), t0.\(naming.entity)\(statement.tail)"),
             statement.parameters
         ) { row in
             let number = modelNumber(row.int64(1), 0)
@@ -242,7 +248,8 @@ extension RowQueries {
                 quiet.control = nil
                 return plan.windowed(try rows(quiet, entity, statement, connection, source).count)
             }
-            let result = try connection.query("SELECT pg_catalog.count(*)\(statement.tail)", statement.parameters)
+            let sql = noted("SELECT pg_catalog.count(*)\(statement.tail)")
+            let result = try connection.query(sql, statement.parameters)
             return plan.windowed(Int(result.firstInt64 ?? 0))
         }
     }

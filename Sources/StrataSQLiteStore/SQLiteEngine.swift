@@ -51,7 +51,7 @@ package struct SQLiteStoreRequest: Sendable {
 ///
 /// Any thread may use it. Reads run on connections of their own and wait for nobody; saves wait for one another, in the
 /// order in which they come.
-package final class SQLiteEngine: RowStore {
+package final class SQLiteEngine: RowStore, ForwardingRowSource {
     private let file: Mutex<OpenSQLiteFile?>
     /// The transactions of the history that this engine has written.
     private let ownTransactions = Mutex(OwnTransactions())
@@ -253,46 +253,9 @@ package final class SQLiteEngine: RowStore {
     package var commitsOfOthers: UInt64 { file.withLock { $0?.pool.commitsOfOthers } ?? 0 }
 
     /// Reads the file as it is when asked.
-    private var newest: SQLiteReading {
+    package var reading: any RowReading {
         get throws { SQLiteReading(try openFile()) }
     }
-
-    package func rows(for plan: FetchPlan) throws -> [Row] { try newest.rows(for: plan) }
-
-    package func references(for plan: FetchPlan) throws -> [ObjectReference] { try newest.references(for: plan) }
-
-    package func count(for plan: FetchPlan) throws -> Int { try newest.count(for: plan) }
-
-    package func cursor(for plan: FetchPlan) throws -> any RowCursor { try newest.cursor(for: plan) }
-
-    package func values(for plan: DictionaryPlan) throws -> FetchedValues { try newest.values(for: plan) }
-
-    package func count(for plan: DictionaryPlan) throws -> Int { try newest.count(for: plan) }
-
-    package func row(forKey key: Int64, in layout: EntityLayout) throws -> Row? {
-        try newest.row(forKey: key, in: layout)
-    }
-
-    package func rows(forKeys keys: [Int64], in layout: EntityLayout) throws -> [Row] {
-        try newest.rows(forKeys: keys, in: layout)
-    }
-
-    package func members(of relationship: ToManySlot, ownedBy owner: ObjectReference) throws -> [ObjectReference] {
-        try newest.members(of: relationship, ownedBy: owner)
-    }
-
-    package func memberships(of relationship: ToManySlot, ownedBy owners: [ObjectReference]) throws -> Memberships {
-        try newest.memberships(of: relationship, ownedBy: owners)
-    }
-
-    package func rows(forKeys keys: [Int64], in layout: EntityLayout, _ control: FetchControl) throws -> [Row] {
-        try newest.rows(forKeys: keys, in: layout, control)
-    }
-
-    package func memberships(of relationship: ToManySlot, ownedBy owners: [ObjectReference], _ control: FetchControl)
-        throws
-        -> Memberships
-    { try newest.memberships(of: relationship, ownedBy: owners, control) }
 
     // MARK: - Versions that contexts are pinned to
 

@@ -9,7 +9,7 @@ import StrataSQLite
 ///
 /// Any thread may use it. Reads of the newest version run beside each other; those of one held version take turns, as
 /// one connection has it open.
-struct SQLiteReading {
+struct SQLiteReading: RowReading {
     let file: OpenSQLiteFile
     /// The version; `nil` for the newest.
     private let snapshot: PinnedSnapshot?
@@ -80,7 +80,15 @@ struct SQLiteReading {
         return try read(layout) { try $0.row(key, $1, $2, stamp: CoarseClock.now) } ?? nil
     }
 
-    func rows(forKeys keys: [Int64], in layout: EntityLayout, _ control: FetchControl? = nil) throws -> [Row] {
+    func rows(forKeys keys: [Int64], in layout: EntityLayout) throws -> [Row] {
+        try rows(keys, layout, nil)
+    }
+
+    func rows(forKeys keys: [Int64], in layout: EntityLayout, _ control: FetchControl) throws -> [Row] {
+        try rows(keys, layout, control)
+    }
+
+    private func rows(_ keys: [Int64], _ layout: EntityLayout, _ control: FetchControl?) throws -> [Row] {
         // In one transaction: the rows are of one commit, and SQLite takes its locks once.
         try read(layout, isSnapshot: keys.count > 1, control: control) {
             try $0.rows(keys, $1, $2, stamp: CoarseClock.now)
@@ -115,10 +123,18 @@ struct SQLiteReading {
         }
     }
 
-    func memberships(
-        of relationship: ToManySlot,
-        ownedBy owners: [ObjectReference],
-        _ control: FetchControl? = nil
+    func memberships(of relationship: ToManySlot, ownedBy owners: [ObjectReference]) throws -> Memberships {
+        try memberships(relationship, owners, nil)
+    }
+
+    func memberships(of relationship: ToManySlot, ownedBy owners: [ObjectReference], _ control: FetchControl) throws
+        -> Memberships
+    { try memberships(relationship, owners, control) }
+
+    private func memberships(
+        _ relationship: ToManySlot,
+        _ owners: [ObjectReference],
+        _ control: FetchControl?
     ) throws -> Memberships {
         guard let owner = owners.first, let entity = file.mapping.entity(modelNumber: owner.entity),
             let members = file.mapping.entity(modelNumber: relationship.destinationNumber)

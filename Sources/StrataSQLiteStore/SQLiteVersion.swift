@@ -9,7 +9,7 @@ import Synchronization
 ///
 /// Holds a read transaction open, so that the write-ahead log cannot start over meanwhile, and the external files that
 /// rows of the version name. Any thread may read; reads take turns.
-final class SQLiteVersion: RowSource, Sendable {
+final class SQLiteVersion: ForwardingRowSource {
     private struct Held {
         let snapshot: PinnedSnapshot
         let files: RetiredFiles.Hold
@@ -51,7 +51,7 @@ final class SQLiteVersion: RowSource, Sendable {
     }
 
     /// - Throws: `persistentStoreOperation` (134070) once the store was removed.
-    private var reading: SQLiteReading {
+    var reading: any RowReading {
         get throws {
             if let snapshot = held.withLock({ $0?.snapshot }) { return SQLiteReading(file, at: snapshot) }
             throw CocoaError(
@@ -63,40 +63,4 @@ final class SQLiteVersion: RowSource, Sendable {
             ).marked(.environment)
         }
     }
-
-    // MARK: - Reading
-
-    func rows(for plan: FetchPlan) throws -> [Row] { try reading.rows(for: plan) }
-
-    func references(for plan: FetchPlan) throws -> [ObjectReference] { try reading.references(for: plan) }
-
-    func count(for plan: FetchPlan) throws -> Int { try reading.count(for: plan) }
-
-    func cursor(for plan: FetchPlan) throws -> any RowCursor { try reading.cursor(for: plan) }
-
-    func values(for plan: DictionaryPlan) throws -> FetchedValues { try reading.values(for: plan) }
-
-    func count(for plan: DictionaryPlan) throws -> Int { try reading.count(for: plan) }
-
-    func row(forKey key: Int64, in layout: EntityLayout) throws -> Row? { try reading.row(forKey: key, in: layout) }
-
-    func rows(forKeys keys: [Int64], in layout: EntityLayout) throws -> [Row] {
-        try reading.rows(forKeys: keys, in: layout)
-    }
-
-    func members(of relationship: ToManySlot, ownedBy owner: ObjectReference) throws -> [ObjectReference] {
-        try reading.members(of: relationship, ownedBy: owner)
-    }
-
-    func memberships(of relationship: ToManySlot, ownedBy owners: [ObjectReference]) throws -> Memberships {
-        try reading.memberships(of: relationship, ownedBy: owners)
-    }
-
-    func rows(forKeys keys: [Int64], in layout: EntityLayout, _ control: FetchControl) throws -> [Row] {
-        try reading.rows(forKeys: keys, in: layout, control)
-    }
-
-    func memberships(of relationship: ToManySlot, ownedBy owners: [ObjectReference], _ control: FetchControl) throws
-        -> Memberships
-    { try reading.memberships(of: relationship, ownedBy: owners, control) }
 }

@@ -25,8 +25,9 @@ struct InstrumentTests {
         #expect(log.of(.contextWait).map(\.context) == ["adding", "reading"])
     }
 
-    @Test func `a fetch has its statement without values, and the time of the store`() throws {
-        let stack = try Stack(.sqlite, log)
+    @Test(arguments: StoreKind.databases)
+    func `a fetch has its statement without values, and the time of the store`(kind: StoreKind) throws {
+        let stack = try Stack(kind, log)
         try stack.addCities(["Faro"])
         let context = stack.context()
         try context.performAndWait { () throws in
@@ -36,7 +37,8 @@ struct InstrumentTests {
         }
         let fetch = try #require(log.of(.fetch).first)
         let statement = try #require(fetch.statement)
-        #expect(statement.contains("WHERE") && statement.contains("?") && !statement.contains("Faro"))
+        let placeholder = kind == .postgreSQL ? "$1" : "?"
+        #expect(statement.contains("WHERE") && statement.contains(placeholder) && !statement.contains("Faro"))
         #expect(fetch.storeTime > .zero && fetch.storeTime <= fetch.duration)
     }
 

@@ -88,7 +88,7 @@ public struct CoreDataEvent: Sendable {
     public let context: String?
     /// The entity, where there is one; for the fault of a to-many relationship the name of that.
     public var entity: String? { texts?.entity ?? layout?.takeUnretainedValue().name }
-    /// The last SQL statement of a fetch, with `?` in the place of every value; `nil` if no store of SQL was asked.
+    /// The last SQL statement of a fetch, with `?` (PostgreSQL: `$1`) in the place of every value; `nil` if no store of SQL was asked.
     public var statement: String? { texts?.statement }
     /// The file name of the store, for a migration.
     public var store: String? { texts?.store }

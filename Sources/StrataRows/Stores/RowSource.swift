@@ -1,9 +1,9 @@
 import StrataKeys
 
-/// Answers reads: a store, or one version of its rows.
+/// The questions that whoever reads rows may ask.
 ///
 /// Every member may be called on any thread, and several at once.
-package protocol RowSource: AnyObject, Sendable {
+package protocol RowReading: Sendable {
     /// Answers a fetch with whole rows, in the order asked for.
     ///
     /// - Throws: A `CocoaError` of the store's own (134180 for SQLite), or one that names what the store cannot do.
@@ -55,6 +55,9 @@ package protocol RowSource: AnyObject, Sendable {
     func memberships(of relationship: ToManySlot, ownedBy owners: [ObjectReference], _ control: FetchControl) throws
         -> Memberships
 }
+
+/// Answers reads: a store, or one version of its rows.
+package protocol RowSource: RowReading, AnyObject {}
 
 extension RowSource {
     package func rows(forKeys keys: [Int64], in layout: EntityLayout, _ control: FetchControl) throws -> [Row] {
