@@ -385,4 +385,27 @@ struct StragglerTests {
             #expect(count == 1)
         }
     }
+
+    @Test(arguments: StoreKind.allCases)
+    func `leaves those alone that the same save relates to the row, under a rule of no action`(_ kind: StoreKind) throws
+    {
+        let stack = try Stack.objects(kind)
+        let ids = try stack.inContext { context throws in
+            let objects = (0..<2).map { _ in Hooked(context: context) }
+            try context.save()
+            return objects.map(\.objectID)
+        }
+        let context = stack.context()
+        try context.performAndWait {
+            let (doomed, other) = (try context.get(ids[0], Hooked.self), try context.get(ids[1], Hooked.self))
+            other.loose = doomed
+            context.delete(doomed)
+            try context.save()
+        }
+        try stack.inContext { context throws in
+            let request = NSFetchRequest<Hooked>(entityName: "Hooked")
+            request.predicate = NSPredicate(format: "loose == nil")
+            #expect(try context.count(for: request) == 0)
+        }
+    }
 }

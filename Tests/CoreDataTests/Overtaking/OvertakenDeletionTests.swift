@@ -213,4 +213,57 @@ struct OvertakenDeletionTests {
         }
         view.performAndWait { #expect(city.name == "back" && !city.isDeleted) }
     }
+
+    @Test(arguments: StoreKind.allCases, [true, false])
+    func `an object that is let go of after its deletion was merged does not come back in loaded relationships`(
+        _ kind: StoreKind,
+        isRead: Bool
+    ) throws {
+        let stack = try Stack(kind)
+        let id = try stack.store(Venue.self) { venue, context in
+            let city = City(context: context)
+            (city.name, venue.name, venue.city) = ("Porto", "bar", city)
+        }
+        let context = stack.context()
+        try context.performAndWait {
+            let city = try #require(try context.all(City.self).first)
+            try Self.mergeDeletion(of: id, in: city, isRead: isRead, stack)
+            #expect(city.venues.isEmpty)
+        }
+    }
+
+    /// Loads a city's venues, holds one of them while its deletion is merged, and lets go of it.
+    private static func mergeDeletion(of id: NSManagedObjectID, in city: City, isRead: Bool, _ stack: Stack) throws {
+        let context = try #require(city.managedObjectContext)
+        let venue = try context.get(id, Venue.self)
+        #expect(city.venues == [venue])
+        if isRead { #expect(venue.name == "bar") } else { context.refresh(venue, mergeChanges: false) }
+        try stack.delete(id)
+        NSManagedObjectContext.mergeChanges(fromRemoteContextSave: [NSDeletedObjectsKey: [id]], into: [context])
+        #expect(venue.isDeleted)
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `a deletion that is merged after the save that has brought the row back deletes nothing`(_ kind: StoreKind)
+        throws
+    {
+        let stack = try Stack(kind)
+        let id = try stack.storeCity("old")
+        let (winner, loser, view) = (stack.context("winner"), stack.context("loser"), stack.context("view"))
+        winner.mergePolicy = NSMergePolicy.overwrite
+        let logs = [winner, loser].map { NotificationLog([.NSManagedObjectContextDidSave], of: $0) }
+        try view.performAndWait {
+            let city = try view.get(id, City.self)
+            #expect(city.name == "old")
+            try winner.edit(id, City.self) { $0.name = "back" }
+            try loser.performAndWait {
+                loser.delete(try loser.get(id, City.self))
+                try loser.save()
+            }
+            try winner.saveAndWait()
+            for log in logs { view.mergeChanges(fromContextDidSave: try #require(log.entries.first).notification) }
+            #expect(city.name == "back" && !city.isDeleted)
+            #expect(try view.all(City.self) == [city])
+        }
+    }
 }

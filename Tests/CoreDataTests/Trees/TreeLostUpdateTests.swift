@@ -428,10 +428,11 @@ struct TreeLostUpdateTests {
         #expect(try stack.read(id, Venue.self) { $0.photos.map(\.title) } == ["b", "a", "c"])
     }
 
-    @Test(arguments: StoreKind.allCases)
-    func `a deletion that the root has merged is no conflict, also where the root held nothing`(_ kind: StoreKind)
-        throws
-    {
+    @Test(arguments: StoreKind.allCases, [true, false])
+    func `a deletion that the root has merged is no conflict, also where the root held nothing`(
+        _ kind: StoreKind,
+        knowsObject: Bool
+    ) throws {
         let stack = try Stack(kind)
         let id = try stack.storeCity("doomed")
         let root = stack.context("root")
@@ -439,11 +440,47 @@ struct TreeLostUpdateTests {
         child.performAndWait { child.retainsRegisteredObjects = true }
         root.performAndWait { root.automaticallyMergesChangesFromParent = true }
         try child.look(id, City.self) { #expect($0.name == "doomed") }
+        if !knowsObject { root.performAndWait { root.reset() } }
         try stack.delete(id)
         root.performAndWait {}
         try child.edit(id, City.self) { $0.population = 1 }
         try child.saveAndWait()
         try root.saveAndWait()
         #expect(try stack.count("City") == 0)
+    }
+
+    @Test(arguments: places, [Policy.error, .storeTrump])
+    func `a reference to what was unsaved when the child made it counts as one to what was stored`(
+        _ place: (kind: StoreKind, depth: Int),
+        _ policy: Policy
+    ) throws {
+        let stack = try Stack(place.kind)
+        let others = try ["theirs", "ours"].map { try stack.storeCity($0) }
+        let tree = Tree(stack, depth: place.depth)
+        let venue = tree.child.performAndWait {
+            let (venue, city) = (Venue(context: tree.child), City(context: tree.child))
+            (venue.city, city.name) = (city, "first")
+            return UncheckedSendable(venue)
+        }
+        try tree.saveUp()
+        try tree.root.saveAndWait()
+        let id = tree.child.performAndWait { venue.value.objectID }
+        tree.root.performAndWait { tree.root.reset() }
+        let other = stack.context("outside")
+        try other.edit(id, Venue.self) { $0.city = try other.existingObject(with: others[0]) as? City }
+        try other.saveAndWait()
+        try tree.child.edit(id, Venue.self) { $0.city = try tree.child.existingObject(with: others[1]) as? City }
+        try tree.saveUp()
+        tree.root.performAndWait { tree.root.mergePolicy = policy.policy }
+        if policy == .storeTrump {
+            try tree.root.saveAndWait()
+        } else {
+            try tree.root.performAndWait {
+                let conflict = try #require(try tree.root.versionConflictsOfSave().first)
+                let former = try #require(conflict.cachedSnapshot?["city"] as? City)
+                #expect(!former.objectID.isTemporaryID && former.name == "first")
+            }
+        }
+        #expect(try stack.read(id, Venue.self) { $0.city?.name } == "theirs")
     }
 }
