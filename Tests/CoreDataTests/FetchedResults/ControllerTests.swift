@@ -252,7 +252,8 @@ struct ControllerTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `insertions are told from the first to the last, deletions from the last to the first`(_ kind: StoreKind) throws
+    func `insertions are told from the first to the last, deletions from the last to the first`(_ kind: StoreKind)
+        throws
     {
         let context = try Stack(kind).context()
         try context.performAndWait {
@@ -262,7 +263,9 @@ struct ControllerTests {
             let venues = ["d", "b", "e", "a", "c"].map { Guide.venue($0, in: context) }
             context.processPendingChanges()
             #expect(
-                recorder.take() == ["a insert - 0/0", "b insert - 0/1", "c insert - 0/2", "d insert - 0/3", "e insert - 0/4"]
+                recorder.take() == [
+                    "a insert - 0/0", "b insert - 0/1", "c insert - 0/2", "d insert - 0/3", "e insert - 0/4",
+                ]
             )
             for venue in venues.prefix(3) { context.delete(venue) }
             context.processPendingChanges()

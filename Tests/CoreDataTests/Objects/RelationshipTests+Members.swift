@@ -110,7 +110,8 @@ extension RelationshipTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `a member that changes its owner is the last of the new one's, whatever its place was`(_ kind: StoreKind) throws
+    func `a member that changes its owner is the last of the new one's, whatever its place was`(_ kind: StoreKind)
+        throws
     {
         let stack = try Stack.objects(kind)
         let (mother, child) = try stack.inContext { context throws in

@@ -340,8 +340,10 @@ struct TreeFetchTests {
         try other.saveAndWait()
         try parent.performAndWait {
             #expect(parent.insertedObjects.map(\.objectID) == [id])
-            #expect(try parent.all(City.self).map(\.objectID) == [id])
-            #expect(try parent.count(for: NSFetchRequest<City>(entityName: "City")) == 1)
+            let (all, count) = (
+                try parent.all(City.self), try parent.count(for: NSFetchRequest<City>(entityName: "City"))
+            )
+            #expect(all.map(\.objectID) == [id] && count == 1)
         }
     }
 
