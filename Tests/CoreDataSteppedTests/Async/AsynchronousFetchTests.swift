@@ -280,6 +280,7 @@ struct AsynchronousFetchTests {
         let stack = try Stack(.sqlite, model: GuideModel.make(), options: options)
         let (context, searching, rounds) = (stack.context(), DispatchSemaphore(value: 0), Shared(0))
         try stack.signal(searching)
+        _ = try stack.store(Tag.self) { tag, _ in tag.title = "one" }
         let task = Task {
             try await context.fetch(allTags()) { progress in
                 // On the reading thread, in each round: a save overtakes what it reads, until the context reads itself.

@@ -86,10 +86,9 @@ struct BackgroundPrefetchTests {
 
     @Test(.timeLimit(.minutes(1)))
     func `members that are saved while the rest is prefetched are there`() async throws {
-        let options = [NSPersistentStoreConnectionPoolMaxSizeKey: 1]
+        let options = [NSPersistentStoreConnectionPoolMaxSizeKey: 2]
         let stack = try Stack(.sqlite, model: GuideModel.make(), options: options)
         try storeVenues(stack)
-        // The one connection that reads belongs to the fetch.
         let other = stack.context("other")
         let (venue, tags) = try other.performAndWait {
             let venue = try other.all(Venue.self, sortedBy: "name")[0]

@@ -230,22 +230,23 @@ struct ControllerTests {
 
     @Test(arguments: StoreKind.allCases)
     func `of objects that sort equal those are within the limit that a fetch would find`(_ kind: StoreKind) throws {
-        let context = try Stack(kind).context()
+        let stack = try Stack(kind)
+        let ids = try ["first", "second"].map { name in
+            try stack.store(Venue.self) { venue, _ in (venue.name, venue.price, venue.seats) = (name, 1, 1) }
+        }
+        try stack.change(ids[0], Venue.self) { venue, _ in venue.seats = 0 }
+        let context = stack.context()
         try context.performAndWait {
-            let first = Guide.venue("first", price: 1, in: context)
-            try context.save()
-            Guide.venue("second", price: 1, in: context).seats = 1
-            try context.save()
             let request = Guide.venues("seats > 0", sortedBy: "price")
             request.fetchLimit = 1
             let controller = Guide.controller(request, context)
             let recorder = ResultsRecorder()
             try recorder.start(controller)
             #expect(controller.names == ["second"])
+            try stack.change(ids[0], Venue.self) { venue, _ in venue.seats = 1 }
+            NSManagedObjectContext.mergeChanges(fromRemoteContextSave: [NSUpdatedObjectsKey: [ids[0]]], into: [context])
             // It was stored before the other, so it comes first.
-            first.seats = 1
-            try context.save()
-            #expect(try context.fetch(request) == [first])
+            #expect(try context.fetch(request).map(\.objectID) == [ids[0]])
             #expect(controller.names == ["first"])
             recorder.expectCopy(of: controller)
         }

@@ -109,10 +109,11 @@ extension RelationshipTests {
         }
     }
 
-    @Test(arguments: StoreKind.allCases)
-    func `a member that changes its owner is the last of the new one's, whatever its place was`(_ kind: StoreKind)
-        throws
-    {
+    @Test(arguments: StoreKind.allCases, [false, true])
+    func `a member that changes its owner is the last of the new one's, whatever its place was`(
+        _ kind: StoreKind,
+        onlyMemberTells: Bool
+    ) throws {
         let stack = try Stack.objects(kind)
         let (mother, child) = try stack.inContext { context throws in
             let mothers = [Person("m", context), Person("n", context)]
@@ -122,7 +123,9 @@ extension RelationshipTests {
         }
         try stack.inContext { context throws in
             // Neither mother's children are loaded.
-            try context.object(Person.self, child).mother = try context.object(Person.self, mother)
+            let (child, mother) = (try context.object(Person.self, child), try context.object(Person.self, mother))
+            child.mother = mother
+            if onlyMemberTells { context.refresh(mother, mergeChanges: false) }
             try context.save()
         }
         try stack.inContext { context throws in

@@ -457,19 +457,22 @@ struct TreeLostUpdateTests {
         let stack = try Stack(place.kind)
         let others = try ["theirs", "ours"].map { try stack.storeCity($0) }
         let tree = Tree(stack, depth: place.depth)
-        let venue = tree.child.performAndWait {
+        let made = tree.child.performAndWait {
             let (venue, city) = (Venue(context: tree.child), City(context: tree.child))
             (venue.city, city.name) = (city, "first")
-            return UncheckedSendable(venue)
+            return UncheckedSendable((venue: venue, city: city))
         }
         try tree.saveUp()
+        // Upon a row that names the city as it was before it got its permanent ID.
+        try tree.child.performAndWait {
+            made.value.venue.city = try tree.child.existingObject(with: others[1]) as? City
+        }
         try tree.root.saveAndWait()
-        let id = tree.child.performAndWait { venue.value.objectID }
+        let (id, first) = tree.child.performAndWait { (made.value.venue.objectID, made.value.city.objectID) }
         tree.root.performAndWait { tree.root.reset() }
         let other = stack.context("outside")
         try other.edit(id, Venue.self) { $0.city = try other.existingObject(with: others[0]) as? City }
         try other.saveAndWait()
-        try tree.child.edit(id, Venue.self) { $0.city = try tree.child.existingObject(with: others[1]) as? City }
         try tree.saveUp()
         tree.root.performAndWait { tree.root.mergePolicy = policy.policy }
         if policy == .storeTrump {
@@ -477,8 +480,8 @@ struct TreeLostUpdateTests {
         } else {
             try tree.root.performAndWait {
                 let conflict = try #require(try tree.root.versionConflictsOfSave().first)
-                let former = try #require(conflict.cachedSnapshot?["city"] as? City)
-                #expect(!former.objectID.isTemporaryID && former.name == "first")
+                #expect(!first.isTemporaryID)
+                #expect(conflict.objectSnapshot?["city"] as? NSManagedObjectID == first)
             }
         }
         #expect(try stack.read(id, Venue.self) { $0.city?.name } == "theirs")

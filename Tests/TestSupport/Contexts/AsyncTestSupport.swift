@@ -119,15 +119,15 @@ extension Stack {
         }
     }
 
-    /// Lets whoever reads cities stop at a gate; for a pool of one reader.
+    /// Lets the first who reads cities stop at a gate; for a pool of two readers.
     package func stopReadingCities(at gate: Gate) throws {
-        try pool.read { connection in
-            try connection.register(
-                ScalarFunction("stop_once", argumentCount: 1) { call in
-                    gate.stopOnce()
-                    call.return(call[0].int64)
-                }
-            )
+        let stop = ScalarFunction("stop_once", argumentCount: 1) { call in
+            gate.stopOnce()
+            call.return(call[0].int64)
+        }
+        try pool.read { first in
+            try first.register(stop)
+            try pool.read { second in try second.register(stop) }
         }
         try pool.write { connection in
             try connection.execute(
