@@ -443,7 +443,7 @@ struct TreeLostUpdateTests {
         if !knowsObject { root.performAndWait { root.reset() } }
         try stack.delete(id)
         root.performAndWait {}
-        try child.edit(id, City.self) { $0.population = 1 }
+        try child.edit(id, City.self) { $0.population = 7 }
         try child.saveAndWait()
         try root.saveAndWait()
         #expect(try stack.count("City") == 0)
