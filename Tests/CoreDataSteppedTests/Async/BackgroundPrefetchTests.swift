@@ -89,6 +89,8 @@ struct BackgroundPrefetchTests {
         let options = [NSPersistentStoreConnectionPoolMaxSizeKey: 2]
         let stack = try Stack(.sqlite, model: GuideModel.make(), options: options)
         try storeVenues(stack)
+        // The cities are to be read from the file.
+        try #require(stack.coordinator.openStores.first).cache.removeAll()
         let other = stack.context("other")
         let (venue, tags) = try other.performAndWait {
             let venue = try other.all(Venue.self, sortedBy: "name")[0]

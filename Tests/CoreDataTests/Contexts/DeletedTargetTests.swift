@@ -385,24 +385,4 @@ struct StragglerTests {
             #expect(count == 1)
         }
     }
-
-    @Test(arguments: StoreKind.allCases)
-    func `leaves those as they are that the same save relates to the row after its deletion`(_ kind: StoreKind) throws {
-        let stack = try Stack(kind)
-        let cityID = try stack.storeCity("doomed")
-        let venueID = try stack.store(Venue.self) { venue, _ in venue.name = "bar" }
-        let context = stack.context()
-        try context.performAndWait {
-            let (city, venue) = (try context.get(cityID, City.self), try context.get(venueID, Venue.self))
-            context.delete(city)
-            context.processPendingChanges()
-            venue.city = city
-            try context.save()
-        }
-        try stack.inContext { context throws in
-            let request = NSFetchRequest<Venue>(entityName: "Venue")
-            request.predicate = NSPredicate(format: "city == nil")
-            #expect(try context.count(for: request) == 0)
-        }
-    }
 }
