@@ -486,4 +486,34 @@ struct TreeLostUpdateTests {
         }
         #expect(try stack.read(id, Venue.self) { $0.city?.name } == "theirs")
     }
+    @Test(arguments: StoreKind.allCases)
+    func `a conflict over a row that the child has read with an object which was never saved names none`(
+        _ kind: StoreKind
+    ) throws {
+        let stack = try Stack(kind)
+        let cities = try ["first", "theirs", "ours"].map { try stack.storeCity($0) }
+        let id = try stack.store(Venue.self) { venue, context in
+            venue.city = context.object(with: cities[0]) as? City
+        }
+        let root = stack.context("root")
+        let child = root.child("child")
+        child.performAndWait { child.retainsRegisteredObjects = true }
+        try root.edit(id, Venue.self) { venue in
+            venue.city = City(context: root)
+            venue.city?.name = "never saved"
+        }
+        try child.look(id, Venue.self) { #expect($0.city?.name == "never saved") }
+        root.performAndWait { root.reset() }
+        let other = stack.context("outside")
+        try other.edit(id, Venue.self) { $0.city = try other.existingObject(with: cities[1]) as? City }
+        try other.saveAndWait()
+        try child.edit(id, Venue.self) { $0.city = try child.existingObject(with: cities[2]) as? City }
+        try child.saveAndWait()
+        try root.performAndWait {
+            let conflict = try #require(try root.versionConflictsOfSave().first)
+            #expect(conflict.sourceObject.objectID == id)
+            let former = conflict.objectSnapshot?["city"] as? NSManagedObjectID
+            #expect(former?.isTemporaryID != true)
+        }
+    }
 }
