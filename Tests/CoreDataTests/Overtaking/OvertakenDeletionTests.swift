@@ -1,6 +1,7 @@
-import CoreData
 import TestSupport
 import Testing
+
+@testable import CoreData
 
 /// A message of a deletion may come before that of the insertion; whoever merges both must not be left with a ghost.
 @Suite("Deletions that overtake what they delete")
@@ -238,11 +239,13 @@ struct OvertakenDeletionTests {
             #expect(venue.isDeleted)
             return UncheckedSendable(city)
         }
-        // The block has ended, and with it what nobody holds.
+        // As once there are many objects.
+        context.performAndWait { context.sweep() }
         context.performAndWait { #expect(city.value.venues.isEmpty) }
     }
 
-    @Test(arguments: StoreKind.allCases)
+    // What another server process may have changed since is not in the row cache, which tells here that the row is back.
+    @Test(arguments: StoreKind.allCases.filter { $0 != .postgreSQL })
     func `a deletion that is told again after the row came back shows it`(_ kind: StoreKind) throws {
         let stack = try Stack(kind)
         let id = try stack.storeCity("old")
