@@ -1,7 +1,6 @@
+import CoreData
 import TestSupport
 import Testing
-
-@testable import CoreData
 
 /// A message of a deletion may come before that of the insertion; whoever merges both must not be left with a ghost.
 @Suite("Deletions that overtake what they delete")
@@ -239,8 +238,6 @@ struct OvertakenDeletionTests {
             #expect(venue.isDeleted)
             return UncheckedSendable(city)
         }
-        // As once there are many objects.
-        context.performAndWait { context.sweep() }
         context.performAndWait { #expect(city.value.venues.isEmpty) }
     }
 
