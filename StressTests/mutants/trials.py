@@ -103,7 +103,7 @@ def tests(number, arguments, limit, on_server=False):
         program = ["Tests/postgresql-server.sh", "run", *program]
     status, text, seconds = run(program, number, limit)
     failed = []
-    for title, source in re.findall(r"^✘ Test (.+?) recorded an issue.*? at (\w+)\.swift:", text, re.M):
+    for title, source in re.findall(r"^✘ Test (.+?) recorded an issue.*? at ([\w+]+)\.swift:", text, re.M):
         name = f"{source}: {title.strip(chr(34)).removesuffix('()')}"
         if name not in failed:
             failed.append(name)

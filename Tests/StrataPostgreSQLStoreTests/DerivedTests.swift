@@ -143,4 +143,73 @@ struct DerivedTests {
             ]
         )
     }
+
+    /// Notes, which count their attachments, and something else.
+    private static func notes() -> NSManagedObjectModel {
+        let (attachment, note) = (StoreModels.entity("Attachment"), StoreModels.entity("Note"))
+        let zone = StoreModels.entity("Zone")
+        let (notes, attachments) = (StoreModels.toMany("notes", note), StoreModels.toMany("attachments", attachment))
+        StoreModels.connect(notes, attachments)
+        attachment.properties = [notes]
+        note.properties = [
+            attachments, StoreModels.derived("size", .integer64, NSExpression(format: "attachments.@count")),
+        ]
+        zone.properties = [StoreModels.attribute("name", .string)]
+        return StoreModels.model(attachment, note, zone)
+    }
+
+    /// Whether somebody waits for one that waits for a session.
+    private func isWaitedForBehind(_ connection: Connection) throws -> Bool {
+        let waiting = """
+            SELECT count(*) FROM pg_catalog.pg_stat_activity AS a JOIN pg_catalog.pg_stat_activity AS b
+            ON b.pid = ANY(pg_catalog.pg_blocking_pids(a.pid))
+            WHERE pg_catalog.pg_blocking_pids(b.pid) @> ARRAY[\(connection.serverProcess)]
+            """
+        return try Server.connection().query(waiting).firstInt64 != 0
+    }
+
+    @Test func `a row that somebody is relating another to is deleted after that`() async throws {
+        let stack = try Stack(.postgreSQL, model: Self.notes())
+        let setUp = stack.context()
+        let ids = try setUp.performAndWait {
+            let objects = ["Attachment", "Note", "Zone"].map {
+                NSEntityDescription.insertNewObject(forEntityName: $0, into: setUp)
+            }
+            try setUp.save()
+            return objects.map(\.objectID)
+        }
+        let other = try connection(stack)
+        try other.command("BEGIN; SELECT 1 FROM zone FOR UPDATE")
+        // Has found the attachment, and waits for the zone.
+        let relating = Task.detached {
+            let context = stack.context()
+            try await context.perform {
+                let note = try context.existingObject(with: ids[1])
+                note.setValue([context.object(with: ids[0])] as Set, forKey: "attachments")
+                try context.existingObject(with: ids[2]).setValue("here", forKey: "name")
+                try context.save()
+            }
+        }
+        #expect(try await isWaitedFor(other))
+        let isDeleted = Shared(false)
+        let second = try stack.secondCoordinator(model: Self.notes())
+        defer { for store in second.persistentStores { try? second.remove(store) } }
+        let deleting = Task.detached {
+            defer { isDeleted.update { $0 = true } }
+            let context = NSManagedObjectContext(.privateQueue)
+            context.persistentStoreCoordinator = second
+            try await context.perform {
+                for attachment in try context.fetch(NSFetchRequest<NSManagedObject>(entityName: "Attachment")) {
+                    context.delete(attachment)
+                }
+                try context.save()
+            }
+        }
+        while try !isDeleted.current && !isWaitedForBehind(other) { await Task.yield() }
+        try other.command("COMMIT")
+        try await relating.value
+        try await deleting.value
+        #expect(try Server.column(stack, "SELECT size FROM note") == [0])
+        #expect(try PostgreSQLStore.problems(at: stack.storeURL, Self.notes()) == [])
+    }
 }

@@ -274,6 +274,41 @@ struct AsynchronousFetchTests {
         #expect(try await stack.becomesQuiet())
     }
 
+    @Test(.timeLimit(.minutes(1)))
+    func `cancelled in its last read, which holds the context, a fetch ends at once`() async throws {
+        let options = [NSPersistentStoreConnectionPoolMaxSizeKey: 1]
+        let stack = try Stack(.sqlite, model: GuideModel.make(), options: options)
+        let (context, searching, rounds) = (stack.context(), DispatchSemaphore(value: 0), Shared(0))
+        try stack.signal(searching)
+        _ = try stack.store(Tag.self) { tag, _ in tag.title = "one" }
+        let task = Task {
+            try await context.fetch(allTags()) { progress in
+                // On the reading thread, in each round: a save overtakes what it reads, until the context reads itself.
+                guard progress.expectedRows != nil, progress.completedRows == 0 else { return }
+                rounds.update { $0 += 1 }
+                #expect(throws: Never.self) {
+                    try context.performAndWait {
+                        City(context: context).name = "Another"
+                        try context.save()
+                    }
+                    if rounds.current == 8 { try stack.makeTagsEndless(givingRows: false, isTelling: true) }
+                }
+            } _: {
+                $0.count
+            }
+        }
+        await withCheckedContinuation { continuation in
+            DispatchQueue.global().async {
+                searching.wait()
+                task.cancel()
+                continuation.resume()
+            }
+        }
+        await #expect(throws: CancellationError.self) { try await task.value }
+        #expect(try await stack.becomesQuiet())
+        #expect(rounds.current == 8)
+    }
+
     @Test func `cancelled after its end, a fetch keeps its result and calls nobody again`() async throws {
         let stack = try Stack(.sqlite)
         try stack.storeCities(["Porto"])

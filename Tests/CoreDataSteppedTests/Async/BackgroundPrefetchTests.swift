@@ -84,6 +84,37 @@ struct BackgroundPrefetchTests {
         #expect(try await task.value == ["A 3", "B 1", "C 2"])
     }
 
+    @Test(.timeLimit(.minutes(1)))
+    func `members that are saved while the rest is prefetched are there`() async throws {
+        let options = [NSPersistentStoreConnectionPoolMaxSizeKey: 2]
+        let stack = try Stack(.sqlite, model: GuideModel.make(), options: options)
+        try storeVenues(stack)
+        // The cities are to be read from the file.
+        try #require(stack.coordinator.openStores.first).cache.removeAll()
+        let other = stack.context("other")
+        let (venue, tags) = try other.performAndWait {
+            let venue = try other.all(Venue.self, sortedBy: "name")[0]
+            #expect(venue.tags.isEmpty)
+            return (UncheckedSendable(venue), UncheckedSendable(Set(try other.all(Tag.self))))
+        }
+        let gate = Gate()
+        try stack.stopReadingCities(at: gate)
+        let context = stack.context()
+        let task = Task {
+            try await context.fetch(Self.venues(["tags", "city"]), progress: nil) { venues in
+                venues.map { "\($0.name ?? "") \($0.tags.count)" }
+            }
+        }
+        // The tags are read, and the cities come next.
+        await gate.arrival()
+        try other.performAndWait {
+            venue.value.tags = tags.value
+            try other.save()
+        }
+        gate.open()
+        #expect(try await task.value == ["A 3", "B 1", "C 2"])
+    }
+
     @Test(arguments: StoreKind.allCases)
     func `pending changes stay on top, and unsaved objects are filled as well`(_ kind: StoreKind) async throws {
         let stack = try Stack(kind)

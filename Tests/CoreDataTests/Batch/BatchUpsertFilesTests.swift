@@ -69,4 +69,22 @@ struct BatchUpsertFilesTests {
         #expect(try files(stack) == before)
         #expect(try photos(stack) == ["a 1 200000"])
     }
+
+    @Test func `rows that swap unique values in a save leave no files but their own`() throws {
+        let stack = try stackWithPhoto()
+        _ = try stack.store(User.self) { user, _ in
+            user.email = "b"
+            user.setValue(data(2), forKey: "photo")
+        }
+        try stack.inContext { context throws in
+            let users = try context.all(User.self, sortedBy: "email")
+            for (user, email) in zip(users, ["b", "a"]) { user.email = email }
+            users[0].setValue(data(3), forKey: "photo")
+            users[1].setValue(data(4), forKey: "photo")
+            try context.save()
+        }
+        #expect(try photos(stack) == ["a 4 200000", "b 3 200000"])
+        #expect(try files(stack).count == 2)
+        #expect(try stack.problems() == [])
+    }
 }

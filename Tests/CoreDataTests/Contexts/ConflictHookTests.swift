@@ -267,6 +267,28 @@ struct ConflictHookTests {
         }
         #expect(try stack.read(id, Squad.self) { "\($0.note ?? "") \($0.players.count)" } == "later 1")
     }
+
+    @Test(arguments: StoreKind.allCases)
+    func `what hooks change after a resolution is no step of undo`(_ kind: StoreKind) throws {
+        let stack = try stack(kind)
+        let id = try store(stack, 0)
+        let context = stack.context(.objectTrump)
+        context.undoManager = UndoManager()
+        try context.performAndWait {
+            let squad = try context.get(id, Squad.self)
+            squad.low = 4
+            squad.onWillSave = { squad in
+                if squad.high == 5, squad.note == nil { squad.note = "told" }
+            }
+            try stack.change(id, Squad.self) { squad, _ in squad.high = 5 }
+            try context.save()
+            #expect(squad.high == 5 && squad.note == "told")
+            // The one step is what the program has changed itself.
+            context.undo()
+            #expect(squad.low == 0 && squad.high == 5)
+            #expect(context.undoManager?.canUndo == false)
+        }
+    }
 }
 
 /// A policy that resolves, and then throws all the same.

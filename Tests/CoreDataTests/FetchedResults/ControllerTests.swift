@@ -227,4 +227,51 @@ struct ControllerTests {
             }
         }
     }
+
+    @Test(arguments: StoreKind.allCases)
+    func `of objects that sort equal those are within the limit that a fetch would find`(_ kind: StoreKind) throws {
+        let stack = try Stack(kind)
+        let ids = try ["first", "second"].map { name in
+            try stack.store(Venue.self) { venue, _ in (venue.name, venue.price, venue.seats) = (name, 1, 1) }
+        }
+        try stack.change(ids[0], Venue.self) { venue, _ in venue.seats = 0 }
+        let context = stack.context()
+        try context.performAndWait {
+            let request = Guide.venues("seats > 0", sortedBy: "price")
+            request.fetchLimit = 1
+            let controller = Guide.controller(request, context)
+            let recorder = ResultsRecorder()
+            try recorder.start(controller)
+            #expect(controller.names == ["second"])
+            try stack.change(ids[0], Venue.self) { venue, _ in venue.seats = 1 }
+            NSManagedObjectContext.mergeChanges(fromRemoteContextSave: [NSUpdatedObjectsKey: [ids[0]]], into: [context])
+            // It was stored before the other, so it comes first.
+            #expect(try context.fetch(request).map(\.objectID) == [ids[0]])
+            #expect(controller.names == ["first"])
+            recorder.expectCopy(of: controller)
+        }
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `insertions are told from the first to the last, deletions from the last to the first`(_ kind: StoreKind)
+        throws
+    {
+        let context = try Stack(kind).context()
+        try context.performAndWait {
+            let controller = Guide.controller(Guide.venues(sortedBy: "name"), context)
+            let recorder = ResultsRecorder()
+            try recorder.start(controller)
+            let venues = ["d", "b", "e", "a", "c"].map { Guide.venue($0, in: context) }
+            context.processPendingChanges()
+            #expect(
+                recorder.take() == [
+                    "a insert - 0/0", "b insert - 0/1", "c insert - 0/2", "d insert - 0/3", "e insert - 0/4",
+                ]
+            )
+            for venue in venues.prefix(3) { context.delete(venue) }
+            context.processPendingChanges()
+            #expect(recorder.take() == ["e delete 0/4 -", "d delete 0/3 -", "b delete 0/1 -"])
+            recorder.expectCopy(of: controller)
+        }
+    }
 }

@@ -63,6 +63,11 @@ struct SectionTests {
             context.processPendingChanges()
             #expect(controller.outline == ["2: a"])
             recorder.expectCopy(of: controller)
+            // Now it is known what it sorts by, which stays the same.
+            venue.price = 3
+            context.processPendingChanges()
+            #expect(controller.outline == ["3: a"])
+            recorder.expectCopy(of: controller)
         }
     }
 

@@ -159,6 +159,32 @@ struct InPlaceRelationshipTests {
             expected: ["A a friends={b c}", "A b friends={a}", "A c friends={a}"]
         ),
         Change(
+            title: "m064 ordered on both sides, of which the first is new",
+            old: "A: n String, bs =>> B/as\nB: n String, as =>> A/bs",
+            new: "A: n String, things =>> B/as\nB: n String, as =>> A/things",
+            fill: {
+                let (a1, a2) = ($0.make("A", "a1"), $0.make("A", "a2"))
+                let (b1, b2) = ($0.make("B", "b1"), $0.make("B", "b2"))
+                for a in [a1, a2] { a.setValue(NSOrderedSet(array: [b2, b1]), forKey: "bs") }
+                b1.setValue(NSOrderedSet(array: [a2, a1]), forKey: "as")
+                b2.setValue(NSOrderedSet(array: [a1, a2]), forKey: "as")
+            },
+            expected: ["A a1 things=[b2 b1]", "A a2 things=[b2 b1]", "B b1 as=[a2 a1]", "B b2 as=[a1 a2]"]
+        ),
+        Change(
+            title: "m064 ordered on both sides, of which the second is new",
+            old: "A: n String, bs =>> B/as\nB: n String, as =>> A/bs",
+            new: "A: n String, bs =>> B/things\nB: n String, things =>> A/bs",
+            fill: {
+                let (a1, a2) = ($0.make("A", "a1"), $0.make("A", "a2"))
+                let (b1, b2) = ($0.make("B", "b1"), $0.make("B", "b2"))
+                for a in [a1, a2] { a.setValue(NSOrderedSet(array: [b2, b1]), forKey: "bs") }
+                b1.setValue(NSOrderedSet(array: [a2, a1]), forKey: "as")
+                b2.setValue(NSOrderedSet(array: [a1, a2]), forKey: "as")
+            },
+            expected: ["A a1 bs=[b2 b1]", "A a2 bs=[b2 b1]", "B b1 things=[a2 a1]", "B b2 things=[a1 a2]"]
+        ),
+        Change(
             title: "m082 tables of pairs follow the numbers of entities",
             old: "M: n String, ns =>> N/ms\nN: n String, ms ->> M/ns",
             new: "A: n String\nB: n String\nM: n String, ns =>> N/ms\nN: n String, ms ->> M/ns",

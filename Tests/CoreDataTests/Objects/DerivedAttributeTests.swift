@@ -168,6 +168,20 @@ struct DerivedAttributeTests {
         #expect(try numbers(2) == [0, 50, 50, 50])
         #expect(try value(harness.stored("Person", 1), "bestName") as? String == "chess")
         #expect(try value(harness.stored("Person", 1), "loudName") as? String == "CHESS")
+
+        // Nothing but the new owner tells that the former one has lost the member.
+        changes = StoreChanges()
+        changes.toMany = [
+            ToManyChange(
+                relationship: try harness.toMany("Club", "guests"),
+                owner: try harness.reference("Club", 1),
+                added: [try harness.reference("Person", 1)],
+                removed: []
+            )
+        ]
+        try harness.save(changes)
+        #expect(try numbers(1) == [1, 50, 50, 50])
+        #expect(try numbers(2) == [0, 0, nil, nil])
     }
 
     @Test(arguments: [

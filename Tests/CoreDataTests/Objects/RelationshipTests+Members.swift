@@ -80,4 +80,57 @@ extension RelationshipTests {
         }
         #expect(try owners() == [])
     }
+
+    @Test(arguments: StoreKind.allCases)
+    func `who is deleted is nobody's friend, also of those who became friends meanwhile`(_ kind: StoreKind) throws {
+        let stack = try Stack.objects(kind)
+        let ids = try stack.inContext { context throws in
+            let people = ["a", "b"].map { Person($0, context) }
+            try context.save()
+            return people.map(\.objectID)
+        }
+        let deleting = stack.context()
+        try deleting.performAndWait {
+            let doomed = try deleting.object(Person.self, ids[0])
+            #expect(doomed.friends.isEmpty)
+            deleting.delete(doomed)
+            deleting.processPendingChanges()
+            try stack.inContext { context throws in
+                try context.object(Person.self, ids[1]).friends = [try context.object(Person.self, ids[0])]
+                try context.save()
+            }
+            try deleting.save()
+        }
+        try stack.inContext { context throws in
+            let request = NSFetchRequest<Person>(entityName: "Person")
+            request.predicate = NSPredicate(format: "friends.@count > 0")
+            #expect(try context.count(for: request) == 0)
+            #expect(try context.object(Person.self, ids[1]).friends.isEmpty)
+        }
+    }
+
+    @Test(arguments: StoreKind.allCases, [false, true])
+    func `a member that changes its owner is the last of the new one's, whatever its place was`(
+        _ kind: StoreKind,
+        onlyMemberTells: Bool
+    ) throws {
+        let stack = try Stack.objects(kind)
+        let (mother, child) = try stack.inContext { context throws in
+            let mothers = [Person("m", context), Person("n", context)]
+            for mother in mothers { mother.children = (0..<3).map { Person("\(mother.name ?? "") \($0)", context) } }
+            try context.save()
+            return (mothers[1].objectID, mothers[0].children[0].objectID)
+        }
+        try stack.inContext { context throws in
+            // Neither mother's children are loaded.
+            let (child, mother) = (try context.object(Person.self, child), try context.object(Person.self, mother))
+            child.mother = mother
+            if onlyMemberTells { context.refresh(mother, mergeChanges: false) }
+            try context.save()
+        }
+        try stack.inContext { context throws in
+            let names = try context.object(Person.self, mother).children.map(\.name)
+            #expect(names == ["n 0", "n 1", "n 2", "m 0"])
+        }
+    }
 }

@@ -213,4 +213,57 @@ struct OvertakenDeletionTests {
         }
         view.performAndWait { #expect(city.name == "back" && !city.isDeleted) }
     }
+
+    @Test(arguments: StoreKind.allCases, [true, false])
+    func `an object that is let go of after its deletion was merged does not come back in loaded relationships`(
+        _ kind: StoreKind,
+        isRead: Bool
+    ) throws {
+        let stack = try Stack(kind)
+        let id = try stack.store(Venue.self) { venue, context in
+            let city = City(context: context)
+            (city.name, venue.name, venue.city) = ("Porto", "bar", city)
+        }
+        let context = stack.context()
+        let city = try context.performAndWait {
+            let request = NSFetchRequest<City>(entityName: "City")
+            request.relationshipKeyPathsForPrefetching = ["venues"]
+            let city = try #require(try context.fetch(request).first)
+            #expect(city.name == "Porto")
+            // Held until the deletion is merged, and not longer.
+            let venue = try context.get(id, Venue.self)
+            if isRead { #expect(venue.name == "bar") } else { context.refresh(venue, mergeChanges: false) }
+            try stack.delete(id)
+            NSManagedObjectContext.mergeChanges(fromRemoteContextSave: [NSDeletedObjectsKey: [id]], into: [context])
+            #expect(venue.isDeleted)
+            return UncheckedSendable(city)
+        }
+        context.performAndWait { #expect(city.value.venues.isEmpty) }
+    }
+
+    // What another server process may have changed since is not in the row cache, which tells here that the row is back.
+    @Test(arguments: StoreKind.allCases.filter { $0 != .postgreSQL })
+    func `a deletion that is told again after the row came back shows it`(_ kind: StoreKind) throws {
+        let stack = try Stack(kind)
+        let id = try stack.storeCity("old")
+        let (winner, loser, view) = (stack.context("winner"), stack.context("loser"), stack.context("view"))
+        winner.mergePolicy = NSMergePolicy.overwrite
+        let log = NotificationLog([.NSManagedObjectContextDidSave], of: loser)
+        try view.performAndWait {
+            let city = try view.get(id, City.self)
+            #expect(city.name == "old")
+            try winner.edit(id, City.self) { $0.name = "back" }
+            try loser.performAndWait {
+                loser.delete(try loser.get(id, City.self))
+                try loser.save()
+            }
+            let deletion = try #require(log.entries.first).notification
+            view.mergeChanges(fromContextDidSave: deletion)
+            #expect(city.isDeleted)
+            try winner.saveAndWait()
+            view.mergeChanges(fromContextDidSave: deletion)
+            #expect(city.name == "back" && !city.isDeleted)
+            #expect(try view.all(City.self) == [city])
+        }
+    }
 }

@@ -275,4 +275,26 @@ struct RevivedRowTests {
             #expect(!city.isDeleted && city.name == "back")
         }
     }
+
+    @Test(arguments: StoreKind.allCases)
+    func `a member that comes back is the last of its owner's`(_ kind: StoreKind) throws {
+        let stack = try Stack(kind)
+        let photos = Shared<[NSManagedObjectID]>([])
+        let id = try stack.store(Venue.self) { venue, context in
+            venue.photos = ["a", "b", "c"].map { title in
+                let photo = Photo(context: context)
+                photo.title = title
+                return photo
+            }
+        }
+        try stack.read(id, Venue.self) { venue in photos.update { $0 = venue.photos.map(\.objectID) } }
+        let reviving = stack.context(.objectTrump)
+        try reviving.performAndWait {
+            // Nobody has read the order here.
+            try reviving.get(photos.current[0], Photo.self).title = "back"
+            try stack.delete(photos.current[0])
+            try reviving.save()
+        }
+        #expect(try stack.read(id, Venue.self) { $0.photos.map(\.title) } == ["b", "c", "back"])
+    }
 }

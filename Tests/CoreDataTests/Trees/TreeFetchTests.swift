@@ -321,4 +321,58 @@ struct TreeFetchTests {
             #expect(names == ["inside"])
         }
     }
+
+    @Test(arguments: StoreKind.allCases)
+    func `an object that a child has brought back is found once though somebody else has stored its row again`(
+        _ kind: StoreKind
+    ) throws {
+        let stack = try Stack(kind)
+        let id = try stack.storeCity("old")
+        let (parent, child) = stack.pair()
+        parent.automaticallyMergesChangesFromParent = true
+        child.parentConflictPolicy = .overwrite
+        let other = stack.context(.overwrite)
+        for context in [child, other] { try context.edit(id, City.self) { $0.population = 7 } }
+        try stack.delete(id)
+        // The parent knows that the row has gone, and takes the object as a new one, under the ID that it has had.
+        parent.performAndWait {}
+        try child.saveAndWait()
+        try other.saveAndWait()
+        try parent.performAndWait {
+            #expect(parent.insertedObjects.map(\.objectID) == [id])
+            let (all, count) = (
+                try parent.all(City.self), try parent.count(for: NSFetchRequest<City>(entityName: "City"))
+            )
+            #expect(all.map(\.objectID) == [id] && count == 1)
+        }
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `a changed object that its parent saves while the child asks is found once`(_ kind: StoreKind) throws {
+        let stack = try Stack(kind)
+        let (parent, child) = stack.pair()
+        let city = try child.performAndWait {
+            let city = City(context: child)
+            city.name = "a"
+            try child.save()
+            city.name = "b"
+            return UncheckedSendable(city)
+        }
+        let observation = whenPosted(.NSManagedObjectContextObjectsDidChange, by: parent) {
+            #expect(throws: Never.self) { if parent.hasChanges { try parent.save() } }
+        }
+        defer { observation.remove() }
+        try parent.performAndWait {
+            // The event ends when the child asks.
+            City(context: parent).name = "c"
+            let counted = try child.performAndWait {
+                try child.count(for: NSFetchRequest<City>(entityName: "City"))
+            }
+            #expect(counted == 2)
+            City(context: parent).name = "d"
+            let names = try child.performAndWait { try child.all(City.self).map(\.name).sorted() }
+            #expect(names == ["b", "c", "d"])
+        }
+        child.performAndWait { #expect(city.value.name == "b" && city.value.isUpdated) }
+    }
 }

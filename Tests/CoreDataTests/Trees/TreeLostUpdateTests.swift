@@ -428,10 +428,11 @@ struct TreeLostUpdateTests {
         #expect(try stack.read(id, Venue.self) { $0.photos.map(\.title) } == ["b", "a", "c"])
     }
 
-    @Test(arguments: StoreKind.allCases)
-    func `a deletion that the root has merged is no conflict, also where the root held nothing`(_ kind: StoreKind)
-        throws
-    {
+    @Test(arguments: StoreKind.allCases, [true, false])
+    func `a deletion that the root has merged is no conflict, also where the root held nothing`(
+        _ kind: StoreKind,
+        knowsObject: Bool
+    ) throws {
         let stack = try Stack(kind)
         let id = try stack.storeCity("doomed")
         let root = stack.context("root")
@@ -439,11 +440,80 @@ struct TreeLostUpdateTests {
         child.performAndWait { child.retainsRegisteredObjects = true }
         root.performAndWait { root.automaticallyMergesChangesFromParent = true }
         try child.look(id, City.self) { #expect($0.name == "doomed") }
+        if !knowsObject { root.performAndWait { root.reset() } }
         try stack.delete(id)
         root.performAndWait {}
-        try child.edit(id, City.self) { $0.population = 1 }
+        try child.edit(id, City.self) { $0.population = 7 }
         try child.saveAndWait()
         try root.saveAndWait()
         #expect(try stack.count("City") == 0)
+    }
+
+    @Test(arguments: places, [Policy.error, .storeTrump])
+    func `a reference to what was unsaved when the child made it counts as one to what was stored`(
+        _ place: (kind: StoreKind, depth: Int),
+        _ policy: Policy
+    ) throws {
+        let stack = try Stack(place.kind)
+        let others = try ["theirs", "ours"].map { try stack.storeCity($0) }
+        let tree = Tree(stack, depth: place.depth)
+        let made = tree.child.performAndWait {
+            let (venue, city) = (Venue(context: tree.child), City(context: tree.child))
+            (venue.city, city.name) = (city, "first")
+            return UncheckedSendable((venue: venue, city: city))
+        }
+        try tree.saveUp()
+        // Upon a row that names the city as it was before it got its permanent ID.
+        try tree.child.performAndWait {
+            made.value.venue.city = try tree.child.existingObject(with: others[1]) as? City
+        }
+        try tree.root.saveAndWait()
+        let (id, first) = tree.child.performAndWait { (made.value.venue.objectID, made.value.city.objectID) }
+        tree.root.performAndWait { tree.root.reset() }
+        let other = stack.context("outside")
+        try other.edit(id, Venue.self) { $0.city = try other.existingObject(with: others[0]) as? City }
+        try other.saveAndWait()
+        try tree.saveUp()
+        tree.root.performAndWait { tree.root.mergePolicy = policy.policy }
+        if policy == .storeTrump {
+            try tree.root.saveAndWait()
+        } else {
+            try tree.root.performAndWait {
+                let conflict = try #require(try tree.root.versionConflictsOfSave().first)
+                #expect(!first.isTemporaryID)
+                #expect(conflict.objectSnapshot?["city"] as? NSManagedObjectID == first)
+            }
+        }
+        #expect(try stack.read(id, Venue.self) { $0.city?.name } == "theirs")
+    }
+    @Test(arguments: StoreKind.allCases)
+    func `a conflict over a row that the child has read with an object which was never saved names none`(
+        _ kind: StoreKind
+    ) throws {
+        let stack = try Stack(kind)
+        let cities = try ["first", "theirs", "ours"].map { try stack.storeCity($0) }
+        let id = try stack.store(Venue.self) { venue, context in
+            venue.city = context.object(with: cities[0]) as? City
+        }
+        let root = stack.context("root")
+        let child = root.child("child")
+        child.performAndWait { child.retainsRegisteredObjects = true }
+        try root.edit(id, Venue.self) { venue in
+            venue.city = City(context: root)
+            venue.city?.name = "never saved"
+        }
+        try child.look(id, Venue.self) { #expect($0.city?.name == "never saved") }
+        root.performAndWait { root.reset() }
+        let other = stack.context("outside")
+        try other.edit(id, Venue.self) { $0.city = try other.existingObject(with: cities[1]) as? City }
+        try other.saveAndWait()
+        try child.edit(id, Venue.self) { $0.city = try child.existingObject(with: cities[2]) as? City }
+        try child.saveAndWait()
+        try root.performAndWait {
+            let conflict = try #require(try root.versionConflictsOfSave().first)
+            #expect(conflict.sourceObject.objectID == id)
+            let former = conflict.objectSnapshot?["city"] as? NSManagedObjectID
+            #expect(former?.isTemporaryID != true)
+        }
     }
 }

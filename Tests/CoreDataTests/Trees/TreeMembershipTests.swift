@@ -101,4 +101,23 @@ struct TreeMembershipTests {
         try other.saveAndWait()
         #expect(try places(venue, cities, in: context) == [2, 2])
     }
+
+    @Test(arguments: StoreKind.allCases)
+    func `an owner that has lost the member before is not told to be changed`(_ kind: StoreKind) throws {
+        let stack = try Stack(kind)
+        let (cities, venue) = try prepare(stack)
+        let parent = stack.context("parent")
+        let (first, second) = (parent.child("first"), parent.child("second"))
+        try move(venue, to: cities[1], in: second)
+        try move(venue, to: cities[2], in: first)
+        try first.saveAndWait()
+        try parent.saveAndWait()
+        try second.saveAndWait()
+        #expect(try places(venue, cities, in: parent) == [1, 1])
+        parent.performAndWait {
+            #expect(Set(parent.updatedObjects.map(\.objectID)) == [venue, cities[1], cities[2]])
+        }
+        try parent.saveAndWait()
+        #expect(try places(venue, cities, in: stack.context()) == [1, 1])
+    }
 }

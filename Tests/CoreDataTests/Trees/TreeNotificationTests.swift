@@ -251,4 +251,35 @@ struct TreeNotificationTests {
         try writer.saveAndWait()
         #expect(names() == ["b", "c"])
     }
+
+    @Test(arguments: StoreKind.allCases)
+    func `what a hook has read anew while the child merges is not put back`(_ kind: StoreKind) throws {
+        let stack = try Stack.objects(kind)
+        let ids = try stack.inContext { context throws in
+            let objects = (0..<2).map { _ in Hooked(context: context) }
+            try context.save()
+            return objects.map(\.objectID)
+        }
+        let (parent, child) = stack.pair()
+        let log = NotificationLog([.NSManagedObjectContextDidSave], of: parent)
+        try child.performAndWait {
+            let objects = try ids.map { try child.get($0, Hooked.self) }
+            for object in objects { #expect(object.count == 7) }
+            for id in ids { try parent.edit(id, Hooked.self) { $0.count = 1 } }
+            try parent.saveAndWait()
+            // Whichever is merged first reads the other one, which the parent has changed once more.
+            var isFirst = true
+            for object in objects {
+                object.onSnapshot = { merged in
+                    guard isFirst, let other = objects.first(where: { $0 !== merged }) else { return }
+                    isFirst = false
+                    #expect(throws: Never.self) { try parent.edit(other.objectID, Hooked.self) { $0.count = 2 } }
+                    child.refresh(other, mergeChanges: false)
+                    #expect(other.count == 2)
+                }
+            }
+            child.mergeChanges(fromContextDidSave: try #require(log.entries.first).notification)
+            #expect(!isFirst && objects.map(\.count).sorted() == [1, 2])
+        }
+    }
 }

@@ -627,4 +627,32 @@ struct UndoTests {
         }
         #expect(try stack.read(id, Venue.self) { $0.photos.map(\.title) } == ["a", "b", "c"])
     }
+
+    @Test(arguments: StoreKind.allCases)
+    func `an order is taken back with a member whose deletion was undone and saved`(_ kind: StoreKind) throws {
+        let stack = try Stack(kind)
+        let id = try stack.store(User.self) { user, context in
+            user.email = "a@b"
+            user.favourites = ["a", "b", "c"].map { name in
+                let venue = Venue(context: context)
+                venue.name = name
+                return venue
+            }
+        }
+        let context = context(stack)
+        try context.performAndWait {
+            let user = try context.get(id, User.self)
+            user.favourites = user.favourites.reversed()
+            try context.save()
+            context.delete(user.favourites[1])
+            try context.save()
+            context.undo()
+            try context.save()
+            #expect(user.favourites.map(\.name) == ["c", "b", "a"])
+            context.undo()
+            #expect(user.favourites.map(\.name) == ["a", "b", "c"])
+            try context.save()
+        }
+        #expect(try stack.read(id, User.self) { $0.favourites.map(\.name) } == ["a", "b", "c"])
+    }
 }

@@ -87,17 +87,25 @@ extension Stack {
     ///   - searching: Is signalled once SQLite has looked at many rows; for a pool of one reader.
     /// - Throws: Errors of SQLite.
     package func makeTagsEndless(givingRows: Bool, whileSearching searching: DispatchSemaphore? = nil) throws {
-        if let searching {
-            try pool.read { connection in
-                try connection.register(
-                    ScalarFunction("tell_of_search", argumentCount: 1) { call in
-                        searching.signal()
-                        call.return(call[0].int64)
-                    }
-                )
-            }
+        if let searching { try signal(searching) }
+        try makeTagsEndless(givingRows: givingRows, isTelling: searching != nil)
+    }
+
+    /// Prepares the one reader of a pool to signal that it has looked at many rows.
+    package func signal(_ searching: DispatchSemaphore) throws {
+        try pool.read { connection in
+            try connection.register(
+                ScalarFunction("tell_of_search", argumentCount: 1) { call in
+                    searching.signal()
+                    call.return(call[0].int64)
+                }
+            )
         }
-        let telling = searching == nil ? "" : "x = 5000 AND tell_of_search(x) = 0 OR "
+    }
+
+    /// As ``makeTagsEndless(givingRows:whileSearching:)``, where the reader is prepared already if it is to tell.
+    package func makeTagsEndless(givingRows: Bool, isTelling: Bool) throws {
+        let telling = isTelling ? "x = 5000 AND tell_of_search(x) = 0 OR " : ""
         try pool.write { connection in
             try connection.execute(
                 """
@@ -106,6 +114,26 @@ extension Stack {
                 WITH RECURSIVE counter(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM counter)
                 SELECT x AS Z_PK, \(try tagNumber(connection)) AS Z_ENT, 1 AS Z_OPT, 'tag ' || x AS ZTITLE
                 FROM counter WHERE x > \(givingRows ? 0 : -1) AND (\(telling)1 = \(givingRows ? 1 : 0) OR x < 0);
+                """
+            )
+        }
+    }
+
+    /// Lets the first who reads cities stop at a gate; for a pool of two readers.
+    package func stopReadingCities(at gate: Gate) throws {
+        let stop = ScalarFunction("stop_once", argumentCount: 1) { call in
+            gate.stopOnce()
+            call.return(call[0].int64)
+        }
+        try pool.read { first in
+            try first.register(stop)
+            try pool.read { second in try second.register(stop) }
+        }
+        try pool.write { connection in
+            try connection.execute(
+                """
+                ALTER TABLE ZCITY RENAME TO ZALLCITIES;
+                CREATE VIEW ZCITY AS SELECT * FROM ZALLCITIES WHERE stop_once(Z_PK) > 0;
                 """
             )
         }

@@ -225,6 +225,7 @@ package class Hooked: NSManagedObject {
     package var log: [String] = []
     package var onWillSave: ((Hooked) -> Void)?
     package var onPrepare: ((Hooked) -> Void)?
+    package var onSnapshot: ((Hooked) -> Void)?
 
     package func count(of hook: String) -> Int { log.count { $0 == hook } }
 
@@ -242,6 +243,7 @@ package class Hooked: NSManagedObject {
     }
     package override func awake(fromSnapshotEvents flags: NSSnapshotEventType) {
         log.append("snapshot \(flags.rawValue)")
+        onSnapshot?(self)
     }
     package override func willSave() {
         log.append("willSave")

@@ -11,7 +11,7 @@ extension NSManagedObjectContext {
     /// here is not loaded; `nil` if there is none.
     ///
     /// That is `newest`, unless others have changed or deleted the row since the child read it: then what the child has
-    /// read.
+    /// read. An order of members is judged by ``isNewer(_:than:of:_:)``.
     final func startingRow(for object: NSManagedObject, of child: NSManagedObjectContext, _ newest: Row?) -> Row? {
         // A policy of the child's is asked about the newest row, right now.
         guard child.parentConflictPolicy == nil, !object.isFault, object.key > 0, let base = object.baseRow,
@@ -23,7 +23,7 @@ extension NSManagedObjectContext {
             return isGone ? nil : base.under(object.key)
         }
         guard base.version < newest.version, base.layout === newest.layout,
-            object.changesOrders || object.layout.slots.contains(where: { !child.hasSameValue(base, newest, $0) }),
+            object.layout.slots.contains(where: { !child.hasSameValue(base, newest, $0) }),
             !hasAccepted(RowName(object), from: base.version, to: newest.version)
         else { return newest }
         return base.under(object.key)
