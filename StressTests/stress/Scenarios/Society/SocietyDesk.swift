@@ -38,6 +38,9 @@ final class SocietyDesk {
     /// The ID of what it has in its hands.
     func heldID(_ serial: Int64) -> NSManagedObjectID? { objects[serial]?.objectID }
 
+    /// Lets go of what it has in its hands.
+    func letGo() { objects = [:] }
+
     /// Everything that the context shows, as an event's end leaves it.
     func picture() throws -> Society {
         var society = Society()

@@ -17,7 +17,7 @@ extension SocietyProgram {
                 held.append(read)
                 try read.begin()
             } else if stream.chance(0.6) {
-                if stream.chance(0.4) { try deleteByBatch(&stream) } else { _ = try letOthersSave(3, .all, &stream) }
+                if stream.chance(0.6) { try changeRowsByBatch(&stream) } else { _ = try letOthersSave(3, .all, &stream) }
             } else if !held.isEmpty {
                 if let trouble = try end(held.remove(at: stream.below(held.count)), &stream) { return trouble }
             }
@@ -59,6 +59,16 @@ extension SocietyProgram {
                 "a fetch that was held, of \(read.query), gives \(answer), expected \(new), or at its beginning \(old)"
         }
         return try check(read.desk, stored, "after a fetch that was held") ?? checkStore("after a fetch that was held")
+    }
+
+    private func changeRowsByBatch(_ stream: inout SeededStream) throws {
+        if stream.chance(0.5) { return try deleteByBatch(&stream) }
+        note("batch update of all ranks")
+        let request = NSBatchUpdateRequest(entityName: "Person")
+        request.propertiesToUpdate = ["rank": NSExpression(format: "rank + 1")]
+        let context = stack.context()
+        try context.performAndWait { _ = try context.execute(request) }
+        for serial in stored.people.keys { stored.people[serial]?.rank += 1 }
     }
 
     private func deleteByBatch(_ stream: inout SeededStream) throws {
