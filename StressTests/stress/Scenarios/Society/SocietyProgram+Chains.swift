@@ -1,4 +1,5 @@
 import CoreData
+import StrataSQLiteStore
 import StrataStoreChecks
 
 /// Batches in worlds that are built for them: long chains, orders that matter, and what no batch may do.

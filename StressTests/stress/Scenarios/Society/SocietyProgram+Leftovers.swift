@@ -1,12 +1,15 @@
 import CoreData
+import Synchronization
 
 /// What the store keeps beside rows: files of portraits, the history, and how far others have read it.
 extension SocietyProgram {
     func leave(_ stream: inout SeededStream) throws -> String? {
-        switch stream.below(4) {
+        switch stream.below(6) {
         case 0: return try swapPortraits(&stream)
         case 1: return try pinOverlapping(&stream)
         case 2: return try releaseBranch(&stream)
+        case 3: return try loseElsewhere()
+        case 4: return try shareConnections()
         default: return try purge(&stream)
         }
     }
@@ -124,5 +127,65 @@ extension SocietyProgram {
         }
         for name in names { try stack.removePersistentHistoryConsumer(named: name) }
         return nil
+    }
+
+    /// What somebody else's coordinator has deleted, as a conflict shows, is gone for all contexts.
+    private func loseElsewhere() throws -> String? {
+        guard run.kind == .sqlite else { return nil }
+        let serial = try newPeople(1)[0]
+        guard let id = ids[serial] else { return nil }
+        let mine = desk()
+        try mine.perform { try mine.person(serial).rank = 50 }
+        let second = try run.open([NSPersistentHistoryTrackingKey: true])
+        defer { try? run.close(second) }
+        note("deletion of \(serial) through another coordinator")
+        let other = second.context()
+        try other.performAndWait {
+            let request = NSFetchRequest<Person>(entityName: "Person")
+            request.predicate = NSPredicate(format: "serial == %@", serial)
+            try other.fetch(request).forEach(other.delete)
+            try other.save()
+        }
+        stored.deletePerson(serial)
+        do {
+            try mine.perform { try mine.context.save() }
+            return "\(serial) was deleted through another coordinator, and a save of it was not refused"
+        } catch let error as CocoaError where error.code == .managedObjectMerge {}
+        let context = stack.context()
+        let isThere = try context.performAndWait {
+            do { _ = try context.existingObject(with: id) } catch let error as CocoaError
+                where error.code == .managedObjectReferentialIntegrity
+            { return false }
+            return true
+        }
+        return isThere ? "\(serial) is found by its ID, though a conflict has shown that it is gone" : nil
+    }
+
+    /// Who waits for a connection gets the next one.
+    private func shareConnections() throws -> String? {
+        guard run.kind == .sqlite else { return nil }
+        note("six readers, two connections")
+        let narrow = try run.open([NSPersistentHistoryTrackingKey: true, NSPersistentStoreConnectionPoolMaxSizeKey: 2])
+        defer { try? run.close(narrow) }
+        let count = stored.people.count
+        let troubles = Mutex<[String]>([])
+        let group = DispatchGroup()
+        for _ in 0..<6 {
+            group.enter()
+            Thread.detachNewThread {
+                for _ in 0..<20 {
+                    let context = narrow.context()
+                    do {
+                        let found = try context.performAndWait {
+                            try context.fetch(NSFetchRequest<Person>(entityName: "Person")).count
+                        }
+                        if found != count { troubles.withLock { $0.append("\(found) people, expected \(count)") } }
+                    } catch { troubles.withLock { $0.append(describe(error)) } }
+                }
+                group.leave()
+            }
+        }
+        guard group.wait(timeout: .now() + 10) == .success else { return "readers that wait for a connection do not end" }
+        return troubles.withLock { $0.first }
     }
 }

@@ -28,7 +28,17 @@ extension SocietyProgram {
         defer { mail.stop() }
         let before = stored
         // What is changed here and deleted there is another drill's part.
-        for _ in 0..<(1 + stream.below(2)) { _ = try letOthersSave(4, changed.isEmpty ? .all : .lasting, &stream) }
+        var isShared = false
+        for _ in 0..<(1 + stream.below(2)) {
+            _ = try letOthersSave(4, changed.isEmpty ? .all : .lasting, &stream)
+            // What others have set to the same is no change any more once that is merged: whether it is before they set it to something
+            // else is left to chance.
+            for edit in own {
+                var changed = stored
+                edit.change(&changed)
+                if changed == stored { isShared = true }
+            }
+        }
         var messages = mail.take()
         if stream.chance(0.3) { messages.reverse() }
         if !isAutomatic {
@@ -39,6 +49,7 @@ extension SocietyProgram {
         } else {
             observer.perform {}
         }
+        if isShared { return nil }
         let wanted = own.reduce(into: stored) { $1.change(&$0) }
         let moment = "after a merge"
         if let trouble = try results.check(wanted) { return "\(moment): \(trouble)" }
