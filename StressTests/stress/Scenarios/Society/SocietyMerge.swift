@@ -86,14 +86,19 @@ struct SocietyMerge {
 
     /// What of the attributes that one side alone has changed is not as it was before one's own changes, with what others have
     /// changed.
-    func differenceOfValues(_ undone: Society) -> String? {
+    ///
+    /// - Parameters:
+    ///   - undone: What is there.
+    ///   - steps: What was there after each change of one's own.
+    func differenceOfValues(_ undone: Society, _ steps: [Society]) -> String? {
         for serial in contested {
-            guard let old = base.people[serial], let one = mine.people[serial], let other = theirs.people[serial],
-                let person = undone.people[serial]
+            guard let old = base.people[serial], let other = theirs.people[serial], let person = undone.people[serial]
             else { return "\(serial) is gone" }
             for (name, value) in Self.values where name != "teacher" {
-                let wanted = value(one) == value(old) ? value(other) : value(old)
-                if value(one) != value(old), value(other) != value(old) { continue }
+                // What was changed and changed back is undone as well.
+                let isMine = steps.contains { $0.people[serial].map(value) != value(old) }
+                let wanted = isMine ? value(old) : value(other)
+                if isMine, value(other) != value(old) { continue }
                 if value(person) != wanted { return "\(name) of \(serial) is \(value(person)), expected \(wanted)" }
             }
         }

@@ -33,6 +33,7 @@ extension SocietyProgram {
         settle(theirs, other)
         note("end of others")
         var seen = base
+        var steps: [Society] = []
         let count = 1 + stream.below(4)
         for _ in 0..<count {
             let edit = draw(seen, about: target, &stream)
@@ -40,6 +41,7 @@ extension SocietyProgram {
             if case .swapCodes = edit { return nil }
             if case .code = edit { return nil }
             try make(edit, at: mine, &seen)
+            steps.append(seen)
         }
         let merge = SocietyMerge(base: base, mine: seen, theirs: theirs)
         note("save")
@@ -80,7 +82,7 @@ extension SocietyProgram {
         // What the policy has brought is no step: undo takes back one's own changes, and those only.
         for _ in 0..<count { mine.perform { mine.context.undo() } }
         let undone = try mine.perform { try mine.picture() }
-        return merge.differenceOfValues(undone).map { "after undo of a resolved save: \($0)" }
+        return merge.differenceOfValues(undone, steps).map { "after undo of a resolved save: \($0)" }
     }
 
     /// Draws a change of what lasts; of somebody, if there is one to be drawn.

@@ -106,12 +106,7 @@ final class SocietyProgram: SteppedProgram {
 
     /// Draws a change.
     func draw(_ seen: Society, _ scope: SocietyEdit.Scope, _ stream: inout SeededStream) -> SocietyEdit {
-        while true {
-            let edit = SocietyEdit.draw(seen, scope, next, &stream)
-            // Whose a tool was that never was stored is known by its owner only.
-            if case .deleteTool(let tool) = edit, stored.tools[tool] == nil, seen.owner(of: tool) != nil { continue }
-            return edit
-        }
+        SocietyEdit.draw(seen, scope, next, &stream)
     }
 
     /// Draws some changes and makes them.
