@@ -12,7 +12,7 @@ struct SocietyMerge {
     /// Whether somebody is the same, but for relationships of which others say what they are.
     static func isSame(_ one: Society.Person?, _ other: Society.Person?) -> Bool {
         guard let one, let other else { return one == other }
-        return values.allSatisfy { $1(one) == $1(other) } && one.friends == other.friends
+        return values.allSatisfy { $1(one) == $1(other) } && one.friends == other.friends && one.clubs == other.clubs
     }
 
     /// The people of whom both have changed an attribute or the teacher.
