@@ -58,7 +58,7 @@ enum Hostile: Scenario {
         try context.performAndWait {
             var nodes: [Node] = []
             let labels: [String?] = [
-                nil, "", "a", "A", "ä", "O'Brien", "%@", "a*b?", "line\nbreak", "\u{1F980}", "🇩🇪", "ab",
+                nil, "", "a", "A", "ä", "O'Brien", "%@", "a*b?", "line\nbreak", "\u{1F980}", "🇩🇪", "ab", "a\u{E000}",
             ]
             for serial in 0..<36 {
                 let node = Node(context: context)

@@ -59,8 +59,12 @@ extension SocietyProgram {
         let results = try SocietyResults(observer, query)
         var seen = stored
         for _ in 0..<3 {
-            let serial = next()
-            try make(.newPerson(serial, style: nil, rank: Int64(stream.below(2))), at: observer, &seen)
+            let (serial, rank) = (stream.pick(seen.people.keys.sorted()), Int64(stream.below(2)))
+            if stream.chance(0.5), seen.people[serial]?.rank != rank {
+                try make(.rank(serial, rank), at: observer, &seen)
+            } else {
+                try make(.newPerson(next(), style: nil, rank: rank), at: observer, &seen)
+            }
             if let trouble = try results.checkAgainstFetch() { return trouble }
         }
         if let trouble = try save(observer, seen, "after a save beside results") { return trouble }

@@ -34,7 +34,11 @@ extension SocietyProgram {
             try given([.portrait(serial, Int64(100 + number * 20 + stream.below(20)))])
             note("pin")
             let desk = desk()
-            try desk.perform { try desk.context.setQueryGenerationFrom(.current) }
+            try desk.perform {
+                try desk.context.setQueryGenerationFrom(.current)
+                // The version is that of the first read.
+                _ = try desk.context.count(for: NSFetchRequest<Tool>(entityName: "Tool"))
+            }
             pinned.append((desk, stored))
         }
         try given([.portrait(serial, Int64(200 + stream.below(50)))])

@@ -23,6 +23,8 @@ extension SocietyProgram {
                 let desk = desk()
                 try desk.perform {
                     if !run.isSabotaged("lost-pin") { try desk.context.setQueryGenerationFrom(.current) }
+                    // The version is that of the first read.
+                    _ = try desk.context.count(for: NSFetchRequest<Tool>(entityName: "Tool"))
                 }
                 pinned.append((desk, stored, ids))
             default:

@@ -51,6 +51,14 @@ extension SocietyProgram {
         }
         read.release()
         let answer = try read.answer()
+        // What it has brought may be older than what is cached.
+        let finder = desk()
+        for (serial, person) in stored.people {
+            let rank = try finder.perform { try finder.person(serial).rank }
+            if rank != person.rank {
+                return "after a fetch that was held \(serial) is found with rank \(rank), expected \(person.rank)"
+            }
+        }
         // What it reads is of its beginning, unless something of that has gone, or its own tree has saved.
         let (old, new) = (read.query.answer(read.begun), read.query.answer(stored))
         let isOfBeginning = !hasSaved && answer == old && old.allSatisfy { stored.people[$0] != nil }

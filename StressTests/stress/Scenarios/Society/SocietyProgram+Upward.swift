@@ -131,7 +131,13 @@ extension SocietyProgram {
             note("undo")
             child.perform { child.context.undo() }
             seen = stored
+            let isGivenUp = stream.chance(0.3)
+            if isGivenUp {
+                note("rollback of the parent")
+                root.perform { root.context.rollback() }
+            }
             for _ in 0..<3 { if let trouble = try ask(child, seen, &stream) { return "after an undo, \(trouble)" } }
+            if isGivenUp { return try check(child, seen, "after an undo") }
         } else {
             let lonely = try newPeople(1)[0]
             child.context.parentConflictPolicy = .mergeByPropertyObjectTrump
@@ -211,6 +217,10 @@ extension SocietyProgram {
         if let trouble = try check(child, seen, "in a child") { return trouble }
         try make(.rank(people[0], Int64(4 + stream.below(4))), at: child, &seen)
         try make(.deletePerson(people[1]), at: child, &seen)
+        if stream.chance(0.6) {
+            note("permanent IDs")
+            try root.perform { try root.context.obtainPermanentIDs(for: Array(root.context.insertedObjects)) }
+        }
         let count = try child.perform { try child.context.count(for: NSFetchRequest<Person>(entityName: "Person")) }
         if count != seen.people.count { return "a child counts \(count) people, expected \(seen.people.count)" }
         for _ in 0..<4 { if let trouble = try ask(child, seen, &stream) { return "in a child, \(trouble)" } }
