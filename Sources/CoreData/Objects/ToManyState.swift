@@ -87,8 +87,9 @@ struct ToManyState {
     }
     /// Whether a member that was added is named by the key of an object that is not in a store.
     var addsUnsaved: Bool { added.contains { $0.key < 0 } }
-    /// The members that were added: in the order of making (temporary keys count down), then of storing. Those that came to an
-    /// ordered relationship while it was a fault come behind, in the order of their coming.
+    /// The members that were added: in the order of making (temporary keys count down), then of storing.
+    ///
+    /// Those that came to an ordered relationship while it was a fault come behind, in the order of their coming.
     var addedInOrder: [ObjectReference] {
         let arrivals = fields.arrivals
         return added.sorted { one, other in

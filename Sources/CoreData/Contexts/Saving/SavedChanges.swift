@@ -31,7 +31,9 @@ extension NSManagedObjectContext {
         let gone = saved.neverSaved
         guard model.hasOneWayToMany, !gone.isEmpty else { return }
         forEachRegistered { object in
-            object.forgetMembers { $0.inverse == nil } where: { reference in
+            object.forgetMembers {
+                $0.inverse == nil
+            } where: { reference in
                 gone[reference.key < 0 ? -1 : object.storeIndex]?.contains(reference) ?? false
             }
         }

@@ -271,7 +271,8 @@ struct ChildSave {
     private func release(_ pair: Pair) {
         let (object, target) = (pair.object, pair.target)
         let changed = object.changedSlotSet()
-        for slot in target.layout.referenceSlots where changed.contains(slot.index) && slot.relationship?.reaches == true {
+        for slot in target.layout.referenceSlots
+        where changed.contains(slot.index) && slot.relationship?.reaches == true {
             let destination = object.current?.reference(slot).flatMap { resolved($0, near: target) }
             target.setToOne(destination.flatMap { parent.object(for: $0, near: target) }, slot)
         }

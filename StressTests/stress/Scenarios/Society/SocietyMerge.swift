@@ -90,6 +90,7 @@ struct SocietyMerge {
     /// - Parameters:
     ///   - undone: What is there.
     ///   - steps: What was there after each change of one's own.
+    /// - Returns: What is wrong; `nil` if nothing is.
     func differenceOfValues(_ undone: Society, _ steps: [Society]) -> String? {
         for serial in contested {
             guard let old = base.people[serial], let other = theirs.people[serial], let person = undone.people[serial]

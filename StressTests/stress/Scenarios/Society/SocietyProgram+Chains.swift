@@ -114,7 +114,8 @@ extension SocietyProgram {
         }
         note("batch deletion of \(holder), who holds a badge")
         var isRefused = false
-        do { try execute(NSBatchDeleteRequest(objectIDs: [ids[holder]].compactMap { $0 })) } catch let error as CocoaError
+        let request = NSBatchDeleteRequest(objectIDs: [ids[holder]].compactMap { $0 })
+        do { try execute(request) } catch let error as CocoaError
             where error.code == .validationRelationshipDeniedDelete
         { isRefused = true }
         let context = stack.context()

@@ -80,9 +80,8 @@ extension SocietyProgram {
         }
         settle(seen, desk())
         for message in mail.take() { observer.perform { observer.context.mergeChanges(fromContextDidSave: message) } }
-        if let trouble = try checkStore("after a deletion") ?? check(observer, stored, "after the merge of a deletion") {
-            return trouble
-        }
+        if let trouble = try checkStore("after a deletion") { return trouble }
+        if let trouble = try check(observer, stored, "after the merge of a deletion") { return trouble }
         guard run.kind == .sqlite else { return nil }
         let told = try changes(since: token).filter { $0.changedObjectID == ids[branch] }
             .flatMap { $0.updatedProperties ?? [] }.map(\.name)
@@ -122,7 +121,9 @@ extension SocietyProgram {
             places[who] = max(places[who], place)
             if stream.chance(0.6) { try stack.purgePersistentHistory() }
             for (name, place) in zip(names, places) {
-                guard let token = try stack.persistentHistoryToken(forConsumer: name) else { return "\(name) is unknown" }
+                guard let token = try stack.persistentHistoryToken(forConsumer: name) else {
+                    return "\(name) is unknown"
+                }
                 let count = try changes(since: token).count
                 if count != tokens.count - 1 - place {
                     return "\(name) has read to \(place), and gets \(count) of \(tokens.count - 1) changes after that"
@@ -189,7 +190,9 @@ extension SocietyProgram {
                 group.leave()
             }
         }
-        guard group.wait(timeout: .now() + 10) == .success else { return "readers that wait for a connection do not end" }
+        guard group.wait(timeout: .now() + 10) == .success else {
+            return "readers that wait for a connection do not end"
+        }
         return troubles.withLock { $0.first }
     }
 }

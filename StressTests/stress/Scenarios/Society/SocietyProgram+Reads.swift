@@ -17,7 +17,11 @@ extension SocietyProgram {
                 held.append(read)
                 try read.begin()
             } else if stream.chance(0.6) {
-                if stream.chance(0.6) { try changeRowsByBatch(&stream) } else { _ = try letOthersSave(3, .all, &stream) }
+                if stream.chance(0.6) {
+                    try changeRowsByBatch(&stream)
+                } else {
+                    _ = try letOthersSave(3, .all, &stream)
+                }
             } else if !held.isEmpty {
                 if let trouble = try end(held.remove(at: stream.below(held.count)), &stream) { return trouble }
             }

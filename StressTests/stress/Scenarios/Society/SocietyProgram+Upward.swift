@@ -177,7 +177,7 @@ extension SocietyProgram {
             for conflict in conflicts {
                 for values in [conflict.objectSnapshot, conflict.cachedSnapshot, conflict.persistedSnapshot] {
                     let id = values?["teacher"] as? NSManagedObjectID ?? (values?["teacher"] as? Person)?.objectID
-                    if id?.isTemporaryID == true { return "a conflict names \(id?.description ?? ""), which is in no store" }
+                    if let id, id.isTemporaryID { return "a conflict names \(id), which is in no store" }
                 }
             }
             return nil
