@@ -49,6 +49,12 @@ extension SocietyProgram {
             where error.code == .managedObjectMerge && policy == .error
         {
             return try check(mine, seen, "after a refused save") ?? checkStore("after a refused save")
+        } catch let error as CocoaError
+            where error.code == .managedObjectConstraintMerge && policy == .overwrite
+            && base.people.contains(where: { $1.code != theirs.people[$0]?.code })
+        {
+            // The old unique value, which others have passed on, would be stored again.
+            return try check(mine, seen, "after a save of what others have") ?? checkStore("after a refused save")
         }
         if policy == .error, let serial = merge.contested.first ?? merge.reordered.first {
             return "both have changed \(serial), and neither save was refused"
