@@ -131,13 +131,7 @@ extension SocietyProgram {
             note("undo")
             child.perform { child.context.undo() }
             seen = stored
-            let isGivenUp = stream.chance(0.3)
-            if isGivenUp {
-                note("rollback of the parent")
-                root.perform { root.context.rollback() }
-            }
             for _ in 0..<3 { if let trouble = try ask(child, seen, &stream) { return "after an undo, \(trouble)" } }
-            if isGivenUp { return try check(child, seen, "after an undo") }
         } else {
             let lonely = try newPeople(1)[0]
             child.context.parentConflictPolicy = .mergeByPropertyObjectTrump
