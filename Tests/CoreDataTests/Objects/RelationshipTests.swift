@@ -291,7 +291,6 @@ struct RelationshipTests {
             #expect(owner.rivals.map(\.name) == ["b"])
             let draft = Person("c", context)
             owner.rivals.insert(draft)
-            if kind == .sqlite { try context.obtainPermanentIDs(for: [draft]) }
             context.processPendingChanges()
             context.delete(draft)
             try context.save()
