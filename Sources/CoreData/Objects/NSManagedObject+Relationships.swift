@@ -200,6 +200,12 @@ extension NSManagedObject {
         changeToMany(slot) { $0.reorder(order) }
     }
 
+    /// Has the members of a to-many relationship read anew, with what was changed here on top.
+    final func reloadMembers(of relationship: Relationship) {
+        guard case .toMany(let index)? = place(of: relationship), let extras else { return }
+        extras.toMany[index]?.turnIntoFault()
+    }
+
     /// Changes the order of the members of an ordered relationship.
     final func reorderMembers(_ order: [ObjectReference], _ slot: ToManySlot) {
         _ = loadedMembers(slot)

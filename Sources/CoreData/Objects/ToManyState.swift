@@ -59,6 +59,11 @@ struct ToManyState {
         get { fields.wantedOrder }
         set { own.wantedOrder = newValue }
     }
+    /// The order in which members came to an ordered relationship that is a fault, by key: only what is loaded has places for them.
+    private var arrivals: [Int64: Int] {
+        get { fields.arrivals }
+        @inline(__always) _modify { yield &own.arrivals }
+    }
     /// The order that was stored when the members were first changed here.
     private var storedOrder: [ObjectReference]? {
         get { fields.storedOrder }
@@ -83,8 +88,15 @@ struct ToManyState {
     /// Whether a member that was added is named by the key of an object that is not in a store.
     var addsUnsaved: Bool { added.contains { $0.key < 0 } }
     /// The members that were added: in the order of making (temporary keys count down), then of storing.
+    ///
+    /// Those that came to an ordered relationship while it was a fault come behind, in the order of their coming.
     var addedInOrder: [ObjectReference] {
-        added.sorted { $0.key < 0 && $1.key < 0 ? $0.key > $1.key : $0.key < $1.key }
+        let arrivals = fields.arrivals
+        return added.sorted { one, other in
+            let (first, second) = (arrivals[one.key] ?? -1, arrivals[other.key] ?? -1)
+            if first != second { return first < second }
+            return one.key < 0 && other.key < 0 ? one.key > other.key : one.key < other.key
+        }
     }
     var hasChanges: Bool { !fields.added.isEmpty || !fields.removed.isEmpty || fields.isReordered }
 
@@ -110,6 +122,7 @@ struct ToManyState {
         // In one order, so that a new list is stable.
         result.append(contentsOf: addedInOrder)
         content = result
+        if !fields.arrivals.isEmpty { arrivals = [:] }
         noteSettled()
         guard let order = wantedOrder else { return }
         wantedOrder = nil
@@ -191,6 +204,7 @@ struct ToManyState {
         isReordered = false
         wantedOrder = nil
         storedOrder = nil
+        if !fields.arrivals.isEmpty { arrivals = [:] }
     }
 
     /// Whether an object is a member; of a fault, whether it was added here.
@@ -235,11 +249,17 @@ struct ToManyState {
         // A member that comes back stands at the end.
         if removed.remove(member) == nil {
             added.insert(member)
+            if isOrdered, content == nil { noteArrival(of: member) }
         } else if isOrdered, content != nil {
             isReordered = true
             settleOrder()
         }
         return true
+    }
+
+    private mutating func noteArrival(of member: ObjectReference) {
+        own.lastArrival += 1
+        arrivals[member.key] = fields.lastArrival
     }
 
     /// Takes a member back that was not to be taken out, to where it was stored if the others are in the stored order.
@@ -362,7 +382,15 @@ struct ToManyState {
         if let order = wantedOrder { wantedOrder = order.map(replaced) }
         if let order = storedOrder { storedOrder = order.map(replaced) }
         if removed.contains(where: { $0.key < 0 }) { removed = Set(removed.map(replaced)) }
-        if added.contains(where: { $0.key < 0 }) { added = Set(added.map(replaced)) }
+        if added.contains(where: { $0.key < 0 }) {
+            if !arrivals.isEmpty {
+                arrivals = Dictionary(
+                    fields.arrivals.map { (permanent[$0.key] ?? $0.key, $0.value) },
+                    uniquingKeysWith: max
+                )
+            }
+            added = Set(added.map(replaced))
+        }
     }
 }
 
@@ -379,6 +407,8 @@ private final class ToManyFields {
     var positions: [Int64: Int]?
     var wantedOrder: [ObjectReference]?
     var storedOrder: [ObjectReference]?
+    var arrivals: [Int64: Int] = [:]
+    var lastArrival = 0
     var cached: Any?
     var lossCount = 0
 
@@ -394,6 +424,8 @@ private final class ToManyFields {
         positions = other.positions
         wantedOrder = other.wantedOrder
         storedOrder = other.storedOrder
+        arrivals = other.arrivals
+        lastArrival = other.lastArrival
         cached = other.cached
         lossCount = other.lossCount
     }

@@ -50,7 +50,7 @@ extension InMemoryBatch {
             noteMembers(of: from, inverse)
         }
         if let to {
-            if from != to { reordered.join(to, inverse) }
+            if from != to { reordered.join(new.key, to, inverse) }
             noteMembers(of: to, inverse)
         }
     }
@@ -131,7 +131,7 @@ extension InMemoryBatch {
         guard let inverse = slot.inverse, inverse.isToMany,
             let owner = row.reference(slot)?.key
         else { return }
-        reordered.join(owner, inverse)
+        reordered.join(row.key, owner, inverse)
         noteMembers(of: owner, inverse)
     }
 

@@ -7,7 +7,7 @@ import StrataRows
 struct ReorderedOwners {
     private struct Change {
         var left: Set<Int64> = []
-        var hasJoined = false
+        var joined: Set<Int64> = []
     }
 
     private struct Owners {
@@ -20,12 +20,15 @@ struct ReorderedOwners {
 
     /// Notes that a member has left an owner's relationship.
     mutating func leave(_ member: Int64, _ owner: Int64, _ relationship: Relationship) {
-        change(owner, relationship) { $0.left.insert(member) }
+        change(owner, relationship) {
+            $0.left.insert(member)
+            $0.joined.remove(member)
+        }
     }
 
-    /// Notes that an owner's relationship has new members.
-    mutating func join(_ owner: Int64, _ relationship: Relationship) {
-        change(owner, relationship) { $0.hasJoined = true }
+    /// Notes that an owner's relationship has a new member.
+    mutating func join(_ member: Int64, _ owner: Int64, _ relationship: Relationship) {
+        change(owner, relationship) { $0.joined.insert(member) }
     }
 
     private mutating func change(
@@ -50,11 +53,13 @@ struct ReorderedOwners {
                 if let order = contents.orders[name]?[owner], !change.left.isEmpty {
                     contents.orders[name]?.set(order.filter { !change.left.contains($0) }, for: owner)
                 }
-                guard change.hasJoined, let layout = contents.rows[name.ownerRoot]?[owner]?.layout,
+                guard !change.joined.isEmpty, let layout = contents.rows[name.ownerRoot]?[owner]?.layout,
                     let slot = layout.toMany(named: owners.relationship.name)
                 else { continue }
                 let members = contents.members(of: slot, ownedBy: owner).map(\.key)
-                contents.orders[name, default: PersistentMap()].set(members, for: owner)
+                // Those that were there may have no place either, as they came back with their rows.
+                let order = members.filter { !change.joined.contains($0) } + members.filter(change.joined.contains)
+                contents.orders[name, default: PersistentMap()].set(order, for: owner)
             }
         }
     }

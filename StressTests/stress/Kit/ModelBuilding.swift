@@ -26,6 +26,14 @@ extension NSEntityDescription {
         return entity
     }
 
+    /// Adds a floating-point number, 0 by default.
+    func keepFraction(_ name: String) {
+        let attribute = NSAttributeDescription()
+        (attribute.name, attribute.type, attribute.isOptional) = (name, .double, true)
+        attribute.defaultValue = 0.0
+        properties.append(attribute)
+    }
+
     /// Adds data that is kept in files if it is large.
     func keepOutside(_ name: String) {
         let attribute = NSAttributeDescription()

@@ -10,6 +10,7 @@ enum StressModel {
         let register = NSEntityDescription.keeping("Register", Register.self, ["number"], texts: ["elements"])
         let node = NSEntityDescription.keeping("Node", Node.self, ["serial", "first", "second"], texts: ["label"])
         let mark = NSEntityDescription.keeping("Mark", Mark.self, ["serial"])
+        node.keepFraction("share")
         mark.keepOutside("image")
         account.relate("next", to: account, "previous")
         node.relate("parent", to: node, "children", inverseIsMany: true)
@@ -43,6 +44,8 @@ final class Node: NSManagedObject {
     @Managed var first: Int64
     @Managed var second: Int64
     @Managed var label: String?
+    /// Asked for by predicates only.
+    @Managed var share: Double
     @Managed var parent: Node?
     @Managed var children: Set<Node>
     @Managed var marks: Set<Mark>

@@ -65,6 +65,27 @@ struct BatchOrderTests {
     }
 
     @Test(arguments: StoreKind.allCases)
+    func `a member that joins comes behind one whose row has come back`(_ kind: StoreKind) throws {
+        let stack = try stack(kind)
+        let ids = try books(["one", "two"], stack)
+        try insert([("a", ids[0]), ("b", ids[1])], in: stack)
+        let context = stack.context(.objectTrump)
+        try context.performAndWait {
+            let request = NSFetchRequest<NSManagedObject>(entityName: "Page")
+            request.predicate = NSPredicate(format: "number == 'b'")
+            let page = try #require(try context.fetch(request).first)
+            page.setValue("B", forKey: "number")
+            try stack.delete(page.objectID)
+            try context.save()
+        }
+        let update = NSBatchUpdateRequest(entityName: "Page")
+        update.predicate = NSPredicate(format: "number == 'a'")
+        update.propertiesToUpdate = ["book": ids[1]]
+        try stack.execute(update)
+        #expect(try pages(of: ids[1], stack) == ["B", "a"])
+    }
+
+    @Test(arguments: StoreKind.allCases)
     func `members that leave and come back within one batch come last`(_ kind: StoreKind) throws {
         let stack = try stack(kind)
         let ids = try books(["one", "two"], stack)

@@ -180,6 +180,42 @@ struct MergePolicyTests {
 
     // MARK: - To-many
 
+    @Test(arguments: StoreKind.allCases)
+    func `what is overwritten is stored as in memory, also where the other ends were loaded before (CS-107)`(
+        _ kind: StoreKind
+    ) throws {
+        let contest = try Contest(kind, .overwrite) { venue, context in
+            venue.tags = [Contest.tag("a", context), Contest.tag("b", context)]
+            for email in ["u", "v"] {
+                let user = User(context: context)
+                user.email = email
+                if email == "u" { user.favourites = [venue] }
+            }
+        }
+        var held: [NSManagedObject] = []
+        let result = try contest.run(
+            here: { venue, context in
+                held = try context.all(TestSupport.Tag.self) + context.all(User.self)
+                for case let tag as TestSupport.Tag in held { _ = tag.venues.count }
+                for case let user as User in held { _ = user.favourites.count }
+                _ = (venue.tags.count, venue.fans.count)
+                venue.price = 2
+            },
+            elsewhere: { venue, context in
+                venue.price = 3
+                venue.tags = venue.tags.filter { $0.title == "a" }.union([Contest.tag("c", context)])
+                venue.fans = Set((try? context.all(User.self).filter { $0.email == "v" }) ?? [])
+            },
+            { (venue: Venue) -> [String] in
+                let users = (try? venue.managedObjectContext?.all(User.self)) ?? []
+                return venue.tags.compactMap(\.title).sorted() + venue.fans.map(\.email).sorted()
+                    + users.filter { $0.favourites.contains(venue) }.map(\.email)
+            }
+        )
+        #expect(held.count == 4)
+        #expect(result == ["a", "b", "u", "u"])
+    }
+
     @Test(arguments: StoreKind.allCases, Policy.resolving)
     func `many-to-many: memberships are merged, or stored as in memory, or as stored (CS-105, 106, 107, 108)`(
         _ kind: StoreKind,

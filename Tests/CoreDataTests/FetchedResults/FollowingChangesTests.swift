@@ -150,6 +150,26 @@ struct FollowingChangesTests {
     }
 
     @Test(arguments: StoreKind.allCases)
+    func `the limit holds where the last object goes and one behind it changes at once`(_ kind: StoreKind) throws {
+        let context = try Stack(kind).context()
+        try context.performAndWait {
+            let venues = ["a", "c", "e", "g"].map { Guide.venue($0, in: context) }
+            try context.save()
+            let request = Guide.venues(sortedBy: "name")
+            request.fetchLimit = 2
+            let controller = Guide.controller(request, context)
+            let recorder = ResultsRecorder()
+            try recorder.start(controller)
+            #expect(controller.names == ["a", "c"])
+            venues[3].seats = 4
+            venues[1].name = "f"
+            context.processPendingChanges()
+            #expect(controller.names == ["a", "e"])
+            recorder.expectCopy(of: controller)
+        }
+    }
+
+    @Test(arguments: StoreKind.allCases)
     func `the offset holds`(_ kind: StoreKind) throws {
         let request = Guide.venues(sortedBy: "name")
         request.fetchOffset = 1

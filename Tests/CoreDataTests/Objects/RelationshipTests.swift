@@ -236,6 +236,77 @@ struct RelationshipTests {
         }
     }
 
+    @Test(arguments: StoreKind.allCases, [false, true])
+    func `members that come by their inverse to an order that is not loaded stay in the order of their coming`(
+        _ kind: StoreKind,
+        _ looks: Bool
+    ) throws {
+        let stack = try Stack.objects(kind)
+        try stack.inContext { context throws in
+            let people = ["a", "b", "c", "d", "m"].map { Person($0, context) }
+            people[4].children = [people[1]]
+            people[4].idols = [people[1]]
+            try context.save()
+        }
+        try stack.inContext { context throws in
+            let people = try context.all(Person.self, sortedBy: "name")
+            let mother = people[4]
+            let news = [people[3], Person("e", context), people[0], Person("f", context), people[2]]
+            for person in news.reversed() {
+                person.mother = mother
+                person.followers.insert(mother)
+                context.processPendingChanges()
+            }
+            // One that leaves and comes back is the last one.
+            news[4].mother = nil
+            news[4].mother = mother
+            if looks { #expect(mother.children.map(\.name) == ["b", "f", "a", "e", "d", "c"]) }
+            try context.save()
+            #expect(mother.children.map(\.name) == ["b", "f", "a", "e", "d", "c"])
+            #expect(mother.idols.map(\.name) == ["b", "c", "f", "a", "e", "d"])
+        }
+        try stack.inContext { context throws in
+            let mother = try context.all(Person.self, sortedBy: "name")[6]
+            #expect(mother.children.map(\.name) == ["b", "f", "a", "e", "d", "c"])
+            #expect(mother.idols.map(\.name) == ["b", "c", "f", "a", "e", "d"])
+        }
+    }
+
+    @Test(arguments: StoreKind.allCases, [false, true])
+    func `what is deleted before it was ever saved leaves relationships without an inverse`(
+        _ kind: StoreKind,
+        _ isInTree: Bool
+    ) throws {
+        let stack = try Stack.objects(kind)
+        let id = try stack.inContext { context throws in
+            let owner = Person("a", context)
+            owner.rivals = [Person("b", context)]
+            try context.save()
+            return owner.objectID
+        }
+        let root = stack.context("root")
+        let context = isInTree ? root.child("child") : root
+        try context.performAndWait {
+            let owner = try context.object(Person.self, id)
+            #expect(owner.rivals.map(\.name) == ["b"])
+            let draft = Person("c", context)
+            owner.rivals.insert(draft)
+            context.processPendingChanges()
+            context.delete(draft)
+            try context.save()
+            #expect(owner.rivals.map(\.name) == ["b"])
+            owner.rivals.insert(Person("d", context))
+            try context.save()
+            #expect(owner.rivals.compactMap(\.name).sorted() == ["b", "d"])
+        }
+        try root.performAndWait {
+            #expect(try root.object(Person.self, id).rivals.compactMap(\.name).sorted() == ["b", "d"])
+            try root.save()
+        }
+        let stored = try stack.inContext { try $0.object(Person.self, id).rivals.compactMap(\.name).sorted() }
+        #expect(stored == ["b", "d"])
+    }
+
     @Test(arguments: StoreKind.allCases)
     func `relationships without an inverse stand alone`(_ kind: StoreKind) throws {
         let stack = try Stack.objects(kind)

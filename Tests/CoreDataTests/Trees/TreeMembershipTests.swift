@@ -30,6 +30,49 @@ struct TreeMembershipTests {
         }
     }
 
+    @Test(arguments: StoreKind.allCases, [false, true])
+    func `what a child has given to somebody else does not go with the one that it deletes`(
+        _ kind: StoreKind,
+        _ parentHasLoaded: Bool
+    ) throws {
+        let stack = try Stack(kind)
+        let heir = try stack.store(Venue.self) { venue, _ in venue.name = "heir" }
+        let id = try stack.store(Venue.self) { venue, context in
+            venue.photos = ["a", "b", "c"].map { title in
+                let photo = Photo(context: context)
+                photo.title = title
+                return photo
+            }
+            venue.licence = Licence(context: context)
+        }
+        let (parent, child) = stack.pair()
+        func picture(_ context: NSManagedObjectContext) throws -> [String] {
+            try context.performAndWait {
+                let venue = try context.get(heir, Venue.self)
+                return venue.photos.map { $0.isDeleted ? "deleted" : $0.title ?? "" }
+                    + [venue.licence.map { $0.isDeleted ? "deleted" : "licence" } ?? "none"]
+            }
+        }
+        try parent.performAndWait {
+            parent.retainsRegisteredObjects = true
+            if parentHasLoaded { _ = try parent.get(id, Venue.self).photos.map(\.title) }
+        }
+        try child.performAndWait {
+            let (venue, heir) = (try child.get(id, Venue.self), try child.get(heir, Venue.self))
+            venue.photos[1].venue = heir
+            venue.photos[1].venue = nil
+            venue.licence?.venue = heir
+            child.processPendingChanges()
+            child.delete(venue)
+            try child.save()
+        }
+        #expect(try picture(parent) == ["b", "licence"])
+        try parent.saveAndWait()
+        #expect(try picture(stack.context()) == ["b", "licence"])
+        #expect(try stack.count("Photo") == 2)
+        #expect(try stack.count("Venue") == 1)
+    }
+
     @Test(arguments: StoreKind.allCases)
     func `a move that the parent has made too is no change of the child's any more`(_ kind: StoreKind) throws {
         let stack = try Stack(kind)

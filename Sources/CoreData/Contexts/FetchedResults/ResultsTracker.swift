@@ -267,7 +267,8 @@ final class ResultsTracker {
         guard source.plan.limit > 0, let list, list.count >= source.plan.limit, let last = list.last else {
             return false
         }
-        return source.compare(keysOfEntry(last, source), keys) == .orderedAscending
+        // Not kept: the last one may have changed as well, which is told by the keys that it had.
+        return source.compare(last.keys ?? source.keys(of: last.object), keys) == .orderedAscending
     }
 
     private func keysOfEntry(_ entry: ResultEntry, _ source: ResultSource) -> [PredicateValue] {

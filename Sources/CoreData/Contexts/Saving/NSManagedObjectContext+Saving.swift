@@ -262,6 +262,7 @@ struct ContextSave {
 
     private func takeOver(_ object: NSManagedObject, _ plan: SavePlan) {
         let flags = object.flags
+        saved.noteIfNeverSaved(object)
         if flags.contains(.deleted) {
             if !flags.contains(.inserted) {
                 saved.deleted.append(object)
@@ -289,12 +290,14 @@ struct ContextSave {
         for object in context.changeTracker.objects {
             object.flags.remove(.listed)
             if object.flags.contains(.gone) { lost.append(object) }
+            saved.noteIfNeverSaved(object)
             if object.flags.contains(.deleted) { context.bury(object) } else { object.commit() }
         }
         context.changeTracker.keepChanges([])
         if context.model.hasOneWayToMany, !saved.deleted.isEmpty {
             forgetInRelationships(saved.deleted) { $0.inverse == nil }
         }
+        context.forgetNeverSaved(saved)
         // Of these no inverse was told.
         if !lost.isEmpty { forgetInRelationships(lost) { _ in true } }
         context.changeTracker.endChecks()

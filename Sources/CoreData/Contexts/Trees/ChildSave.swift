@@ -161,6 +161,7 @@ struct ChildSave {
         for pair in updated + deleted + checked {
             if let base = pair.base { pair.target.stepBack(to: base, pair.changed) }
         }
+        for pair in deleted { release(pair) }
         for pair in deleted { parent.deleteForChild(pair.target) }
         for pair in checked { parent.detectConflicts(for: pair.target) }
         return all.map { ($0.object, $0.target) }
@@ -265,6 +266,26 @@ struct ChildSave {
         }
     }
 
+    /// Takes what the child has related elsewhere out of an object that it has deleted: a rule of the parent's copy must not
+    /// reach it.
+    private func release(_ pair: Pair) {
+        let (object, target) = (pair.object, pair.target)
+        let changed = object.changedSlotSet()
+        for slot in target.layout.referenceSlots
+        where changed.contains(slot.index) && slot.relationship?.reaches == true {
+            let destination = object.current?.reference(slot).flatMap { resolved($0, near: target) }
+            target.setToOne(destination.flatMap { parent.object(for: $0, near: target) }, slot)
+        }
+        guard let extras = object.extras else { return }
+        for slot in target.layout.toMany where slot.relationship.reaches {
+            guard let state = extras.toMany[slot.index], !state.removed.isEmpty else { continue }
+            let removed = state.removed.compactMap { resolved($0, near: target) }
+                .filter { mayChange($0, of: target, slot, [], isAddition: false) }
+            if slot.isOrdered { _ = target.loadedMembers(slot) }
+            target.changeToMany(slot) { $0.take(added: [], removed: removed, order: nil) }
+        }
+    }
+
     /// Whether a change of membership is to be taken over.
     ///
     /// Where the member's own to-one relationship tells, that decides, since siblings may have moved the member
@@ -326,6 +347,11 @@ extension NSManagedObject {
         context?.downward.noteState()
         markUpdated()
     }
+}
+
+extension Relationship {
+    /// Whether a deletion depends on what is at the other end, or takes it along.
+    fileprivate var reaches: Bool { !isTransient && (deleteRule == .cascade || deleteRule == .deny) }
 }
 
 extension TransientSlot {

@@ -57,6 +57,7 @@ extension NSManagedObjectContext {
                 bury(object)
             } else if flags.contains(.deleted) {
                 if !flags.contains(.inserted) { saved.deleted.append(object) }
+                saved.noteIfNeverSaved(object)
                 upward?.foreignIDs[object.key] = nil
                 bury(object)
             } else if lost.contains(ObjectIdentifier(object)) {
@@ -72,6 +73,7 @@ extension NSManagedObjectContext {
             }
         }
         changeTracker.keepChanges([])
+        forgetNeverSaved(saved)
     }
 
     /// Lets an object show what the parent has made of it, where that is not what the child had.

@@ -58,7 +58,7 @@ enum Hostile: Scenario {
         try context.performAndWait {
             var nodes: [Node] = []
             let labels: [String?] = [
-                nil, "", "a", "A", "ä", "O'Brien", "%@", "a*b?", "line\nbreak", "\u{1F980}", "🇩🇪", "ab",
+                nil, "", "a", "A", "ä", "O'Brien", "%@", "a*b?", "line\nbreak", "\u{1F980}", "🇩🇪", "ab", "a\u{E000}",
             ]
             for serial in 0..<36 {
                 let node = Node(context: context)
@@ -66,6 +66,7 @@ enum Hostile: Scenario {
                 node.first = Int64(serial % 5) - 2
                 node.second = serial % 7 == 0 ? .max : Int64(serial * serial % 11)
                 node.label = labels[serial % labels.count]
+                node.share = Double(serial % 4) / 2
                 if serial > 3 { node.parent = nodes[serial / 3] }
                 nodes.append(node)
             }

@@ -38,6 +38,9 @@ final class SocietyDesk {
     /// The ID of what it has in its hands.
     func heldID(_ serial: Int64) -> NSManagedObjectID? { objects[serial]?.objectID }
 
+    /// Lets go of what it has in its hands.
+    func letGo() { objects = [:] }
+
     /// Everything that the context shows, as an event's end leaves it.
     func picture() throws -> Society {
         var society = Society()
@@ -121,8 +124,9 @@ final class SocietyDesk {
     private func relate(_ edit: SocietyEdit) throws {
         switch edit {
         case .teach(let pupil, let teacher):
-            // Members that come to a list which is not loaded come in the order of their making.
-            if teacher != 0 { _ = try person(teacher).pupils.count }
+            // Who comes back to a list that is not loaded is where it was.
+            let former = try person(pupil).committedValues(forKeys: ["teacher"])["teacher"] as? Person
+            if teacher != 0, try former === person(teacher) { _ = try person(teacher).pupils.count }
             try person(pupil).teacher = teacher == 0 ? nil : person(teacher)
         case .place(let pupil, let teacher, let place):
             try person(teacher).pupils.insert(person(pupil), at: place)
@@ -135,7 +139,8 @@ final class SocietyDesk {
         case .give(let tool, let owner): try person(owner).tools.insert(self.tool(tool))
         case .drop(let tool, let owner): try person(owner).tools.remove(self.tool(tool))
         case .join(let one, let club):
-            _ = try self.club(club).members.count
+            let former = try person(one).committedValues(forKeys: ["clubs"])["clubs"] as? Set<Club>
+            if try former?.contains(self.club(club)) == true { _ = try self.club(club).members.count }
             try person(one).clubs.insert(self.club(club))
         case .enter(let one, let club, let place): try self.club(club).members.insert(person(one), at: place)
         case .leave(let one, let club): try person(one).clubs.remove(self.club(club))

@@ -12,7 +12,7 @@ struct SocietyMerge {
     /// Whether somebody is the same, but for relationships of which others say what they are.
     static func isSame(_ one: Society.Person?, _ other: Society.Person?) -> Bool {
         guard let one, let other else { return one == other }
-        return values.allSatisfy { $1(one) == $1(other) } && one.friends == other.friends
+        return values.allSatisfy { $1(one) == $1(other) } && one.friends == other.friends && one.clubs == other.clubs
     }
 
     /// The people of whom both have changed an attribute or the teacher.
@@ -86,14 +86,20 @@ struct SocietyMerge {
 
     /// What of the attributes that one side alone has changed is not as it was before one's own changes, with what others have
     /// changed.
-    func differenceOfValues(_ undone: Society) -> String? {
+    ///
+    /// - Parameters:
+    ///   - undone: What is there.
+    ///   - steps: What was there after each change of one's own.
+    /// - Returns: What is wrong; `nil` if nothing is.
+    func differenceOfValues(_ undone: Society, _ steps: [Society]) -> String? {
         for serial in contested {
-            guard let old = base.people[serial], let one = mine.people[serial], let other = theirs.people[serial],
-                let person = undone.people[serial]
+            guard let old = base.people[serial], let other = theirs.people[serial], let person = undone.people[serial]
             else { return "\(serial) is gone" }
             for (name, value) in Self.values where name != "teacher" {
-                let wanted = value(one) == value(old) ? value(other) : value(old)
-                if value(one) != value(old), value(other) != value(old) { continue }
+                // What was changed and changed back is undone as well.
+                let isMine = steps.contains { $0.people[serial].map(value) != value(old) }
+                let wanted = isMine ? value(old) : value(other)
+                if isMine, value(other) != value(old) { continue }
                 if value(person) != wanted { return "\(name) of \(serial) is \(value(person)), expected \(wanted)" }
             }
         }

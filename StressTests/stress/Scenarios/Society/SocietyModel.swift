@@ -24,7 +24,12 @@ enum SocietyModel {
         (tools.name, tools.destinationEntity, tools.maxCount) = ("tools", tool, 0)
         tools.deleteRule = .nullifyDeleteRule
         person.properties += [friends, tools]
-        return [person, artist, tool, club]
+        let badge = NSEntityDescription.keeping("Badge", Badge.self, ["serial"])
+        let holder = NSRelationshipDescription()
+        (holder.name, holder.destinationEntity, holder.maxCount) = ("holder", person, 1)
+        (holder.deleteRule, holder.isOptional) = (.nullifyDeleteRule, true)
+        badge.properties.append(holder)
+        return [person, artist, tool, club, badge]
     }
 }
 
@@ -61,6 +66,13 @@ final class Artist: Person {
 final class Tool: NSManagedObject {
     @Managed var serial: Int64
     @Managed var weight: Int64
+}
+
+/// What leads to one person, who does not know.
+@ManagedObject
+final class Badge: NSManagedObject {
+    @Managed var serial: Int64
+    @Managed var holder: Person?
 }
 
 /// What people are in, and in what order.

@@ -33,6 +33,7 @@ extension SocietyProgram {
         settle(theirs, other)
         note("end of others")
         var seen = base
+        var steps: [Society] = []
         let count = 1 + stream.below(4)
         for _ in 0..<count {
             let edit = draw(seen, about: target, &stream)
@@ -40,6 +41,7 @@ extension SocietyProgram {
             if case .swapCodes = edit { return nil }
             if case .code = edit { return nil }
             try make(edit, at: mine, &seen)
+            steps.append(seen)
         }
         let merge = SocietyMerge(base: base, mine: seen, theirs: theirs)
         note("save")
@@ -47,6 +49,12 @@ extension SocietyProgram {
             where error.code == .managedObjectMerge && policy == .error
         {
             return try check(mine, seen, "after a refused save") ?? checkStore("after a refused save")
+        } catch let error as CocoaError
+            where error.code == .managedObjectConstraintMerge && policy == .overwrite
+            && base.people.contains(where: { $1.code != theirs.people[$0]?.code })
+        {
+            // The old unique value, which others have passed on, would be stored again.
+            return try check(mine, seen, "after a save of what others have") ?? checkStore("after a refused save")
         }
         if policy == .error, let serial = merge.contested.first ?? merge.reordered.first {
             return "both have changed \(serial), and neither save was refused"
@@ -80,7 +88,7 @@ extension SocietyProgram {
         // What the policy has brought is no step: undo takes back one's own changes, and those only.
         for _ in 0..<count { mine.perform { mine.context.undo() } }
         let undone = try mine.perform { try mine.picture() }
-        return merge.differenceOfValues(undone).map { "after undo of a resolved save: \($0)" }
+        return merge.differenceOfValues(undone, steps).map { "after undo of a resolved save: \($0)" }
     }
 
     /// Draws a change of what lasts; of somebody, if there is one to be drawn.

@@ -9,16 +9,23 @@ extension SocietyProgram {
         try load(observer, &stream)
         let results = try SocietyResults(observer, &stream)
         var own: [SocietyEdit] = []
+        var mine = stored
         if stream.chance(0.5) {
-            var seen = stored
             for _ in 0..<(1 + stream.below(2)) {
-                let edit = draw(seen, .values, &stream)
+                let edit = draw(mine, .values, &stream)
                 // Two that pass a unique value on need what the others may give to a third.
                 if case .swapCodes = edit { continue }
                 if case .code = edit { continue }
                 own.append(edit)
-                try make(edit, at: observer, &seen)
+                try make(edit, at: observer, &mine)
             }
+        }
+        // What is changed back is no change.
+        let effective = own.filter { edit in
+            var (old, new) = (stored, mine)
+            edit.change(&old)
+            edit.change(&new)
+            return old != stored && new == mine
         }
         let changed = own.reduce(into: Set<Int64>()) { $0.formUnion($1.people) }
         if let trouble = try results.check(own.reduce(into: stored) { $1.change(&$0) }) { return trouble }
@@ -28,7 +35,17 @@ extension SocietyProgram {
         defer { mail.stop() }
         let before = stored
         // What is changed here and deleted there is another drill's part.
-        for _ in 0..<(1 + stream.below(2)) { _ = try letOthersSave(4, changed.isEmpty ? .all : .lasting, &stream) }
+        var isShared = false
+        for _ in 0..<(1 + stream.below(2)) {
+            _ = try letOthersSave(4, changed.isEmpty ? .all : .lasting, &stream)
+            // What others have set to the same is no change any more once that is merged: whether it is before they set it to something
+            // else is left to chance.
+            for edit in effective {
+                var changed = stored
+                edit.change(&changed)
+                if changed == stored { isShared = true }
+            }
+        }
         var messages = mail.take()
         if stream.chance(0.3) { messages.reverse() }
         if !isAutomatic {
@@ -39,7 +56,8 @@ extension SocietyProgram {
         } else {
             observer.perform {}
         }
-        let wanted = own.reduce(into: stored) { $1.change(&$0) }
+        if isShared { return nil }
+        let wanted = effective.reduce(into: stored) { $1.change(&$0) }
         let moment = "after a merge"
         if let trouble = try results.check(wanted) { return "\(moment): \(trouble)" }
         if let trouble = try check(observer, wanted, moment) ?? ask(observer, wanted, &stream) { return trouble }

@@ -17,7 +17,11 @@ extension SocietyProgram {
                 held.append(read)
                 try read.begin()
             } else if stream.chance(0.6) {
-                if stream.chance(0.4) { try deleteByBatch(&stream) } else { _ = try letOthersSave(3, .all, &stream) }
+                if stream.chance(0.6) {
+                    try changeRowsByBatch(&stream)
+                } else {
+                    _ = try letOthersSave(3, .all, &stream)
+                }
             } else if !held.isEmpty {
                 if let trouble = try end(held.remove(at: stream.below(held.count)), &stream) { return trouble }
             }
@@ -51,6 +55,14 @@ extension SocietyProgram {
         }
         read.release()
         let answer = try read.answer()
+        // What it has brought may be older than what is cached.
+        let finder = desk()
+        for (serial, person) in stored.people {
+            let rank = try finder.perform { try finder.person(serial).rank }
+            if rank != person.rank {
+                return "after a fetch that was held \(serial) is found with rank \(rank), expected \(person.rank)"
+            }
+        }
         // What it reads is of its beginning, unless something of that has gone, or its own tree has saved.
         let (old, new) = (read.query.answer(read.begun), read.query.answer(stored))
         let isOfBeginning = !hasSaved && answer == old && old.allSatisfy { stored.people[$0] != nil }
@@ -59,6 +71,16 @@ extension SocietyProgram {
                 "a fetch that was held, of \(read.query), gives \(answer), expected \(new), or at its beginning \(old)"
         }
         return try check(read.desk, stored, "after a fetch that was held") ?? checkStore("after a fetch that was held")
+    }
+
+    private func changeRowsByBatch(_ stream: inout SeededStream) throws {
+        if stream.chance(0.5) { return try deleteByBatch(&stream) }
+        note("batch update of all ranks")
+        let request = NSBatchUpdateRequest(entityName: "Person")
+        request.propertiesToUpdate = ["rank": NSExpression(format: "rank + 1")]
+        let context = stack.context()
+        try context.performAndWait { _ = try context.execute(request) }
+        for serial in stored.people.keys { stored.people[serial]?.rank += 1 }
     }
 
     private func deleteByBatch(_ stream: inout SeededStream) throws {

@@ -18,6 +18,12 @@ final class SocietyProgram: SteppedProgram {
         case batches
         case upserts
         case reads
+        case chains
+        case upward
+        case undoing
+        case following
+        case contests
+        case leftovers
     }
 
     let run: Run
@@ -36,7 +42,7 @@ final class SocietyProgram: SteppedProgram {
         (self.run, self.stack) = (run, stack)
         let context = stack.context()
         try context.performAndWait {
-            for entity in ["Person", "Club", "Tool"] {
+            for entity in ["Person", "Club", "Tool", "Badge"] {
                 try context.fetch(NSFetchRequest<NSManagedObject>(entityName: entity)).forEach(context.delete)
             }
             try context.save()
@@ -63,6 +69,12 @@ final class SocietyProgram: SteppedProgram {
             case .batches: try changeByBatch(&stream)
             case .upserts: try upsert(&stream)
             case .reads: try readBeside(&stream)
+            case .chains: try chain(&stream)
+            case .upward: try moveUp(&stream)
+            case .undoing: try undoBeside(&stream)
+            case .following: try follow(&stream)
+            case .contests: try contest(&stream)
+            case .leftovers: try leave(&stream)
             }
         return trouble ?? stored.disagreement
     }
@@ -94,12 +106,7 @@ final class SocietyProgram: SteppedProgram {
 
     /// Draws a change.
     func draw(_ seen: Society, _ scope: SocietyEdit.Scope, _ stream: inout SeededStream) -> SocietyEdit {
-        while true {
-            let edit = SocietyEdit.draw(seen, scope, next, &stream)
-            // Whose a tool was that never was stored is known by its owner only.
-            if case .deleteTool(let tool) = edit, stored.tools[tool] == nil, seen.owner(of: tool) != nil { continue }
-            return edit
-        }
+        SocietyEdit.draw(seen, scope, next, &stream)
     }
 
     /// Draws some changes and makes them.
@@ -122,6 +129,9 @@ final class SocietyProgram: SteppedProgram {
         }
         stored = society
     }
+
+    /// Learns an ID.
+    func learn(_ serial: Int64, _ id: NSManagedObjectID) { ids[serial] = id }
 
     /// Saves what somebody else does: some changes at a context of their own.
     ///
@@ -152,15 +162,20 @@ final class SocietyProgram: SteppedProgram {
 
     /// Asks a random question in one of the ways that there are.
     func ask(_ desk: SocietyDesk, _ seen: Society, _ stream: inout SeededStream) throws -> String? {
-        let query = SocietyQuery.draw(&stream)
+        var query = SocietyQuery.draw(&stream)
         var answer: [Int64]
-        switch stream.below(4) {
+        switch stream.below(5) {
         case 0:
             answer = try desk.perform {
                 try desk.context.fetch(query.request(NSManagedObjectID.self, .managedObjectIDResultType))
                     .map { (try desk.context.existingObject(with: $0) as? Person)?.serial ?? 0 }
             }
         case 1: answer = try SocietyAnswer.fetchedAsynchronously(query, desk.context)
+        case 2:
+            (query.limit, query.offset) = (0, 0)
+            let count = try desk.perform { try desk.context.count(for: query.request(Person.self)) }
+            let wanted = query.answer(seen).count
+            return count == wanted ? nil : "a fetch of \(query) counts \(count), expected \(wanted)"
         default: answer = try desk.perform { try desk.context.fetch(query.request(Person.self)).map(\.serial) }
         }
         if run.isSabotaged("wrong-order") { answer.reverse() }

@@ -11,6 +11,7 @@ struct SocietyQuery {
         case friendRank(Int64)
         case toolWeight(Int64)
         case pupils(Int)
+        case friends(Int)
         case inClub
         indirect case not(Condition)
     }
@@ -46,7 +47,7 @@ struct SocietyQuery {
     private static func condition(_ stream: inout SeededStream) -> Condition {
         let rank = Int64(1 + stream.below(3))
         let one: Condition =
-            switch stream.below(11) {
+            switch stream.below(13) {
             case 0, 1: .none
             case 2, 3: .rank(rank)
             case 4: .nameless
@@ -55,6 +56,7 @@ struct SocietyQuery {
             case 7: .friendRank(rank)
             case 8: .toolWeight(rank)
             case 9: .pupils(stream.below(3))
+            case 10, 11: .friends(stream.below(3))
             default: .inClub
             }
         return stream.chance(0.2) ? .not(one) : one
@@ -87,6 +89,7 @@ struct SocietyQuery {
         case .friendRank(let rank): NSPredicate(format: "ANY friends.rank >= %@", rank)
         case .toolWeight(let weight): NSPredicate(format: "ANY tools.weight >= %@", weight)
         case .pupils(let count): NSPredicate(format: "pupils.@count > %@", count)
+        case .friends(let count): NSPredicate(format: "friends.@count > %@", count)
         case .inClub: NSPredicate(format: "clubs.@count > 0")
         case .not(let operand):
             predicate(operand).map { NSCompoundPredicate(notPredicateWithSubpredicate: $0) }
@@ -117,6 +120,7 @@ struct SocietyQuery {
         case .friendRank(let rank): person.friends.contains { society.people[$0]?.rank ?? 0 >= rank }
         case .toolWeight(let weight): person.tools.contains { society.tools[$0] ?? 0 >= weight }
         case .pupils(let count): person.pupils.count > count
+        case .friends(let count): person.friends.count > count
         case .inClub: !person.clubs.isEmpty
         case .not(.none): true
         case .not(let operand): !holds(operand, person, society)

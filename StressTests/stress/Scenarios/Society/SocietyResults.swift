@@ -10,9 +10,16 @@ final class SocietyResults: NSObject, NSFetchedResultsControllerDelegate {
     private var come: [(place: Int, id: NSManagedObjectID)] = []
     private var trouble: String?
 
-    init(_ desk: SocietyDesk, _ stream: inout SeededStream) throws {
+    /// Whom the delegate was told of.
+    private var told: Set<NSManagedObjectID> = []
+
+    convenience init(_ desk: SocietyDesk, _ stream: inout SeededStream) throws {
         var query = SocietyQuery.draw(&stream)
         query.batchSize = 0
+        try self.init(desk, query)
+    }
+
+    init(_ desk: SocietyDesk, _ query: SocietyQuery) throws {
         (self.desk, self.query) = (desk, query)
         let controller = NSFetchedResultsController(
             fetchRequest: query.request(Person.self),
@@ -43,6 +50,20 @@ final class SocietyResults: NSObject, NSFetchedResultsControllerDelegate {
         }
     }
 
+    /// Compares with a fetch, where the order of equals is the store's.
+    func checkAgainstFetch() throws -> String? {
+        try desk.perform {
+            desk.context.processPendingChanges()
+            if let trouble { return trouble }
+            let answer = (controller.fetchedObjects ?? []).map(\.serial)
+            let wanted = try desk.context.fetch(query.request(Person.self)).map(\.serial)
+            return answer == wanted ? nil : "followed results of \(query) are \(answer), a fetch gives \(wanted)"
+        }
+    }
+
+    /// Whether the delegate was told of an object.
+    func hasToldOf(_ id: NSManagedObjectID?) -> Bool { id.map(told.contains) ?? false }
+
     func controllerWillChangeContent(_ controller: NSFetchedResultsController<NSFetchRequestResult>) {
         (gone, come) = ([], [])
     }
@@ -54,6 +75,7 @@ final class SocietyResults: NSObject, NSFetchedResultsControllerDelegate {
         for type: NSFetchedResultsChangeType,
         newIndexPath: IndexPath?
     ) {
+        if let object = anObject as? NSManagedObject { told.insert(object.objectID) }
         guard type != .update, let object = anObject as? NSManagedObject else { return }
         if let indexPath { gone.append(indexPath.item) }
         guard let newIndexPath else { return }

@@ -107,6 +107,13 @@ extension NSManagedObjectContext {
         for slot in object.layout.toMany where !slot.isTransient {
             guard let content = extras.toMany[slot.index]?.content else { continue }
             let members = objects(for: content, near: object)
+            if let inverse = slot.inverse, inverse.isToMany {
+                // The other ends may have been loaded before somebody else has changed them: nothing would be left to be stored.
+                let stored = storedMembers(of: slot, ownedBy: object) ?? []
+                for reference in Set(content).symmetricDifference(stored) {
+                    registered(reference, near: object)?.reloadMembers(of: inverse)
+                }
+            }
             extras.toMany[slot.index]?.turnIntoFault()
             object.setMembers(members, slot)
         }
