@@ -92,11 +92,10 @@ struct ToManyState {
     /// Those that came to an ordered relationship while it was a fault come behind, in the order of their coming.
     var addedInOrder: [ObjectReference] {
         let arrivals = fields.arrivals
-        return added.sorted { one, other in
-            let (first, second) = (arrivals[one.key] ?? -1, arrivals[other.key] ?? -1)
-            if first != second { return first < second }
-            return one.key < 0 && other.key < 0 ? one.key > other.key : one.key < other.key
-        }
+        let made = added.sorted { $0.key < 0 && $1.key < 0 ? $0.key > $1.key : $0.key < $1.key }
+        guard !arrivals.isEmpty else { return made }
+        let came = made.filter { arrivals[$0.key] != nil }.sorted { arrivals[$0.key] ?? 0 < arrivals[$1.key] ?? 0 }
+        return made.filter { arrivals[$0.key] == nil } + came
     }
     var hasChanges: Bool { !fields.added.isEmpty || !fields.removed.isEmpty || fields.isReordered }
 
