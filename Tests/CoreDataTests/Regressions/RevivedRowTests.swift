@@ -115,6 +115,29 @@ struct RevivedRowTests {
         #expect(stored == "changed again")
     }
 
+    @Test(arguments: StoreKind.allCases, ["whole", "in batches", "in part"])
+    func `a fetch finds the row that came back, in a context that has merged its deletion`(
+        _ kind: StoreKind,
+        _ form: String
+    ) throws {
+        let scene = try Scene(kind)
+        let context = scene.stack.context()
+        try context.performAndWait {
+            let request = NSFetchRequest<Venue>(entityName: "Venue")
+            request.fetchBatchSize = form == "in batches" ? 2 : 0
+            request.propertiesToFetch = form == "in part" ? ["name"] : nil
+            let venue = try context.get(scene.id, Venue.self)
+            #expect(venue.name == "first")
+            try deleteAndRevive(scene, [context])
+            #expect(venue.isDeleted)
+            #expect(try context.fetch(request) == [venue])
+            #expect(!venue.isDeleted && venue.name == "revived")
+            #expect(!context.hasChanges)
+            try scene.delete()
+            #expect(try context.fetch(request) == [])
+        }
+    }
+
     @Test(arguments: StoreKind.allCases)
     func `existingObject throws as long as the row is not back`(_ kind: StoreKind) throws {
         let scene = try Scene(kind)

@@ -105,9 +105,13 @@ final class BatchedFetch {
     }
 
     /// All objects but those that have gone; those that the context does not know become faults without rows.
+    ///
+    /// What was deleted here, and is in the store again, is read.
     func objects(in context: NSManagedObjectContext) -> [NSManagedObject] {
         guard storeIndexes.isEmpty else {
-            return references.indices.map { object(at: $0, in: context) }.filter { !$0.flags.contains(.gone) }
+            return references.indices.map { object(at: $0, in: context) }.filter {
+                !$0.flags.contains(.gone) || context.isBack($0)
+            }
         }
         context.settleStrangers()
         let table = context.table(storeIndex: storeIndex, root: layout.rootNumber)
@@ -126,8 +130,8 @@ final class BatchedFetch {
             if !isFirst {
                 context.makeFaultIfForgotten(key: reference.key, root: layout.rootNumber, storeIndex: storeIndex)
                 if let object = table[reference.key] {
-                    // Its deletion was saved, or merged, while the store was read.
-                    if !object.flags.contains(.gone) { result.append(object) }
+                    // Its deletion was saved, or merged, while the store was read; or before, and now the row is back.
+                    if !object.flags.contains(.gone) || context.isBack(object) { result.append(object) }
                     continue
                 }
             }

@@ -14,7 +14,7 @@ extension NSManagedObjectContext {
         for row in rows {
             makeFaultIfForgotten(key: row.key, root: row.layout.rootNumber, storeIndex: storeIndex)
             let object = table[row.key] ?? makeFault(key: row.key, layout: row.layout, storeIndex: storeIndex)
-            if object.flags.contains(.gone) { continue }
+            if object.flags.contains(.gone), !isBack(object) { continue }
             if object.flags.contains(.fault), object.current == nil {
                 object.writableExtras.partial = PartialRow(row: row, slots: slots)
             }

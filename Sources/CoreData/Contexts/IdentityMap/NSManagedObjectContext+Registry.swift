@@ -402,6 +402,13 @@ extension NSManagedObjectContext {
         return object
     }
 
+    /// Whether the row of an object that was deleted here is there again, which the object shows then.
+    ///
+    /// - Complexity: Reads the row.
+    final func isBack(_ object: NSManagedObject) -> Bool {
+        (try? existingObject(with: object.objectID)) === object
+    }
+
     static func missing(_ id: NSManagedObjectID, _ reason: String? = nil) -> CocoaError {
         let text =
             reason
