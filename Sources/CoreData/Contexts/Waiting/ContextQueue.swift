@@ -8,6 +8,7 @@ import Dispatch
 ///
 /// Any thread may call any member.
 struct ContextQueue: ~Copyable, Sendable {
+    // Not private: Swift 6.3 fails to compile a debug build with a private type inside of one that is not copied.
     struct State {
         /// How many contexts are above.
         var depth = 0
