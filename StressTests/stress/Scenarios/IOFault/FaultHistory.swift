@@ -30,8 +30,8 @@ extension FaultScript {
     func readHistory(_ context: NSManagedObjectContext) {
         guard let all = attempt("fetching the history", { try transactions(context) }) else { return }
         let authors = checkNumbers(all)
-        if authors == history.purged { history.told = authors }
-        history.purged = nil
+        // Until then it may come to light when the log is read anew, as any write that gave an error may.
+        if authors == history.purged { (history.told, history.purged) = (authors, nil) }
         if authors != history.told { find("the history tells of \(authors), not of \(history.told)") }
         (history.token, history.author) = (all.last?.token, authors.last ?? "")
     }
