@@ -107,12 +107,27 @@ package final class Connection: @unchecked Sendable {
         return try results(of: sql).last ?? { throw noAnswer }()
     }
 
+    /// As many rows as may be held at once: it takes less time than to get them one by one.
+    private static let mostHeldRows = 1000
+
     /// Runs a statement, and hands out its rows as they come; `body` returns false to get no more.
+    ///
+    /// - Parameters:
+    ///   - sql: The statement.
+    ///   - parameters: Its values.
+    ///   - mostRows: The most rows that can come; `nil` if that is not known. A few come all at once.
+    ///   - body: Called with each row, which is valid for the call.
     package func each(
         _ sql: String,
         _ parameters: [PostgreSQLValue] = [],
+        mostRows: Int? = nil,
         _ body: (ResultRow) throws -> Bool
     ) throws {
+        if let mostRows, mostRows <= Self.mostHeldRows {
+            let result = try query(sql, parameters)
+            for row in result.rows { guard try body(row) else { break } }
+            return
+        }
         try settle()
         guard !needsPrelude else {
             try command("BEGIN")

@@ -44,25 +44,39 @@ extension OpenDatabase {
 
     /// The keys of new rows: those that they have, or new ones.
     func keys(for rows: [Row], _ connection: Connection) throws -> [Int64] {
-        var counts: [Int: Int] = [:]
-        for row in rows where row.key < 0 { counts[row.layout.rootNumber, default: 0] += 1 }
-        guard !counts.isEmpty else { return rows.map(\.key) }
-        var next: [Int: Array<Int64>.Iterator] = [:]
-        for (root, count) in counts {
-            next[root] = try keys.reserve(count, root: root, connection).flatMap { Array($0) }.makeIterator()
+        var result = rows.map(\.key)
+        // The positions of new rows by the number of their root entity; rows mostly come in runs of one hierarchy.
+        var positions: [(root: Int, new: [Int])] = []
+        var current = 0
+        for (position, row) in rows.enumerated() where row.key < 0 {
+            let root = row.layout.rootNumber
+            if positions.isEmpty || positions[current].root != root {
+                if let known = positions.firstIndex(where: { $0.root == root }) {
+                    current = known
+                } else {
+                    current = positions.count
+                    positions.append((root, []))
+                }
+            }
+            positions[current].new.append(position)
         }
-        return try rows.map { row in
-            guard row.key < 0 else { return row.key }
-            guard let key = next[row.layout.rootNumber]?.next() else {
+        for (root, new) in positions {
+            var unused = new[...]
+            for range in try keys.reserve(new.count, root: root, connection) {
+                for (key, position) in zip(range, unused) { result[position] = key }
+                unused = unused.dropFirst(range.count)
+            }
+            if let position = unused.first {
                 throw CocoaError(
                     .persistentStoreSave,
                     userInfo: [
-                        NSLocalizedDescriptionKey: "The store \(place) does not hold entity \(row.layout.name)."
+                        NSLocalizedDescriptionKey:
+                            "The store \(place) does not hold entity \(rows[position].layout.name)."
                     ]
                 )
             }
-            return key
         }
+        return result
     }
 
     /// Carries out a transaction, again if the server has ended it for the sake of others, and finds out how a commit has ended that

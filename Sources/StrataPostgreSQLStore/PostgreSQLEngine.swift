@@ -190,7 +190,7 @@ package final class PostgreSQLEngine: RowStore, ForwardingRowSource {
         guard !isReadOnly else { throw readOnlyError }
         let start = OperationTally.startTiming()
         defer { OperationTally.stopTiming(start) }
-        let identifier = UUID()
+        let identifier = UUID.random()
         return try PostgreSQLBoundary.run(.saving, database.place) {
             try database.writing(isRetired: { isRetired.load(ordering: .acquiring) ? closedError : nil }) {
                 connection in
@@ -232,7 +232,7 @@ package final class PostgreSQLEngine: RowStore, ForwardingRowSource {
         }
         let start = OperationTally.startTiming()
         defer { OperationTally.stopTiming(start) }
-        let identifier = UUID()
+        let identifier = UUID.random()
         try PostgreSQLBoundary.run(.saving, database.place) {
             try database.writing(isRetired: { isRetired.load(ordering: .acquiring) ? closedError : nil }) {
                 connection in
@@ -266,4 +266,17 @@ extension Batch {
 
 extension [GivenRow] {
     fileprivate var copied: [GivenRow] { map { GivenRow(row: $0.row.copy(), given: $0.given) } }
+}
+
+extension UUID {
+    /// A random one, as `UUID()` makes it, which opens a file of the system each time: that is a good part of a small save.
+    fileprivate static func random() -> UUID {
+        var generator = SystemRandomNumberGenerator()
+        var words = (generator.next(), generator.next())
+        return withUnsafeMutableBytes(of: &words) { bytes in
+            bytes[6] = bytes[6] & 0x0F | 0x40
+            bytes[8] = bytes[8] & 0x3F | 0x80
+            return UUID(uuid: bytes.loadUnaligned(as: uuid_t.self))
+        }
+    }
 }

@@ -20,20 +20,21 @@ struct PostgreSQLReading: RowReading {
     }
 
     func rows(for plan: FetchPlan) throws -> [Row] {
-        let rows = try fetch(plan) { try $0.rows(for: plan) }
+        let rows = try fetch(plan) { try $0.rows(for: plan, $1) }
         OperationTally.current?.pointee.rows += rows.count
         return rows
     }
 
     func references(for plan: FetchPlan) throws -> [ObjectReference] {
-        let references = try fetch(plan) { try $0.references(for: plan) }
+        let references = try fetch(plan) { try $0.references(for: plan, $1) }
         OperationTally.current?.pointee.rows += references.count
         return references
     }
 
     func count(for plan: FetchPlan) throws -> Int {
         try plan.evaluating {
-            try read(plan.control, isSnapshot: try !isOneStatement(plan), plan.timeLimit) { try $0.count(for: plan) }
+            let isSnapshot = try statement(plan)?.standsAlone == false
+            return try read(plan.control, isSnapshot: isSnapshot, plan.timeLimit) { try $0.count(for: plan) }
         }
     }
 
@@ -110,21 +111,23 @@ struct PostgreSQLReading: RowReading {
 
     // MARK: - On a connection
 
-    private func isOneStatement(_ plan: FetchPlan) throws -> Bool {
-        guard let entity = database.mapping.entity(plan.layout) else { return true }
-        return try database.queries.statement(plan, entity).standsAlone
+    /// What answers a fetch; `nil` for one of an entity that the store does not hold.
+    private func statement(_ plan: FetchPlan) throws -> FetchStatement? {
+        try database.mapping.entity(plan.layout).map { try database.queries.statement(plan, $0) }
     }
 
-    private func fetch<R>(_ plan: FetchPlan, _ body: (SnapshotSource) throws -> R) throws -> R {
+    private func fetch<R>(_ plan: FetchPlan, _ body: (SnapshotSource, FetchStatement?) throws -> R) throws -> R {
         try plan.evaluating {
             let follows = plan.control?.wantsCount ?? false
-            return try read(plan.control, isSnapshot: try follows || !isOneStatement(plan), plan.timeLimit) { source in
+            let statement = try statement(plan)
+            let isSnapshot = follows || statement?.standsAlone == false
+            return try read(plan.control, isSnapshot: isSnapshot, plan.timeLimit) { source in
                 if follows, let control = plan.control {
                     var counted = plan
                     counted.control = nil
                     control.expect(try source.count(for: counted))
                 }
-                return try body(source)
+                return try body(source, statement)
             }
         }
     }

@@ -17,6 +17,8 @@ struct FetchStatement {
     let isOrderExact: Bool
     /// Whether it fails, with 22003, for sums that are too large; see ``RowQueries/attempt(_:_:otherwise:)``.
     let mayOverflow: Bool
+    /// The most rows that can come; `nil` if nothing tells.
+    let mostRows: Int?
 
     /// Whether a transaction is not needed for one answer.
     var standsAlone: Bool { isExact && !mayOverflow }
@@ -76,7 +78,8 @@ extension RowQueries {
             parameters: parameters,
             isFilterExact: isFilterExact,
             isOrderExact: isOrderExact,
-            mayOverflow: predicate?.condition.mayOverflow ?? false
+            mayOverflow: predicate?.condition.mayOverflow ?? false,
+            mostRows: said.limit > 0 ? said.limit : predicate?.condition.mostRows
         )
     }
 
@@ -99,11 +102,12 @@ extension RowQueries {
     private func answer<R>(
         _ plan: FetchPlan,
         _ entity: EntityMapping,
+        _ known: FetchStatement?,
         _ connection: Connection,
         isOrdered: Bool = true,
         _ body: (FetchStatement) throws -> R
     ) throws -> R {
-        let statement = try statement(plan, entity, isOrdered: isOrdered)
+        let statement = try known ?? statement(plan, entity, isOrdered: isOrdered)
         guard statement.mayOverflow else { return try body(statement) }
         return try attempt(connection) {
             try body(statement)
@@ -139,20 +143,25 @@ extension RowQueries {
     /// - Parameters:
     ///   - plan: The plan.
     ///   - entity: The mapping of its entity.
+    ///   - statement: What was made of the plan before; `nil` if nothing was.
     ///   - connection: What reads; in a transaction of one snapshot if something has to be evaluated in the process.
     ///   - source: Reads the same snapshot, for what is evaluated.
     /// - Returns: The rows.
     /// - Throws: Errors of PostgreSQL, and `fileReadCorruptFile` (259) for a row that contradicts the model.
-    func rows(_ plan: FetchPlan, _ entity: EntityMapping, _ connection: Connection, _ source: any RowSource) throws
-        -> [Row]
-    {
-        try answer(plan, entity, connection) { try rows(plan, entity, $0, connection, source) }
+    func rows(
+        _ plan: FetchPlan,
+        _ entity: EntityMapping,
+        _ statement: FetchStatement?,
+        _ connection: Connection,
+        _ source: any RowSource
+    ) throws -> [Row] {
+        try answer(plan, entity, statement, connection) { try rows(plan, entity, saidBy: $0, connection, source) }
     }
 
     private func rows(
         _ plan: FetchPlan,
         _ entity: EntityMapping,
-        _ statement: FetchStatement,
+        saidBy statement: FetchStatement,
         _ connection: Connection,
         _ source: any RowSource
     ) throws -> [Row] {
@@ -165,7 +174,8 @@ extension RowQueries {
         let stamp = CoarseClock.now
         let control = plan.control
         var counter = RowCounter(statement.isExact ? control : nil)
-        try connection.each(noted("SELECT \(shape.columns)\(statement.tail)"), statement.parameters) { result in
+        try connection.each(noted("SELECT \(shape.columns)\(statement.tail)"), statement.parameters, mostRows: statement.mostRows) {
+            result in
             if let control, control.isCancelled { throw CancellationError() }
             guard let row = try shape.row(result, stamp: stamp, self) else { throw unknownEntity(result, shape) }
             rows.append(row)
@@ -203,21 +213,24 @@ extension RowQueries {
     func references(
         _ plan: FetchPlan,
         _ entity: EntityMapping,
+        _ statement: FetchStatement?,
         _ connection: Connection,
         _ source: any RowSource
     ) throws -> [ObjectReference] {
-        try answer(plan, entity, connection) { try references(plan, entity, $0, connection, source) }
+        try answer(plan, entity, statement, connection) {
+            try references(plan, entity, saidBy: $0, connection, source)
+        }
     }
 
     private func references(
         _ plan: FetchPlan,
         _ entity: EntityMapping,
-        _ statement: FetchStatement,
+        saidBy statement: FetchStatement,
         _ connection: Connection,
         _ source: any RowSource
     ) throws -> [ObjectReference] {
         guard statement.isExact else {
-            return try rows(plan, entity, statement, connection, source).map {
+            return try rows(plan, entity, saidBy: statement, connection, source).map {
                 ObjectReference(key: $0.key, entity: $0.layout.number)
             }
         }
@@ -242,15 +255,26 @@ extension RowQueries {
         -> Int
     {
         let unordered = plan.unordered
-        return try answer(unordered, entity, connection, isOrdered: false) { statement in
+        return try answer(unordered, entity, nil, connection, isOrdered: false) { statement in
             guard statement.isExact else {
                 var quiet = unordered
                 quiet.control = nil
-                return plan.windowed(try rows(quiet, entity, statement, connection, source).count)
+                return plan.windowed(try rows(quiet, entity, saidBy: statement, connection, source).count)
             }
             let sql = noted("SELECT pg_catalog.count(*)\(statement.tail)")
             let result = try connection.query(sql, statement.parameters)
             return plan.windowed(Int(result.firstInt64 ?? 0))
+        }
+    }
+}
+
+extension ResolvedCondition {
+    /// The most rows that can satisfy the condition, if it names them; `nil` if it does not.
+    fileprivate var mostRows: Int? {
+        switch self {
+        case .member(.object(let path), let set) where path.variable == 0 && path.steps.isEmpty: set.members.count
+        case .and(let parts): parts.compactMap(\.mostRows).min()
+        default: nil
         }
     }
 }

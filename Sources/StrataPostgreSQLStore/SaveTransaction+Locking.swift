@@ -77,7 +77,7 @@ extension SaveTransaction {
         for lock in changes.locked { note(lock.layout, lock.key, isDeleting: false) }
         for deletion in changes.deleted { note(deletion.layout, deletion.key, isDeleting: true) }
         for update in changes.updated { note(update.row.layout, update.row.key, isDeleting: false) }
-        for (root, references) in targets { targetKeys[root] = Set(references.map(\.key)) }
+        self.targets = targets
         // All savers go through the tables in this order.
         return try Set(written.keys).union(targets.keys).sorted().compactMap { root in
             guard let entity = mapping.entity(modelNumber: root) else { return nil }
@@ -95,12 +95,19 @@ extension SaveTransaction {
         }
     }
 
+    /// Asks for the locks of some rows, one after the other in the order of their keys.
+    ///
+    /// Each is looked up by itself. The server keeps a plan for any number of rows, and may have made it while the table was small: asked for
+    /// all of them at once it would then go through the whole table, and compare each row with each key.
     private func lock(_ keys: [Int64], _ columns: String, _ entity: EntityMapping, _ strength: String) throws
         -> PostedStatement
     {
         try connection.post(
-            "SELECT \(columns) FROM \(entity.table) WHERE \(naming.key) = ANY($1) ORDER BY \(naming.key) \(strength)",
-            [.array(PostgreSQLArray(keys))],
+            """
+            SELECT t.* FROM pg_catalog.unnest($1) AS k (wanted)
+            CROSS JOIN LATERAL (SELECT \(columns) FROM \(entity.table) WHERE \(naming.key) = k.wanted LIMIT 1 \(strength)) AS t
+            """,
+            [.array(PostgreSQLArray(keys.sorted()))],
             mayWait: true
         )
     }

@@ -6,27 +6,44 @@ import StrataSQL
 
 extension SaveTransaction {
     private func append(_ row: Row, _ key: Int64, _ shape: WriteShape, to arrays: inout ColumnArrays) {
-        for column in shape.columns {
-            let slot = column.slot
-            guard slot.kind == .reference else {
-                let isKept = arrays.append(row, slot, to: column.value)
+        guard var column = shape.columns.baseAddress else { return }
+        let end = column + shape.columns.count
+        while column < end {
+            if column.pointee.form == .reference {
+                append(row, key, column, shape, to: &arrays)
+            } else {
+                let isKept = arrays.append(row, column)
                 if !isKept { noteInexact(key, row.layout) }
-                continue
             }
-            let reference = row.reference(slot)
-            let target = reference.flatMap { storedKey($0.key) }
-            if reference != nil, target == nil { noteInexact(key, row.layout) }
-            arrays.append(target, to: column.value)
-            if let place = column.entity {
-                let number = target == nil ? nil : reference.flatMap { mapping.entity(modelNumber: $0.entity)?.number }
-                arrays.append(number.map { Int64($0) }, to: place)
-            }
-            if let order = column.order, let target, let owner = shape.entity.columns[slot.index].name {
-                let table = shape.entity.table
-                unplaced.insert(
-                    UnplacedOwner(table: table, owner: owner, member: naming.key, order: order, key: target)
-                )
-            }
+            column += 1
+        }
+    }
+
+    /// Appends where a to-one relationship leads.
+    private func append(
+        _ row: Row,
+        _ key: Int64,
+        _ column: UnsafePointer<WriteShape.Column>,
+        _ shape: WriteShape,
+        to arrays: inout ColumnArrays
+    ) {
+        guard let reference = row.unsafe.reference(column.pointee.slotIndex, at: column.pointee.word) else {
+            arrays.appendNull(to: column.pointee.value)
+            if let place = column.pointee.entity { arrays.appendNull(to: place) }
+            return
+        }
+        let target = storedKey(reference.key)
+        if target == nil { noteInexact(key, row.layout) }
+        arrays.append(target, to: column.pointee.value)
+        if let place = column.pointee.entity {
+            let number = target == nil ? nil : mapping.entity(modelNumber: reference.entity)?.number
+            arrays.append(number.map { Int64($0) }, to: place)
+        }
+        if let order = column.pointee.order, let target,
+            let owner = shape.entity.columns[column.pointee.slotIndex].name
+        {
+            let table = shape.entity.table
+            unplaced.insert(UnplacedOwner(table: table, owner: owner, member: naming.key, order: order, key: target))
         }
     }
 

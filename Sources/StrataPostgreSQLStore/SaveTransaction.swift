@@ -31,8 +31,8 @@ final class SaveTransaction {
     var unplaced: Set<UnplacedOwner> = []
     /// Relationships that rows were taken out of because the save deletes what they led to.
     var released: [(key: Int64, relationship: String, entity: EntityMapping)] = []
-    /// The keys of rows that the save leads to, and locks for that, by the number of the root entity.
-    var targetKeys: [Int: Set<Int64>] = [:]
+    /// The rows that the save leads to, and locks for that, by the number of the root entity.
+    var targets: [Int: [ObjectReference]] = [:]
     /// What was asked before anything is written, for later: rows that lead to deleted ones, deleted rows of which something is kept, by the
     /// number of their entity, and owners of changed relationships, by that of the root entity.
     var stragglers: [StragglerLook] = []
@@ -73,8 +73,9 @@ final class SaveTransaction {
             ) : nil
         derived = database.derived.map { DerivedUpkeep($0, database.queries, connection) }
         result.insertedKeys = keys
-        permanentKeys = KeyMap(minimumCapacity: keys.count)
-        for (row, key) in zip(changes.inserted, keys) where row.key < 0 { permanentKeys.set(key, for: row.key) }
+        var permanent = KeyMap<Int64>(minimumCapacity: keys.count)
+        for (row, key) in zip(changes.inserted, keys) where row.key < 0 { permanent.set(key, for: row.key) }
+        permanentKeys = permanent
     }
 
     /// Writes everything.
@@ -127,7 +128,7 @@ final class SaveTransaction {
     private func requireStorable(_ row: Row, _ changed: SlotSet?) throws {
         for place in row.layout.countedPlaces
         where place.isString && !row.isNull(place.slot) && changed?.contains(place.slot) != false {
-            guard row.string(place.word).utf8.contains(0) else { continue }
+            guard row.string(place.word).hasZeroByte else { continue }
             throw CocoaError(
                 .persistentStoreSave,
                 userInfo: [
@@ -174,4 +175,13 @@ final class SaveTransaction {
     }
 
     func noteInexact(_ key: Int64, _ layout: EntityLayout) { inexact[layout.rootNumber, default: []].insert(key) }
+}
+
+extension String {
+    /// Whether the character U+0000 is in the text.
+    fileprivate var hasZeroByte: Bool {
+        utf8.withContiguousStorageIfAvailable { utf8 in
+            utf8.baseAddress.map { memchr($0, 0, utf8.count) != nil } ?? false
+        } ?? utf8.contains(0)
+    }
 }

@@ -34,14 +34,20 @@ final class SnapshotSource: RowSource, @unchecked Sendable {
         }
     }
 
-    func rows(for plan: FetchPlan) throws -> [Row] {
+    func rows(for plan: FetchPlan) throws -> [Row] { try rows(for: plan, nil) }
+
+    func references(for plan: FetchPlan) throws -> [ObjectReference] { try references(for: plan, nil) }
+
+    /// As ``rows(for:)``, with the plan's statement if that was made before.
+    func rows(for plan: FetchPlan, _ statement: FetchStatement?) throws -> [Row] {
         guard let entity = queries.mapping.entity(plan.layout) else { return [] }
-        return try queries.rows(plan, entity, connection, self)
+        return try queries.rows(plan, entity, statement, connection, self)
     }
 
-    func references(for plan: FetchPlan) throws -> [ObjectReference] {
+    /// As ``references(for:)``, with the plan's statement if that was made before.
+    func references(for plan: FetchPlan, _ statement: FetchStatement?) throws -> [ObjectReference] {
         guard let entity = queries.mapping.entity(plan.layout) else { return [] }
-        return try queries.references(plan, entity, connection, self)
+        return try queries.references(plan, entity, statement, connection, self)
     }
 
     func count(for plan: FetchPlan) throws -> Int {

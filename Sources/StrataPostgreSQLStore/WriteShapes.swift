@@ -19,29 +19,34 @@ struct ColumnArrays {
         if let value { arrays[column].append(value) } else { arrays[column].appendNull() }
     }
 
-    /// Appends the value in a slot of a row, which must not be a reference.
+    mutating func append(_ value: PostgreSQLValue, to column: Int) { arrays[column].append(value) }
+
+    mutating func appendNull(to column: Int) { arrays[column].appendNull() }
+
+    /// Appends the value of a column that is no reference.
     ///
     /// - Returns: Whether it is stored as it is: not a number becomes null.
-    @discardableResult
-    mutating func append(_ row: Row, _ slot: Slot, to column: Int) -> Bool {
-        guard !row.isNull(slot.index) else {
-            arrays[column].appendNull()
+    @inline(__always)
+    mutating func append(_ row: Row, _ column: UnsafePointer<WriteShape.Column>) -> Bool {
+        let (place, word) = (column.pointee.value, column.pointee.word)
+        guard !row.isNull(column.pointee.slotIndex) else {
+            arrays[place].appendNull()
             return true
         }
-        switch slot.kind {
-        case .int where slot.type == .boolean: arrays[column].append(row.int(slot.word) != 0)
-        case .int: arrays[column].append(row.int(slot.word))
+        switch column.pointee.form {
+        case .truth: arrays[place].append(row.int(word) != 0)
+        case .integer, .reference: arrays[place].append(row.int(word))
         case .double:
-            let value = row.double(slot.word)
+            let value = row.double(word)
             if value.isNaN {
-                arrays[column].appendNull()
+                arrays[place].appendNull()
                 return false
             }
-            arrays[column].append(value)
-        case .string: arrays[column].append(row.string(slot.word))
-        default:
-            let value = PostgreSQLValue(row, slot)
-            arrays[column].append(value)
+            arrays[place].append(value)
+        case .string: arrays[place].append(row.string(word))
+        case .other:
+            let value = PostgreSQLValue(row, column.pointee.slot)
+            arrays[place].append(value)
             return !value.isNull
         }
         return true
@@ -72,7 +77,9 @@ struct ColumnArrays {
 final class WriteShape: Sendable {
     let entity: EntityMapping
     let sql: String
-    let columns: [Column]
+    /// In memory of its own, so that no reference is counted for each value.
+    nonisolated(unsafe) let columns: UnsafeBufferPointer<Column>
+    // `columns` and what it points at are written by the initialisers alone.
     /// No rows yet.
     let arrays: ColumnArrays
     /// Whether the statement waits for others that write the same values of a constraint.
@@ -83,12 +90,40 @@ final class WriteShape: Sendable {
     static let version = 1
 
     /// A slot that a statement writes, and where its values go.
-    struct Column: Sendable {
+    struct Column {
         let slot: Slot
+        let form: Form
+        let slotIndex: Int
+        let word: Int
         let value: Int
         let entity: Int?
         /// The position in the ordered relationship at the other end, which is settled later.
         let order: SQLName?
+
+        /// How a value is taken from a row.
+        enum Form {
+            case truth
+            case integer
+            case double
+            case string
+            case reference
+            /// By way of ``PostgreSQLValue``.
+            case other
+        }
+
+        init(_ slot: Slot, value: Int, entity: Int?, order: SQLName?) {
+            self.slot = slot
+            (slotIndex, word) = (slot.index, slot.word)
+            (self.value, self.entity, self.order) = (value, entity, order)
+            form =
+                switch slot.kind {
+                case .int: slot.type == .boolean ? .truth : .integer
+                case .double: .double
+                case .string: .string
+                case .reference: .reference
+                case .data, .uuid, .decimal: .other
+                }
+        }
     }
 
     /// What the parameters of a statement are.
@@ -105,7 +140,7 @@ final class WriteShape: Sendable {
                 guard let name = column.name, !column.isDerived, isWritten(slot.index) else { continue }
                 let value = add(name, slot.columnType)
                 let number = column.entity.map { add($0, .int8) }
-                columns.append(Column(slot: slot, value: value, entity: number, order: column.order))
+                columns.append(Column(slot, value: value, entity: number, order: column.order))
             }
         }
 
@@ -122,6 +157,17 @@ final class WriteShape: Sendable {
         }
     }
 
+    deinit {
+        UnsafeMutableBufferPointer(mutating: columns).deinitialize()
+        columns.deallocate()
+    }
+
+    private static func allocate(_ columns: [Column]) -> UnsafeBufferPointer<Column> {
+        let buffer = UnsafeMutableBufferPointer<Column>.allocate(capacity: columns.count)
+        _ = buffer.initialize(from: columns)
+        return UnsafeBufferPointer(buffer)
+    }
+
     /// New rows.
     init(inserting entity: EntityMapping, isConstrained: Bool, _ naming: SQLNaming) {
         let parameters = Parameters(entity, naming) { _ in true }
@@ -131,7 +177,7 @@ final class WriteShape: Sendable {
             "INSERT INTO \(entity.table) (\(naming.entity), \(names)) SELECT \(entity.number), \(values) FROM \(parameters.table)"
         self.entity = entity
         mayWait = isConstrained
-        columns = parameters.columns
+        columns = Self.allocate(parameters.columns)
         arrays = ColumnArrays(parameters.types)
     }
 
@@ -152,7 +198,7 @@ final class WriteShape: Sendable {
             """
         self.entity = entity
         mayWait = isConstrained
-        columns = parameters.columns
+        columns = Self.allocate(parameters.columns)
         arrays = ColumnArrays(parameters.types)
     }
 }

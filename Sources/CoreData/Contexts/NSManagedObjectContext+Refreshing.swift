@@ -190,7 +190,8 @@ extension NSManagedObjectContext {
         rowsInAdvance.keepFetches([])
         forgetUndo()
         guard hadObjects else { return }
-        post(.NSManagedObjectContextObjectsDidChange, [NSInvalidatedAllObjectsKey: ids])
+        // Not by its public name, which tells that somebody may observe it: from then on all sets would be made.
+        post(NotificationInterest.didChange.name, [NSInvalidatedAllObjectsKey: ids])
         observers.contextWasReset()
     }
 }

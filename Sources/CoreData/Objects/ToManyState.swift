@@ -246,7 +246,7 @@ struct ToManyState {
         }
         cached = nil
         // A member that comes back stands at the end.
-        if removed.remove(member) == nil {
+        if removed.isEmpty || removed.remove(member) == nil {
             added.insert(member)
             if isOrdered, content == nil { noteArrival(of: member) }
         } else if isOrdered, content != nil {
@@ -395,21 +395,22 @@ struct ToManyState {
 
 /// What a ``ToManyState`` consists of; see there.
 ///
-/// Shared by copies of a state until one of them is changed, and changed by the one that has it alone.
+/// Shared by copies of a state until one of them is changed, and changed by the one that has it alone. So whoever may change the state
+/// has its fields to itself, which the compiler sees to, and they need no checks of their own.
 private final class ToManyFields {
     let isOrdered: Bool
-    var content: [ObjectReference]?
-    var added: Set<ObjectReference> = []
-    var removed: Set<ObjectReference> = []
-    var isReordered = false
-    var settledCount = 0
-    var positions: [Int64: Int]?
-    var wantedOrder: [ObjectReference]?
-    var storedOrder: [ObjectReference]?
-    var arrivals: [Int64: Int] = [:]
-    var lastArrival = 0
-    var cached: Any?
-    var lossCount = 0
+    @exclusivity(unchecked) var content: [ObjectReference]?
+    @exclusivity(unchecked) var added: Set<ObjectReference> = []
+    @exclusivity(unchecked) var removed: Set<ObjectReference> = []
+    @exclusivity(unchecked) var isReordered = false
+    @exclusivity(unchecked) var settledCount = 0
+    @exclusivity(unchecked) var positions: [Int64: Int]?
+    @exclusivity(unchecked) var wantedOrder: [ObjectReference]?
+    @exclusivity(unchecked) var storedOrder: [ObjectReference]?
+    @exclusivity(unchecked) var arrivals: [Int64: Int] = [:]
+    @exclusivity(unchecked) var lastArrival = 0
+    @exclusivity(unchecked) var cached: Any?
+    @exclusivity(unchecked) var lossCount = 0
 
     init(isOrdered: Bool) { self.isOrdered = isOrdered }
 

@@ -107,7 +107,7 @@ extension SaveTransaction {
             owners[entity.layout.rootNumber, default: []].insert(owner.owner.key)
         }
         guard !owners.isEmpty else { return }
-        for (root, keys) in targetKeys { owners[root]?.subtract(keys) }
+        for (root, references) in targets { owners[root]?.subtract(references.lazy.map(\.key)) }
         for update in changes.updated { owners[update.row.layout.rootNumber]?.remove(update.row.key) }
         for (root, keys) in owners where !keys.isEmpty {
             guard let entity = mapping.entity(modelNumber: root) else { continue }

@@ -37,7 +37,8 @@ struct ArgumentReader {
     }
 
     private func object(_ value: Any?) -> NSExpression {
-        if let expression = value as? NSExpression { return expression }
+        // The cast would first make an Objective-C object of a value of Swift's.
+        if let value, type(of: value) is AnyClass, let expression = value as? NSExpression { return expression }
         return NSExpression(forConstantValue: isNullObject(value) ? nil : value)
     }
 

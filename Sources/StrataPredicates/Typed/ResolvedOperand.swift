@@ -85,6 +85,7 @@ extension PredicateResolver {
     func constant(_ any: Any?) throws -> ResolvedOperand {
         if let scalar = PredicateValue(scalar: any) { return .scalar(.constant(scalar)) }
         if let entity = try entity(any) { return .scalar(.constant(entity)) }
+        if let members = ConstantMembers(uniform: any) { return .constants(members) }
         guard let members = collectionMembers(of: any) else {
             throw failure(
                 .unsupported,

@@ -19,6 +19,9 @@ extension PredicateValue {
             self = .date(value.timeIntervalSinceReferenceDate)
         } else if let object = any as? any PredicateObjectReference {
             self = .reference(object.predicateIdentity)
+        } else if isSwiftCollection(any) {
+            // Each of the casts below would first make an Objective-C collection of it.
+            return nil
         } else if let value = PredicateValue(foundation: any) ?? PredicateValue(swift: any) {
             self = value
         } else {

@@ -18,20 +18,40 @@ package struct PredicateValueSet: Sendable {
     package init(_ values: [PredicateValue], folding: StringFolding = []) {
         self.folding = folding
         containsNull = values.contains { $0.isNull }
-        var seen: Set<PredicateValue> = []
-        members = values.filter { !$0.isNull && seen.insert(Self.folded($0, folding)).inserted }
-        let folded = folding.isEmpty ? members : members.map { Self.folded($0, folding) }
-        storage = Self.storage(for: folded)
+        if let (set, members) = Self.distinct(values, { if case .int(let value) = $0 { value } else { nil } }) {
+            (storage, self.members) = (.integers(set), members)
+        } else if let (set, members) = Self.distinct(
+            values,
+            { if case .string(let value) = Self.folded($0, folding) { ByteString(value) } else { nil } }
+        ) {
+            (storage, self.members) = (.strings(set), members)
+        } else if let (set, members) = Self.distinct(
+            values,
+            { if case .reference(let value) = $0 { value } else { nil } }
+        ) {
+            (storage, self.members) = (.references(set), members)
+        } else {
+            var set: Set<PredicateValue> = []
+            members = values.filter { !$0.isNull && set.insert(Self.folded($0, folding)).inserted }
+            storage = .general(set)
+        }
     }
 
-    private static func storage(for values: [PredicateValue]) -> Storage {
-        let integers = values.compactMap { if case .int(let value) = $0 { value } else { nil } }
-        if integers.count == values.count { return .integers(Set(integers)) }
-        let strings = values.compactMap { if case .string(let value) = $0 { ByteString(value) } else { nil } }
-        if strings.count == values.count { return .strings(Set(strings)) }
-        let references = values.compactMap { if case .reference(let value) = $0 { value } else { nil } }
-        if references.count == values.count { return .references(Set(references)) }
-        return .general(Set(values))
+    /// The values without nil and duplicates, and a set of what they are; `nil` if one of them is something else.
+    private static func distinct<Member: Hashable>(
+        _ values: [PredicateValue],
+        _ member: (PredicateValue) -> Member?
+    ) -> (set: Set<Member>, members: [PredicateValue])? {
+        guard let first = values.first(where: { !$0.isNull }) else { return ([], []) }
+        guard member(first) != nil else { return nil }
+        var set = Set<Member>(minimumCapacity: values.count)
+        var members: [PredicateValue] = []
+        members.reserveCapacity(values.count)
+        for value in values where !value.isNull {
+            guard let found = member(value) else { return nil }
+            if set.insert(found).inserted { members.append(value) }
+        }
+        return (set, members)
     }
 
     private static func folded(_ value: PredicateValue, _ folding: StringFolding) -> PredicateValue {

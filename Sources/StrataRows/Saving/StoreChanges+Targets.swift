@@ -41,25 +41,34 @@ private struct ForeignTargets {
     private struct Place {
         let slot: Int
         let word: Int
-        let root: Int
+        /// The hierarchy's place in `hierarchies`.
+        let hierarchy: Int
     }
 
-    /// The number of the entity by key, by the number of the root entity; 0 for a key that is left out.
-    private var entities: [Int: KeyMap<Int>] = [:]
+    /// The targets of one hierarchy, by the number of its root entity.
+    private struct Hierarchy {
+        let root: Int
+        /// The number of the entity by key; 0 for a key that is left out.
+        var entities = KeyMap<Int>()
+    }
+
+    /// Mostly few, so that they are found faster one after the other than by hashing.
+    private var hierarchies: [Hierarchy] = []
     private var places: [Place] = []
     private var placesLayout: EntityLayout?
     /// What was noted last: rows mostly come in runs that lead to the same one.
-    private var last: (root: Int, key: Int64) = (0, 0)
+    private var last: (hierarchy: Int, key: Int64) = (0, 0)
 
-    var isEmpty: Bool { entities.isEmpty }
+    var isEmpty: Bool { hierarchies.allSatisfy { $0.entities.count == 0 } }
 
     var list: [(root: Int, targets: [ObjectReference])] {
-        entities.map { root, keys in
+        hierarchies.compactMap { hierarchy in
             var targets: [ObjectReference] = []
-            keys.forEach { key, entity in
+            targets.reserveCapacity(hierarchy.entities.count)
+            hierarchy.entities.forEach { key, entity in
                 if entity > 0 { targets.append(ObjectReference(key: key, entity: entity)) }
             }
-            return (root, targets)
+            return targets.isEmpty ? nil : (hierarchy.root, targets)
         }
     }
 
@@ -70,35 +79,44 @@ private struct ForeignTargets {
         let values = row.unsafe
         for place in places where !values.isNull(place.slot) && changed?.contains(place.slot) != false {
             let key = Int64(bitPattern: values.words[place.word])
-            note(key, entity: Int(truncatingIfNeeded: values.words[place.word + 1]), place.root)
+            note(key, entity: Int(truncatingIfNeeded: values.words[place.word + 1]), place.hierarchy)
         }
     }
 
     /// Notes the new members of a relationship that no row tells, and the owner, of which nothing else may be written.
     mutating func note(_ change: ToManyChange) {
         let relationship = change.relationship.relationship
-        note(change.owner.key, entity: change.owner.entity, relationship.entity.rootNumber)
+        note(change.owner.key, entity: change.owner.entity, hierarchy(relationship.entity.rootNumber))
         guard let root = relationship.destination?.rootNumber else { return }
-        for member in change.added { note(member.key, entity: member.entity, root) }
+        let hierarchy = hierarchy(root)
+        for member in change.added { note(member.key, entity: member.entity, hierarchy) }
     }
 
     mutating func leaveOut(_ key: Int64, _ layout: EntityLayout) {
-        guard entities[layout.rootNumber]?[key] != nil else { return }
-        entities[layout.rootNumber]?.set(0, for: key)
+        guard let index = hierarchies.firstIndex(where: { $0.root == layout.rootNumber }),
+            hierarchies[index].entities[key] != nil
+        else { return }
+        hierarchies[index].entities.set(0, for: key)
     }
 
     @inline(__always)
-    private mutating func note(_ key: Int64, entity: Int, _ root: Int) {
-        guard key > 0, last != (root, key) else { return }
-        last = (root, key)
-        entities[root, default: KeyMap()].set(entity, for: key)
+    private mutating func note(_ key: Int64, entity: Int, _ hierarchy: Int) {
+        guard key > 0, last != (hierarchy, key) else { return }
+        last = (hierarchy, key)
+        hierarchies[hierarchy].entities.set(entity, for: key)
+    }
+
+    private mutating func hierarchy(_ root: Int) -> Int {
+        if let known = hierarchies.firstIndex(where: { $0.root == root }) { return known }
+        hierarchies.append(Hierarchy(root: root))
+        return hierarchies.count - 1
     }
 
     private mutating func findPlaces(of layout: EntityLayout) {
         placesLayout = layout
         places = layout.referenceSlots.compactMap { slot in
             guard let destination = slot.relationship?.destination else { return nil }
-            return Place(slot: slot.index, word: slot.word, root: destination.rootNumber)
+            return Place(slot: slot.index, word: slot.word, hierarchy: hierarchy(destination.rootNumber))
         }
     }
 }

@@ -89,7 +89,8 @@ struct PostgreSQLBench {
         }
         switch workload {
         case .insert: return Self.value(try RawPostgreSQLSide.insert(database, scale, venuesPerSave: scale.venues))
-        case .insertInBatches:
+        case .insertInBatches, .insertWithKeys:
+            if workload == .insertWithKeys { try RawPostgreSQLSide.addForeignKey(database) }
             return Self.value(try RawPostgreSQLSide.insert(database, scale, venuesPerSave: Scale.venuesPerBatch))
         case .readEverything: return Self.value(try RawPostgreSQLSide.readEverything(database))
         case .lookUp: return Self.value(try RawPostgreSQLSide.lookUp(database, scale))
@@ -127,7 +128,7 @@ struct PostgreSQLBench {
             switch workload {
             case .insert:
                 return Self.value(try FrameworkSide.insert(into: stack, scale: scale, venuesPerSave: scale.venues))
-            case .insertInBatches:
+            case .insertInBatches, .insertWithKeys:
                 return Self.value(
                     try FrameworkSide.insert(into: stack, scale: scale, venuesPerSave: Scale.venuesPerBatch)
                 )
@@ -156,6 +157,8 @@ struct PostgreSQLBench {
     private func gather(_ stack: FrameworkSide.Stack) throws -> Sample {
         let ids = Array(Set(try FrameworkSide.ids(stack, scale: scale)))
         return try stack.context.performAndWait {
+            // The server has to know the table in this session as it does in the raw one, which has filled it.
+            _ = try stack.context.count(for: NSFetchRequest<Venue>(entityName: "Venue"))
             let start = ContinuousClock.now
             let request = NSFetchRequest<Venue>(entityName: "Venue")
             request.predicate = NSPredicate(format: "self IN %@", ids)

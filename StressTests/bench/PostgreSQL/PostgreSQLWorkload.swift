@@ -2,6 +2,7 @@
 enum PostgreSQLWorkload: String, CaseIterable {
     case insert = "P1"
     case insertInBatches = "P2"
+    case insertWithKeys = "P2k"
     case readEverything = "P3"
     case lookUp = "P4"
     case gather = "P4b"
@@ -18,6 +19,7 @@ enum PostgreSQLWorkload: String, CaseIterable {
         switch self {
         case .insert: "insert all rows, one save"
         case .insertInBatches: "insert all rows, a save each 100"
+        case .insertWithKeys: "P2, where libpq's table has a foreign key: the framework never lets one dangle"
         case .readEverything: "fetch all rows, read every property, caches cold"
         case .lookUp: "1,000 look-ups by ID in random order, caches cold"
         case .gather: "1,000 faults filled by one fetch"
@@ -36,7 +38,7 @@ enum PostgreSQLWorkload: String, CaseIterable {
     var goal: Double {
         switch self {
         case .insert, .gather, .change: 1.5
-        case .insertInBatches, .readEverything, .lookUp: 1.3
+        case .insertInBatches, .insertWithKeys, .readEverything, .lookUp: 1.3
         case .batchUpdate, .batchDelete, .batchInsert: 1.1
         case .writers: 0.8
         case .history: 1.4
