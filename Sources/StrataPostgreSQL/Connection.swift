@@ -117,6 +117,7 @@ package final class Connection: @unchecked Sendable {
     ///   - parameters: Its values.
     ///   - mostRows: The most rows that can come; `nil` if that is not known. A few come all at once.
     ///   - body: Called with each row, which is valid for the call.
+    /// - Throws: ``PostgreSQLError``, and what `body` throws.
     package func each(
         _ sql: String,
         _ parameters: [PostgreSQLValue] = [],

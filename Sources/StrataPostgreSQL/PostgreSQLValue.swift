@@ -101,7 +101,7 @@ package struct PostgreSQLArray: Sendable, Hashable {
     package let element: PostgreSQLType
     package private(set) var count = 0
     private var hasNulls = false
-    private var bytes: [UInt8] = []
+    private var bytes = GrowingBytes()
 
     package init(_ element: PostgreSQLType) { self.element = element }
 
@@ -127,11 +127,15 @@ package struct PostgreSQLArray: Sendable, Hashable {
             bytes.append(bigEndian: Int32(-1))
             return
         }
-        let start = bytes.count
-        bytes.append(bigEndian: Int32(0))
-        value.write(to: &bytes)
-        let size = Int32(bytes.count - start - 4)
-        withUnsafeBytes(of: size.bigEndian) { size in for index in 0..<4 { bytes[start + index] = size[index] } }
+        var written: [UInt8] = []
+        value.write(to: &written)
+        written.withUnsafeBytes { appendSized($0) }
+    }
+
+    /// Appends the size of a value, and the value.
+    private mutating func appendSized(_ value: UnsafeRawBufferPointer) {
+        bytes.append(bigEndian: Int32(value.count))
+        bytes.append(contentsOf: value)
     }
 
     package mutating func appendNull() {
@@ -148,30 +152,32 @@ package struct PostgreSQLArray: Sendable, Hashable {
     private mutating func appendWord(_ word: UInt64) {
         count += 1
         // The size and the value at once.
-        let (high, low) = (UInt32(truncatingIfNeeded: word >> 32), UInt32(truncatingIfNeeded: word))
-        let both = (UInt32(8).bigEndian, high.bigEndian, low.bigEndian)
-        withUnsafeBytes(of: both) { bytes.append(contentsOf: $0) }
+        let place = bytes.grow(by: 12)
+        place.storeBytes(of: UInt32(8).bigEndian, as: UInt32.self)
+        place.storeBytes(of: word.bigEndian, toByteOffset: 4, as: UInt64.self)
     }
 
     package mutating func append(_ value: Bool) {
         count += 1
-        bytes.append(bigEndian: Int32(1))
-        bytes.append(value ? 1 : 0)
+        let place = bytes.grow(by: 5)
+        place.storeBytes(of: UInt32(1).bigEndian, as: UInt32.self)
+        place.storeBytes(of: value ? 1 : 0, toByteOffset: 4, as: UInt8.self)
     }
 
     package mutating func append(_ text: String) {
         count += 1
         var text = text
-        text.withUTF8 { utf8 in
-            bytes.append(bigEndian: Int32(utf8.count))
-            bytes.append(contentsOf: UnsafeRawBufferPointer(utf8))
-        }
+        text.withUTF8 { appendSized(UnsafeRawBufferPointer($0)) }
     }
 
-    package mutating func append(_ data: some Collection<UInt8>) {
+    package mutating func append(_ data: [UInt8]) {
         count += 1
-        bytes.append(bigEndian: Int32(data.count))
-        bytes.append(contentsOf: data)
+        data.withUnsafeBytes { appendSized($0) }
+    }
+
+    package mutating func append(_ data: Data) {
+        count += 1
+        data.withUnsafeBytes { appendSized($0) }
     }
 
     fileprivate func write(to target: inout [UInt8]) {
@@ -181,7 +187,7 @@ package struct PostgreSQLArray: Sendable, Hashable {
         guard count > 0 else { return }
         target.append(bigEndian: Int32(count))
         target.append(bigEndian: Int32(1))
-        target.append(contentsOf: bytes)
+        bytes.withBytes { target.append(contentsOf: $0) }
     }
 }
 

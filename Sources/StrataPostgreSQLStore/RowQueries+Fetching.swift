@@ -174,7 +174,11 @@ extension RowQueries {
         let stamp = CoarseClock.now
         let control = plan.control
         var counter = RowCounter(statement.isExact ? control : nil)
-        try connection.each(noted("SELECT \(shape.columns)\(statement.tail)"), statement.parameters, mostRows: statement.mostRows) {
+        try connection.each(
+            noted("SELECT \(shape.columns)\(statement.tail)"),
+            statement.parameters,
+            mostRows: statement.mostRows
+        ) {
             result in
             if let control, control.isCancelled { throw CancellationError() }
             guard let row = try shape.row(result, stamp: stamp, self) else { throw unknownEntity(result, shape) }

@@ -96,20 +96,25 @@ extension SaveTransaction {
     }
 
     /// Asks for the locks of some rows, one after the other in the order of their keys.
-    ///
-    /// Each is looked up by itself. The server keeps a plan for any number of rows, and may have made it while the table was small: asked for
-    /// all of them at once it would then go through the whole table, and compare each row with each key.
     private func lock(_ keys: [Int64], _ columns: String, _ entity: EntityMapping, _ strength: String) throws
         -> PostedStatement
     {
         try connection.post(
-            """
-            SELECT t.* FROM pg_catalog.unnest($1) AS k (wanted)
-            CROSS JOIN LATERAL (SELECT \(columns) FROM \(entity.table) WHERE \(naming.key) = k.wanted LIMIT 1 \(strength)) AS t
-            """,
+            Self.locking(columns, of: entity.table, naming, strength),
             [.array(PostgreSQLArray(keys.sorted()))],
             mayWait: true
         )
+    }
+
+    /// The statement that locks rows, whose keys are its parameter, and answers with some of their columns.
+    ///
+    /// Each row is looked up by itself. The server keeps one plan for any number of keys, and may make it before it knows the size of the
+    /// table: asked for all rows at once it would go through the whole table, and compare each row with each key.
+    static func locking(_ columns: String, of table: SQLName, _ naming: SQLNaming, _ strength: String) -> String {
+        """
+        SELECT t.* FROM pg_catalog.unnest($1::bigint[]) AS k (wanted)
+        CROSS JOIN LATERAL (SELECT \(columns) FROM \(table) WHERE \(naming.key) = k.wanted LIMIT 1 \(strength)) AS t
+        """
     }
 
     private func check(_ layout: EntityLayout, _ key: Int64, _ baseVersion: Int64, _ versions: [Int: [Int64: Int64]])

@@ -170,7 +170,9 @@ final class DerivedUpkeep {
         var arrays = ColumnArrays(types)
         for row in rows.sorted(by: { $0.key < $1.key }) {
             arrays.append(row.key, to: 0)
-            for (index, column) in columns.enumerated() { arrays.append(PostgreSQLValue(row, column.slot), to: index + 1) }
+            for (index, column) in columns.enumerated() {
+                arrays.append(PostgreSQLValue(row, column.slot), to: index + 1)
+            }
             if arrays.endRow() { try connection.post(sql, arrays.take()) }
         }
         if arrays.rowCount > 0 { try connection.post(sql, arrays.take()) }

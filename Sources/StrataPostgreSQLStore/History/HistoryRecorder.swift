@@ -12,14 +12,23 @@ final class HistoryRecorder {
     private let database: OpenDatabase
     private let author: String?
     private let contextName: String?
-    private var changes: [Change] = []
+    /// What was recorded, as one statement after the other writes it.
+    ///
+    /// Unchecked, as `record` alone changes it, which calls nothing that records.
+    @exclusivity(unchecked) private var parts: [Part] = []
 
-    private struct Change {
-        let kind: HistoryChangeKind
-        let entity: Int
-        let key: Int64
-        let mask: [UInt8]?
-        let tombstone: Data?
+    /// Changes that one statement writes, by the columns of the table.
+    private struct Part {
+        var kinds = PostgreSQLArray(.int8)
+        var entities = PostgreSQLArray(.int8)
+        var keys = PostgreSQLArray(.int8)
+        var masks = PostgreSQLArray(.bytea)
+        var tombstones = PostgreSQLArray(.bytea)
+
+        /// The most changes.
+        static let most = 20_000
+
+        var columns: [PostgreSQLArray] { [kinds, entities, keys, masks, tombstones] }
     }
 
     init(_ database: OpenDatabase, author: String?, contextName: String?, identifier: UUID) {
@@ -35,15 +44,11 @@ final class HistoryRecorder {
     // MARK: - Changes
 
     func inserted(_ keys: some Sequence<Int64>, _ entity: EntityMapping) {
-        for key in keys {
-            changes.append(Change(kind: .insert, entity: entity.number, key: key, mask: nil, tombstone: nil))
-        }
+        for key in keys { record(.insert, entity, key) }
     }
 
     func updated(_ keys: some Sequence<Int64>, _ entity: EntityMapping, _ mask: HistoryMask) {
-        for key in keys {
-            changes.append(Change(kind: .update, entity: entity.number, key: key, mask: mask.bytes, tombstone: nil))
-        }
+        for key in keys { record(.update, entity, key, mask: mask.bytes) }
     }
 
     /// Whether the model wants values of deleted rows of an entity, or of its sub-entities, to be kept.
@@ -54,23 +59,29 @@ final class HistoryRecorder {
     }
 
     func deleted(_ keys: some Sequence<Int64>, _ entity: EntityMapping) {
-        for key in keys {
-            changes.append(Change(kind: .delete, entity: entity.number, key: key, mask: nil, tombstone: nil))
-        }
+        for key in keys { record(.delete, entity, key) }
     }
 
     /// Records that a row is deleted, with what the model wants kept of it.
     func deleted(_ row: Row) {
         guard let entity = database.mapping.entity(row.layout) else { return }
-        changes.append(
-            Change(
-                kind: .delete,
-                entity: entity.number,
-                key: row.key,
-                mask: nil,
-                tombstone: Tombstone.archive(row)
-            )
-        )
+        record(.delete, entity, row.key, tombstone: Tombstone.archive(row))
+    }
+
+    private func record(
+        _ kind: HistoryChangeKind,
+        _ entity: EntityMapping,
+        _ key: Int64,
+        mask: [UInt8]? = nil,
+        tombstone: Data? = nil
+    ) {
+        if parts.isEmpty || parts[parts.count - 1].keys.count >= Part.most { parts.append(Part()) }
+        let last = parts.count - 1
+        parts[last].kinds.append(Int64(kind.rawValue))
+        parts[last].entities.append(Int64(entity.number))
+        parts[last].keys.append(key)
+        if let mask { parts[last].masks.append(mask) } else { parts[last].masks.appendNull() }
+        if let tombstone { parts[last].tombstones.append(tombstone) } else { parts[last].tombstones.appendNull() }
     }
 
     func places(_ entity: EntityMapping) -> HistoryPlaces { database.places.places(entity) }
@@ -81,7 +92,7 @@ final class HistoryRecorder {
     ///
     /// A transaction without changes leaves no trace.
     func finish(_ connection: Connection) throws {
-        guard !changes.isEmpty else { return }
+        guard !parts.isEmpty else { return }
         isWritten = true
         // The number in the sequence is drawn when all rows are locked: who comes later was also numbered later.
         let transaction = """
@@ -91,16 +102,8 @@ final class HistoryRecorder {
             .uuid(identifier), .float8(Date().timeIntervalSinceReferenceDate), Self.text(author),
             Self.text(Self.bundleID), Self.text(contextName), Self.text(Self.processID),
         ]
-        for start in stride(from: 0, to: changes.count, by: 20_000) {
-            var arrays: [PostgreSQLArray] = [.int8, .int8, .int8, .bytea, .bytea].map { PostgreSQLArray($0) }
-            for change in changes[start...].prefix(20_000) {
-                arrays[0].append(Int64(change.kind.rawValue))
-                arrays[1].append(Int64(change.entity))
-                arrays[2].append(change.key)
-                if let mask = change.mask { arrays[3].append(mask) } else { arrays[3].appendNull() }
-                if let tombstone = change.tombstone { arrays[4].append(tombstone) } else { arrays[4].appendNull() }
-            }
-            let isFirst = start == 0
+        for (index, part) in parts.enumerated() {
+            let isFirst = index == 0
             let source = isFirst ? transaction : "SELECT seq FROM strata_transaction WHERE id = $1"
             let other = isFirst ? values : [values[0]]
             try connection.post(
@@ -111,7 +114,7 @@ final class HistoryRecorder {
                 FROM t, \(unnested([.int8, .int8, .int8, .bytea, .bytea], from: other.count + 2))
                 WITH ORDINALITY AS u (kind, entity, key, mask, tombstone, place)
                 """,
-                other + [.int8(Int64(start))] + arrays.map { .array($0) }
+                other + [.int8(Int64(index * Part.most))] + part.columns.map { .array($0) }
             )
         }
     }

@@ -4,28 +4,58 @@ import StrataSQL
 
 /// Rows that a save changes besides those it was told to: owners of changed to-many relationships, rows set free of deleted ones.
 struct TouchedRows {
-    private struct Name: Hashable {
-        let root: Int
+    private struct Touched {
         let key: Int64
+        let entity: EntityMapping
+        /// `nil` once it was taken.
+        var mask: HistoryMask?
     }
 
-    private(set) var isEmpty = true
-    private var masks: [Name: (entity: EntityMapping, mask: HistoryMask)] = [:]
+    /// The rows of one hierarchy.
+    private struct Hierarchy {
+        let root: Int
+        var rows: [Touched] = []
+        /// Their positions by key.
+        var positions = KeyMap<Int>()
+    }
+
+    /// Mostly few, so that they are found faster one after the other than by hashing.
+    private var hierarchies: [Hierarchy] = []
 
     mutating func touch(_ key: Int64, _ entity: EntityMapping, _ mask: HistoryMask) {
-        isEmpty = false
-        masks[Name(root: entity.rootNumber, key: key), default: (entity, mask)].mask.formUnion(mask)
+        let index: Int
+        if let known = hierarchies.firstIndex(where: { $0.root == entity.rootNumber }) {
+            index = known
+        } else {
+            index = hierarchies.count
+            hierarchies.append(Hierarchy(root: entity.rootNumber))
+        }
+        if let position = hierarchies[index].positions[key] {
+            hierarchies[index].rows[position].mask?.formUnion(mask)
+        } else {
+            hierarchies[index].positions.set(hierarchies[index].rows.count, for: key)
+            hierarchies[index].rows.append(Touched(key: key, entity: entity, mask: mask))
+        }
     }
+
+    /// Whether rows of an entity's hierarchy were touched.
+    func concerns(_ entity: EntityMapping) -> Bool { hierarchies.contains { $0.root == entity.rootNumber } }
 
     /// Removes and returns what is known of a row, because it is recorded now or was already.
     mutating func take(_ key: Int64, _ entity: EntityMapping) -> HistoryMask? {
-        masks.removeValue(forKey: Name(root: entity.rootNumber, key: key))?.mask
+        guard let index = hierarchies.firstIndex(where: { $0.root == entity.rootNumber }),
+            let position = hierarchies[index].positions[key]
+        else { return nil }
+        defer { hierarchies[index].rows[position].mask = nil }
+        return hierarchies[index].rows[position].mask
     }
 
     /// Records the remaining rows in the order of their keys.
     func record(in history: HistoryRecorder) {
-        for (name, (entity, mask)) in masks.sorted(by: { ($0.key.root, $0.key.key) < ($1.key.root, $1.key.key) }) {
-            history.updated(CollectionOfOne(name.key), entity, mask)
+        for hierarchy in hierarchies.sorted(by: { $0.root < $1.root }) {
+            for row in hierarchy.rows.sorted(by: { $0.key < $1.key }) {
+                if let mask = row.mask { history.updated(CollectionOfOne(row.key), row.entity, mask) }
+            }
         }
     }
 }
@@ -39,7 +69,7 @@ extension SaveTransaction {
             let entity = try entity(changes.inserted[run[0]].layout)
             let keys = run.map { result.insertedKeys[$0] }
             history.inserted(keys, entity)
-            if !touched.isEmpty { for key in keys { _ = touched.take(key, entity) } }
+            if touched.concerns(entity) { for key in keys { _ = touched.take(key, entity) } }
         }
         for run in updateRuns() {
             let entity = try entity(run[0].row.layout)
@@ -57,11 +87,19 @@ extension SaveTransaction {
     private func collectTouched(_ history: HistoryRecorder) throws -> TouchedRows {
         var touched = TouchedRows()
         let missing = try missingOwners()
+        // The owners of one entity mostly have changed in the same relationships.
+        var last: (entity: EntityMapping, relationships: [Int], mask: HistoryMask)?
         for owner in changes.touched {
             guard let key = storedKey(owner.owner.key), let entity = mapping.entity(modelNumber: owner.owner.entity),
                 owner.owner.key < 0 || missing[entity.layout.rootNumber]?.contains(key) != true
             else { continue }
-            touched.touch(key, entity, history.places(entity).mask(toMany: owner.relationships))
+            if let last, last.entity === entity, last.relationships == owner.relationships {
+                touched.touch(key, entity, last.mask)
+            } else {
+                let mask = history.places(entity).mask(toMany: owner.relationships)
+                last = (entity, owner.relationships, mask)
+                touched.touch(key, entity, mask)
+            }
         }
         // The row may be of a sub-entity, which the rows that are read again tell.
         var relationships: [Int: [Int64: [String]]] = [:]
@@ -101,14 +139,22 @@ extension SaveTransaction {
     /// Asks which owners of changed to-many relationships are there, as far as the save does not lock them.
     func askForTouched() throws {
         guard history != nil else { return }
+        // The rows that are locked.
+        var locked: [Int: KeyMap<Bool>] = targets.mapValues { references in
+            var keys = KeyMap<Bool>(minimumCapacity: references.count)
+            for reference in references { keys.set(true, for: reference.key) }
+            return keys
+        }
+        for update in changes.updated {
+            locked[update.row.layout.rootNumber, default: KeyMap()].set(true, for: update.row.key)
+        }
         var owners: [Int: Set<Int64>] = [:]
         for owner in changes.touched where owner.owner.key > 0 {
-            guard let entity = mapping.entity(modelNumber: owner.owner.entity) else { continue }
-            owners[entity.layout.rootNumber, default: []].insert(owner.owner.key)
+            guard let root = mapping.entity(modelNumber: owner.owner.entity)?.layout.rootNumber,
+                locked[root]?[owner.owner.key] == nil
+            else { continue }
+            owners[root, default: []].insert(owner.owner.key)
         }
-        guard !owners.isEmpty else { return }
-        for (root, references) in targets { owners[root]?.subtract(references.lazy.map(\.key)) }
-        for update in changes.updated { owners[update.row.layout.rootNumber]?.remove(update.row.key) }
         for (root, keys) in owners where !keys.isEmpty {
             guard let entity = mapping.entity(modelNumber: root) else { continue }
             touched[root] = (keys, try database.queries.askForKeys(keys.sorted(), entity, connection))

@@ -21,7 +21,9 @@ enum RawPostgreSQLSide {
     }
 
     static func addForeignKey(_ database: RawPostgreSQL) throws {
-        try database.execute("ALTER TABLE venue ADD FOREIGN KEY (city_id) REFERENCES city DEFERRABLE INITIALLY DEFERRED")
+        try database.execute(
+            "ALTER TABLE venue ADD FOREIGN KEY (city_id) REFERENCES city DEFERRABLE INITIALLY DEFERRED"
+        )
     }
 
     static func insert(_ database: RawPostgreSQL, _ scale: Scale, venuesPerSave: Int) throws -> Sample {

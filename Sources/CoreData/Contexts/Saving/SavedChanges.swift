@@ -4,9 +4,10 @@ import StrataRows
 ///
 /// Confined to the context's queue.
 final class SavedChanges {
-    var inserted: [NSManagedObject] = []
-    var updated: [NSManagedObject] = []
-    var deleted: [NSManagedObject] = []
+    // Unchecked, as each is appended to and read as a whole: no access lasts while another begins.
+    @exclusivity(unchecked) var inserted: [NSManagedObject] = []
+    @exclusivity(unchecked) var updated: [NSManagedObject] = []
+    @exclusivity(unchecked) var deleted: [NSManagedObject] = []
     /// Rows that the stores have changed on their own meanwhile: derived attributes, rounded values.
     var reread: [ChangeMessage.Change] = []
     /// The last transaction that the save has recorded in each store's history, by the UUIDs of the stores.
