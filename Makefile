@@ -188,7 +188,7 @@ check-mutants: python
 TSAN = --sanitize=thread --scratch-path .build/tsan -Xswiftc -DSTRATA_TSAN
 
 # A build of its own: every module has to be compiled for the sanitizer, with mutexes that it knows (see StrataLocks).
-# Random tests that stay on one thread run one of their ten seeds here: they take long under it, and it has nothing to see.
+# Random tests that stay on one thread run one of their seeds here: they take long under it, and it has nothing to see.
 tsan: system-packages
 	$(SWIFT) test $(TSAN) --no-parallel --filter '$(STEPPED_TARGETS)'
 	STRATA_SEEDS=1-1 $(SWIFT) test $(TSAN) --skip '$(STEPPED_TARGETS)' $(TEST_ARGS)
