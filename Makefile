@@ -99,8 +99,12 @@ test: system-packages
 	$(SWIFT) test --skip-build --skip '$(STEPPED_TARGETS)' --skip '$(CONTEXT_TARGET)' $(TEST_ARGS) $(TESTED)
 	$(SWIFT) test --skip-build --skip '^(?!CoreDataTests\.)' $(TEST_ARGS) $(TESTED)
 
+COMMA = ,
 # One target's tests without the others: make test-of TARGET=StrataSQLTests, or several with commas between.
 test-of: system-packages
+	@for name in $(if $(TARGET),$(subst $(COMMA), ,$(TARGET)),TARGET=); do \
+		[ -d "Tests/$$name" ] || { echo "There are no tests called $$name." >&2; exit 1; }; \
+	done
 	@mkdir -p .build
 	STRATA_TESTS='$(TARGET)' $(SWIFT) build --product StrataPackageTests
 	STRATA_TESTS='$(TARGET)' $(SWIFT) test --skip-build $(TEST_ARGS) $(TESTED)
