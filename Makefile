@@ -99,8 +99,12 @@ test: system-packages
 	$(SWIFT) test --skip-build --skip '$(STEPPED_TARGETS)' --skip '$(CONTEXT_TARGET)' $(TEST_ARGS) $(TESTED)
 	$(SWIFT) test --skip-build --skip '^(?!CoreDataTests\.)' $(TEST_ARGS) $(TESTED)
 
+COMMA = ,
 # One target's tests without the others: make test-of TARGET=StrataSQLTests, or several with commas between.
 test-of: system-packages
+	@for name in $(if $(TARGET),$(subst $(COMMA), ,$(TARGET)),TARGET=); do \
+		[ -d "Tests/$$name" ] || { echo "There are no tests called $$name." >&2; exit 1; }; \
+	done
 	@mkdir -p .build
 	STRATA_TESTS='$(TARGET)' $(SWIFT) build --product StrataPackageTests
 	STRATA_TESTS='$(TARGET)' $(SWIFT) test --skip-build $(TEST_ARGS) $(TESTED)
@@ -188,7 +192,7 @@ check-mutants: python
 TSAN = --sanitize=thread --scratch-path .build/tsan -Xswiftc -DSTRATA_TSAN
 
 # A build of its own: every module has to be compiled for the sanitizer, with mutexes that it knows (see StrataLocks).
-# Random tests that stay on one thread run one of their ten seeds here: they take long under it, and it has nothing to see.
+# Random tests that stay on one thread run one of their seeds here: they take long under it, and it has nothing to see.
 tsan: system-packages
 	$(SWIFT) test $(TSAN) --no-parallel --filter '$(STEPPED_TARGETS)'
 	STRATA_SEEDS=1-1 $(SWIFT) test $(TSAN) --skip '$(STEPPED_TARGETS)' $(TEST_ARGS)

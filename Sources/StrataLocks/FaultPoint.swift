@@ -34,6 +34,10 @@ package enum FaultPoint: String, CaseIterable, Sendable {
     case checkpointBegan = "checkpoint.began"
     /// The log is copied into the file.
     case checkpointEnded = "checkpoint.ended"
+    /// COMMIT is about to be sent to PostgreSQL: an error cuts the connection.
+    case commitSending = "commit.sending"
+    /// PostgreSQL has committed: an error cuts the connection, as if its answer had not come.
+    case commitAnswered = "commit.answered"
 
     /// A migration has the store's writer, and has written nothing.
     case migrationBegan = "migration.began"
@@ -60,7 +64,7 @@ package enum FaultPoint: String, CaseIterable, Sendable {
             .migrationMoved, .migrationWritten:
             true
         case .saveCommitted, .savePublished, .saveAnnouncing, .batchCommitted, .batchAnnouncing, .faultRead,
-            .checkpointBegan, .checkpointEnded, .migrationCommitted:
+            .checkpointBegan, .checkpointEnded, .commitSending, .commitAnswered, .migrationCommitted:
             false
         }
     }

@@ -2,6 +2,10 @@ import CStrataPostgreSQL
 import Foundation
 import Synchronization
 
+#if FaultPoints
+import StrataLocks
+#endif
+
 /// One connection to a server.
 ///
 /// Belongs to one thread at a time: the pool hands it out. Each wait for the server has a deadline, so nothing hangs on one that has stopped.
@@ -357,6 +361,20 @@ package final class Connection: @unchecked Sendable {
         // The text of libpq names hosts, and no values.
         return PostgreSQLError(.connection, Self.text(PQerrorMessage(handle), else: "the connection was lost"))
     }
+
+    #if FaultPoints
+    /// Loses the connection if the handler of `point` throws.
+    ///
+    /// - Throws: ``PostgreSQLError`` of a connection that was lost.
+    package func cut(at point: FaultPoint) throws(PostgreSQLError) {
+        do { try point.reach() } catch {
+            isBroken = true
+            // The server hears of it, and ends what is open.
+            shutdown(PQsocket(handle), Int32(SHUT_RDWR))
+            throw PostgreSQLError(.connection, "the connection was cut at \(point.rawValue)")
+        }
+    }
+    #endif
 
     static func text(_ text: UnsafePointer<CChar>?, else other: String) -> String {
         let line = text.map { String(cString: $0) }?.split(separator: "\n").first.map(String.init) ?? ""

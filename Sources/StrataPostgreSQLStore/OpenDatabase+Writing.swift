@@ -116,7 +116,13 @@ extension OpenDatabase {
                     let mark = CommitMark(begun, connection, identifier, isRecorded: isRecorded)
                     try commit {
                         do {
+                            #if FaultPoints
+                            try connection.cut(at: .commitSending)
+                            #endif
                             try connection.commit()
+                            #if FaultPoints
+                            try connection.cut(at: .commitAnswered)
+                            #endif
                         } catch let error as PostgreSQLError where error.kind == .connection || error.kind == .deadline
                         {
                             try mark.settle(self, error)

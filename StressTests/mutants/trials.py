@@ -53,7 +53,8 @@ def swift():
 
 
 def environment(number):
-    return dict(os.environ, STRATA_MUTANT=str(number), STRATA_POSTGRESQL=os.environ.get("STRATA_POSTGRESQL", "1"))
+    defaults = {"STRATA_POSTGRESQL": "1", "STRATA_SEEDS": "1-10"}
+    return defaults | dict(os.environ, STRATA_MUTANT=str(number))
 
 
 def run(command, number, limit):

@@ -9,7 +9,7 @@ import Testing
 
 @Suite("Random fetches")
 struct CompilerDifferentialTests {
-    /// How many predicates each seed compares with each model: 20,000 with ten seeds.
+    /// How many predicates each seed compares with each model: 6,000 with three seeds.
     ///
     /// None can run for long: there are a few dozen objects, and the collections of a predicate are five deep at most.
     private static let count = 1_000

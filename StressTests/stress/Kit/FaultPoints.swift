@@ -38,6 +38,17 @@ enum FaultPoints {
         }
     }
 
+    /// Cuts the connection to a server at one in ten commits, drawn from the seed: before COMMIT is sent, or before its answer comes.
+    static func cutCommits(_ seed: UInt64) {
+        let stream = Mutex(SeededStream(seed: seed, stream: 98))
+        FaultPoint.handle { point in
+            guard point == .commitSending || point == .commitAnswered, stream.withLock({ $0.chance(0.05) }) else {
+                return
+            }
+            throw CocoaError(.persistentStoreSave)
+        }
+    }
+
     /// Ends the process, as `SIGKILL` does, when a point is reached for the `hit`-th time, counted from 1.
     static func kill(at name: String, hit: Int = 1) {
         at(name, hit: hit) {
@@ -88,6 +99,8 @@ enum FaultPoints {
     static var failing: [String] { [] }
 
     static func fail(at name: String, hit: Int = 1, with error: CocoaError = CocoaError(.fileWriteOutOfSpace)) {}
+
+    static func cutCommits(_ seed: UInt64) {}
 
     static func kill(at name: String, hit: Int = 1) {}
 

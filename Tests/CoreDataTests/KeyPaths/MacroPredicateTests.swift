@@ -60,10 +60,10 @@ struct MacroPredicateTests {
 }
 
 extension MacroCase {
-    static let all =
+    static let all: [MacroCase] =
         comparisons + logic + arithmetic + optionals + strings + collections + captured + casts + composed
 
-    static let comparisons = [
+    static let comparisons: [MacroCase] = [
         MacroCase("price == 3", #Predicate { $0.price == 3 }),
         MacroCase("price != 3", #Predicate { $0.price != 3 }),
         MacroCase("price < 3", #Predicate { $0.price < 3 }),
@@ -93,7 +93,7 @@ extension MacroCase {
         )
     }
 
-    static let logic = [
+    static let logic: [MacroCase] = [
         MacroCase(
             "price > 1 AND seats > 2 AND visits > 3",
             #Predicate { $0.price > 1 && $0.seats > 2 && $0.visits > 3 }
@@ -112,7 +112,7 @@ extension MacroCase {
         MacroCase("TERNARY(price > 3, 1, 0) == favorite", #Predicate { ($0.price > 3) == $0.favorite }),
     ]
 
-    static let arithmetic = [
+    static let arithmetic: [MacroCase] = [
         MacroCase("price + 1 > 3", #Predicate { $0.price + 1 > 3 }),
         MacroCase("price - 1 > 3", #Predicate { $0.price - 1 > 3 }),
         MacroCase("price * price > 3", #Predicate { $0.price * $0.price > 3 }),
@@ -123,7 +123,7 @@ extension MacroCase {
         MacroCase("(price + 1) * 2 > 3", #Predicate { ($0.price + 1) * 2 > 3 }),
     ]
 
-    static let optionals = [
+    static let optionals: [MacroCase] = [
         MacroCase("name == nil", #Predicate { $0.name == nil }),
         MacroCase("name != nil", #Predicate { $0.name != nil }),
         MacroCase("city == nil", #Predicate { $0.city == nil }),
@@ -153,7 +153,7 @@ extension MacroCase {
         MacroCase("city == nil", #Predicate { $0.city?.venues.isEmpty == nil }),
     ]
 
-    static let strings = [
+    static let strings: [MacroCase] = [
         MacroCase("city.name CONTAINS \"a\"", #Predicate { $0.city!.name.contains("a") }),
         MacroCase("name != nil", #Predicate { $0.name!.contains("") }),
         MacroCase("name != nil", #Predicate { $0.name?.starts(with: "") == true }),
@@ -176,7 +176,7 @@ extension MacroCase {
         return #Predicate { $0.city!.name.contains(regex) }
     }
 
-    static let collections = [
+    static let collections: [MacroCase] = [
         MacroCase("tags.@count == 2", #Predicate { $0.tags.count == 2 }),
         MacroCase("tags.@count == 0", #Predicate { $0.tags.isEmpty }),
         MacroCase("NOT photos.@count == 0", #Predicate { !$0.photos.isEmpty }),
@@ -235,7 +235,7 @@ extension MacroCase {
     private static let filter = Filter(lowest: 5, names: ["x", "y"])
     private static let yes = true
 
-    static let captured = [
+    static let captured: [MacroCase] = [
         MacroCase("price == 7", #Predicate { $0.price == number }),
         MacroCase("price == 8", #Predicate { $0.price == number + 1 }),
         MacroCase("price > 5", #Predicate { $0.price > filter.lowest }),
@@ -262,7 +262,7 @@ extension MacroCase {
         MacroCase("TERNARY(price > 3, price, 0) > 7", #Predicate { ($0.price > 3 ? $0.price : 0) > number }),
     ]
 
-    static let casts = [
+    static let casts: [MacroCase] = [
         MacroCase("CAST(SELF, \"Bar\") != nil", #Predicate { $0 is Bar }),
         MacroCase("CAST(SELF, \"Bar\") == nil", #Predicate { !($0 is Bar) }),
         MacroCase("CAST(SELF, \"Bar\").beers == 1", #Predicate { ($0 as? Bar)?.beers == 1 }),
@@ -283,7 +283,7 @@ extension MacroCase {
     private static let limits: [String: Int16] = ["a": 3, "b": 5]
     private static let steps: [Int16] = [2, 5]
 
-    static let composed = [
+    static let composed: [MacroCase] = [
         MacroCase(
             "price > TERNARY(name == \"a\", 3, TERNARY(name == \"b\", 5, 1))",
             #Predicate { $0.price > limits[$0.name!, default: 1] }

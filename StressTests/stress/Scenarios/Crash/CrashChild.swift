@@ -33,6 +33,8 @@ enum CrashChild {
         let file = URL(fileURLWithPath: arguments[0])
         let place = isDatabase ? URL(string: arguments[0]) ?? file : file
         let patience = ServerPatience(isNeeded: isDatabase)
+        // Sessions that the server ends seldom come to a commit.
+        if isDatabase { FaultPoints.cutCommits(seed) }
         try patience.trying {
             try coordinator.addPersistentStore(
                 type: isDatabase ? DatabasePlace.type : .sqlite,

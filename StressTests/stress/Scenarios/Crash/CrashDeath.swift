@@ -12,7 +12,9 @@ enum CrashDeath {
     case named(String, Int)
 
     /// The points of the library at which a life can end.
-    private static var points: [String] { FaultPoints.names.filter { !$0.hasPrefix("fault.") } }
+    private static var points: [String] {
+        FaultPoints.names.filter { !$0.hasPrefix("fault.") && !$0.hasPrefix("commit.") }
+    }
 
     /// Whether only a process that migrates can die so.
     var isOfMigration: Bool { kind.hasPrefix("migration.") }
