@@ -255,6 +255,24 @@ struct StorefrontTests {
         #expect(page.contains("<td>Ada</td><td>placed</td><td>invoice</td><td>2.50</td>"))
     }
 
+    @Test func `what the feed says was sent last reaches all who listen, though it ends then`() async throws {
+        let running = try Running()
+        for _ in 0..<20 {
+            let feed = Feed(running.server.container)
+            let streams = (0..<200).map { _ in feed.listen() }
+            async let told: Void = blocking { feed.tell("last") }
+            while feed.figures.latest.isEmpty { await Task.yield() }
+            feed.end()
+            try await told
+            for stream in streams {
+                var texts: [String] = []
+                for await text in stream { texts.append(text) }
+                #expect(texts == ["last"])
+            }
+        }
+        try await running.server.stop()
+    }
+
     /// Waits for something that another thread or process does, for minutes at most: only what hangs fails.
     private func until(_ isTrue: () -> Bool) async throws {
         let deadline = ContinuousClock.now + .seconds(600)

@@ -42,9 +42,12 @@ package final class Stack: Sendable {
     package let storeURL: URL
     package let kind: StoreKind
 
+    /// One for all tests: making and freezing it takes longer than many a test, and what is frozen stays for as long as the process lives.
+    private static let guide = GuideModel.make()
+
     /// A stack of the guide model.
     package convenience init(_ kind: StoreKind) throws {
-        try self.init(kind, model: GuideModel.make())
+        try self.init(kind, model: Self.guide)
     }
 
     /// A stack of any model.

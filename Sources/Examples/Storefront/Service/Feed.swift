@@ -28,11 +28,16 @@ package final class Feed: Sendable {
                 let orders = try snapshot.objects(in: context).map(\.message)
                 return String(decoding: try JSONEncoder().encode(orders), as: UTF8.self)
             }
-            let listeners = state.withLock { state in
-                state.latest = text
-                return Array(state.listeners.values)
-            }
-            for listener in listeners { listener.yield(text) }
+            tell(text)
+        }
+    }
+
+    /// Sends all listeners a state.
+    func tell(_ text: String) {
+        // Amid the lock, as nobody may end the streams between: what comes after the end is lost.
+        state.withLock { state in
+            state.latest = text
+            for listener in state.listeners.values { listener.yield(text) }
         }
     }
 
