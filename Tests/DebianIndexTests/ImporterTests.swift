@@ -246,7 +246,7 @@ struct ImporterProgramTests {
     @Test(.enabled(if: program != nil, "The program lies beside the tests when the package manager built them"))
     func `a killed import is completed by the next run`() throws {
         let scratch = try Scratch()
-        let index = try scratch.index("Packages", numbers: 0..<2000)
+        let index = try scratch.index("Packages", numbers: 0..<6000)
         let arguments = ["--index", index.path, "--store", scratch.storeURL.path, "--contexts", "2"]
 
         let killed = try Self.start(arguments)
@@ -263,7 +263,7 @@ struct ImporterProgramTests {
 
         let third = try Self.start(arguments)
         #expect(
-            try third.errors.fileHandleForReading.readUntil("packages/s").contains("\n0 imported, 2,000 already there")
+            try third.errors.fileHandleForReading.readUntil("packages/s").contains("\n0 imported, 6,000 already there")
         )
         third.process.waitUntilExit()
         #expect(third.process.terminationStatus == 0)

@@ -6,7 +6,7 @@ import Testing
 /// The names that the compiler gives to accessors, compared with ours: if a toolchain changes them, this fails.
 @Suite("Symbols of accessors", .enabled(if: Compiler.isThere, "needs swiftc and nm"))
 struct SymbolDifferentialTests {
-    @Test(arguments: 1...3)
+    @Test(arguments: 1...6)
     func `the symbols of random members are those that the compiler leaves undefined`(seed: UInt64) throws {
         var maker = RandomSource(seed: seed)
         try compare(maker.source(), other: RandomSource.other)

@@ -77,11 +77,11 @@ struct TreeConcurrencyTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `eight children save hundreds of times each into one parent, and nothing is lost`(_ kind: StoreKind) throws {
+    func `eight children save a thousand times each into one parent, and nothing is lost`(_ kind: StoreKind) throws {
         let stack = try Stack(kind)
         let cityID = try stack.storeCity("Porto")
         let parent = stack.context("parent")
-        let (children, saves) = (8, 250)
+        let (children, saves) = (8, 1000)
         let failures = Shared<[String]>([])
         onThreads(children) { number in
             let child = parent.child("child \(number)")
