@@ -191,7 +191,7 @@ extension NSManagedObjectContext {
         forgetUndo()
         guard hadObjects else { return }
         // Not by its public name, which tells that somebody may observe it: from then on all sets would be made.
-        post(NotificationInterest.didChange.name, [NSInvalidatedAllObjectsKey: ids])
+        post(.didChange, [NSInvalidatedAllObjectsKey: ids])
         observers.contextWasReset()
     }
 }

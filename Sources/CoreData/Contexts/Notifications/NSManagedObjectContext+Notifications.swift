@@ -4,9 +4,7 @@ extension NSNotification.Name {
     /// A context is about to save.
     ///
     /// Posted also where there is nothing to save. The object is the context; there is no user info.
-    public static let NSManagedObjectContextWillSave = NSNotification.Name(
-        "NSManagingContextWillSaveChangesNotification"
-    )
+    public static var NSManagedObjectContextWillSave: NSNotification.Name { NotificationInterest.willSave.named }
     /// A context has saved.
     ///
     /// The user info has sets of objects under the inserted, updated and deleted keys, which are empty if there was
@@ -101,7 +99,7 @@ extension NSManagedObjectContext {
     }
 
     /// See `NSManagedObjectContextWillSave`.
-    public static let willSaveObjectsNotification = Notification.Name.NSManagedObjectContextWillSave
+    public static var willSaveObjectsNotification: Notification.Name { .NSManagedObjectContextWillSave }
     /// See `NSManagedObjectContextDidSave`.
     public static var didSaveObjectsNotification: Notification.Name { .NSManagedObjectContextDidSave }
     /// See `NSManagedObjectContextDidSaveObjectIDs`.

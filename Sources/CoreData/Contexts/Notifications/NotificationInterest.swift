@@ -1,12 +1,13 @@
 import Foundation
 import Synchronization
 
-/// One of the notifications with sets, and whether anybody in the process may look into it.
+/// One of the notifications of contexts, and whether anybody in the process may look into it.
 ///
 /// Every event and every save posts sets of what changed, and mostly nobody listens: an import of a million objects
 /// should not hash each of them twice for that, nor make a million IDs. Whether somebody observes a notification cannot
 /// be asked; but whoever wants to has to take its name, or a key of its user info, from this module first.
 final class NotificationInterest: Sendable {
+    static let willSave = NotificationInterest("NSManagingContextWillSaveChangesNotification")
     static let didChange = NotificationInterest("NSObjectsChangedInManagingContextNotification")
     static let didSave = NotificationInterest("NSManagingContextDidSaveChangesNotification")
     static let didSaveIDs = NotificationInterest("NSManagedObjectContextDidSaveObjectIDsNotification")
@@ -24,8 +25,16 @@ final class NotificationInterest: Sendable {
         return name
     }
 
-    /// Whether the sets have to be ones that cast to `Set`.
+    /// Whether somebody may observe the notification, so that its sets have to be ones that cast to `Set`.
     var isWatched: Bool { wasShown.load(ordering: .relaxed) }
+
+    /// Posts the notification.
+    ///
+    /// An observer may do anything, so posts that may have one never wait for each other.
+    func post(from context: NSManagedObjectContext, _ userInfo: [AnyHashable: Any]?) {
+        func post() { NotificationCenter.default.post(name: name, object: context, userInfo: userInfo) }
+        if isWatched { post() } else { NotificationGate.pass(post) }
+    }
 
     private func show() { wasShown.store(true, ordering: .relaxed) }
 
@@ -99,14 +108,14 @@ struct NotificationSets {
 
 extension NSManagedObjectContext {
     /// Posts a notification without user info, or with one that has no sets.
-    final func post(_ name: Notification.Name, _ userInfo: [AnyHashable: Any]? = nil) {
-        NotificationCenter.default.post(name: name, object: self, userInfo: userInfo)
+    final func post(_ interest: NotificationInterest, _ userInfo: [AnyHashable: Any]? = nil) {
+        interest.post(from: self, userInfo)
     }
 
     /// Posts a notification with the sets that `fill` adds.
     final func post(_ interest: NotificationInterest, _ fill: (inout NotificationSets) -> Void) {
         var sets = NotificationSets(interest, coordinator, isChild: upward != nil)
         fill(&sets)
-        NotificationCenter.default.post(name: interest.name, object: self, userInfo: sets.userInfo)
+        interest.post(from: self, sets.userInfo)
     }
 }

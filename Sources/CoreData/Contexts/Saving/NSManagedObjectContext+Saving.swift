@@ -88,7 +88,7 @@ struct ContextSave {
 
     /// Saves the changes of the context, whose event has ended.
     func run() throws {
-        context.post(.NSManagedObjectContextWillSave)
+        context.post(.willSave)
         guard context.hasSomethingToSave else {
             if context.upward == nil { try ConfinementScope.enter(context) { try coordinator.saveMetadata() } }
             return post()
