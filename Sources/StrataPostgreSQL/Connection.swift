@@ -45,6 +45,8 @@ package final class Connection: @unchecked Sendable {
     package var isPooled = false
     /// The timeline of the server that is written to, which grows with each promotion; `nil` if it is unknown.
     package internal(set) var timeline: Int64?
+    /// Which plans its statements have: see ``ConnectionPool/outdatePlans()``.
+    var planAge = 0
     let openedAt = Date().timeIntervalSinceReferenceDate
 
     struct PreparedKey: Hashable {
@@ -156,7 +158,7 @@ package final class Connection: @unchecked Sendable {
             case PGRES_SINGLE_TUPLE:
                 defer { PQclear(result) }
                 guard wantsMore else { continue }
-                do { wantsMore = try body(ResultRow(result: result, row: 0)) } catch {
+                do { wantsMore = try body(ResultRow(result: result, row: 0, owner: nil)) } catch {
                     failure = error
                     wantsMore = false
                 }

@@ -19,6 +19,8 @@ package final class ConnectionPool: Sendable {
     /// The latest timeline that a connection was on; `nil` before the first.
     private let timeline = Mutex<Int64?>(nil)
     private let hasConnected = Atomic(false)
+    /// How often plans have become outdated.
+    private let planAge = Atomic(0)
     /// Called when connections lead to another server than before.
     private let failedOver = Mutex<(@Sendable () -> Void)?>(nil)
     /// For how many seconds a connection is used at most, so that load moves to new servers.
@@ -85,7 +87,9 @@ package final class ConnectionPool: Sendable {
         do {
             if isClosed.load(ordering: .acquiring) { throw PostgreSQLError(.misuse, "the store is closed") }
             while let connection = idle.withLock({ $0.popLast() }) {
-                if !connection.isWorn(after: Self.life), isCurrent(connection), connection.isStillThere() {
+                if !connection.isWorn(after: Self.life), isCurrent(connection), connection.isStillThere(),
+                    hasCurrentPlans(connection)
+                {
                     connection.leaseWait = leaseWait
                     return connection
                 }
@@ -122,6 +126,7 @@ package final class ConnectionPool: Sendable {
             do {
                 let connection = try Connection.open(target, timeout: max((end - .now) / .seconds(1), 0.1)) {
                     connection in
+                    connection.planAge = planAge.load(ordering: .relaxed)
                     connection.timeline = try prepare(connection)
                     try note(connection.timeline)
                 }
@@ -134,6 +139,26 @@ package final class ConnectionPool: Sendable {
                 else { throw error }
                 usleep(100_000)
             }
+        }
+    }
+
+    // MARK: - Plans
+
+    /// Has the server plan each prepared statement anew, when it is used next: tables are much larger than they were.
+    ///
+    /// Connections learn of it when they are taken the next time.
+    package func outdatePlans() { planAge.add(1, ordering: .relaxed) }
+
+    /// Whether no statement has an outdated plan; takes a round trip if plans have to be dropped.
+    private func hasCurrentPlans(_ connection: Connection) -> Bool {
+        let age = planAge.load(ordering: .relaxed)
+        guard connection.planAge != age, !connection.isPooled else { return true }
+        connection.planAge = age
+        do {
+            try connection.command("DISCARD PLANS")
+            return true
+        } catch {
+            return false
         }
     }
 

@@ -19,24 +19,28 @@ package final class QueryResult {
     package var tag: String { String(cString: PQcmdStatus(result)) }
 
     @inline(__always)
-    package subscript(row: Int) -> ResultRow { ResultRow(result: result, row: Int32(truncatingIfNeeded: row)) }
+    package subscript(row: Int) -> ResultRow {
+        ResultRow(result: result, row: Int32(truncatingIfNeeded: row), owner: self)
+    }
 
-    /// The rows one after the other, while the result is held.
+    /// The rows one after the other.
     package var rows: some Sequence<ResultRow> { (0..<rowCount).lazy.map { self[$0] } }
 
     /// The first value of the first row; `nil` if there is none.
     package var firstInt64: Int64? { rowCount > 0 ? self[0].optionalInt64(0) : nil }
 }
 
-/// One row of a result, valid while the result is held.
+/// One row of a result.
 package struct ResultRow {
     let result: OpaquePointer
     let row: Int32
+    /// What keeps the result; `nil` if whoever hands the row out frees it.
+    let owner: QueryResult?
 
     @inline(__always)
     package func isNull(_ column: Int) -> Bool { PQgetisnull(result, row, Int32(truncatingIfNeeded: column)) != 0 }
 
-    /// The bytes of a value; empty for null.
+    /// The bytes of a value, valid as long as the row; empty for null.
     @inline(__always)
     package func bytes(_ column: Int) -> UnsafeRawBufferPointer {
         let column = Int32(truncatingIfNeeded: column)

@@ -9,10 +9,19 @@ import StrataSQL
 /// A key is never handed out twice, not even if nothing is saved under it. Any thread may ask.
 final class KeyBlocks: Sendable {
     private let mapping: SQLMapping
+    private let pool: ConnectionPool
     /// What is left of the blocks that were drawn, by the number of the root entity in the model.
     private let left = Mutex<[Int: [Range<Int64>]]>([:])
+    /// How many digits the first key of the last block had, by the number of the root entity in the model.
+    private let digits = Mutex<[Int: Int]>([:])
 
-    init(_ mapping: SQLMapping) { self.mapping = mapping }
+    /// - Parameters:
+    ///   - mapping: The tables and their sequences.
+    ///   - pool: The connections whose plans are made anew when a table has become ten times as large.
+    init(_ mapping: SQLMapping, _ pool: ConnectionPool) {
+        self.mapping = mapping
+        self.pool = pool
+    }
 
     /// Keys for new rows of one hierarchy; empty if the store does not hold it.
     func reserve(_ count: Int, root: Int, _ connection: Connection) throws -> [Range<Int64>] {
@@ -28,13 +37,27 @@ final class KeyBlocks: Sendable {
                 [.text(PostgreSQLSchema.sequence(table).description), .int8(blocks)]
             )
             let drawn = result.rows.map { $0.int64(0)..<($0.int64(0) + size) }
-            guard !drawn.isEmpty else { break }
+            guard let last = drawn.last else { break }
+            noteSize(last.lowerBound, root)
             left.withLock { $0[root, default: []] += drawn }
             let (more, still) = take(missing, root)
             for range in more { taken.join(range) }
             missing = still
         }
         return taken
+    }
+
+    /// Has plans made anew if keys tell that a table has grown past the next power of ten.
+    ///
+    /// The server keeps the plans of prepared statements. One that it has made for an empty table reads the table from end to end,
+    /// and would do so for each of a million rows. Keys count the rows of all machines.
+    private func noteSize(_ key: Int64, _ root: Int) {
+        let count = String(key).count
+        let hasGrown = digits.withLock { digits in
+            let known = digits.updateValue(count, forKey: root)
+            return known.map { $0 < count } ?? false
+        }
+        if hasGrown { pool.outdatePlans() }
     }
 
     /// Lets go of the keys that are left: another server may give them out again.

@@ -96,7 +96,7 @@ final class OpenDatabase: Sendable {
         self.recordsHistory = recordsHistory
         self.replicas = replicas
         queries = RowQueries(mapping, place: pool.target.place)
-        keys = KeyBlocks(mapping)
+        keys = KeyBlocks(mapping, pool)
         shapes = WriteShapes(mapping)
         places = PlacesByEntity(mapping)
         derived = DerivedPlan(mapping)

@@ -110,8 +110,14 @@ final class RowQueries: Sendable {
         for values in values { for index in arrays.indices { arrays[index].append(values[index]) } }
         let names = arrays.indices.map { "c\($0)" }
         let condition = zip(constraint.columns, names).map { "t.\($0) = u.\($1)" }.joined(separator: " AND ")
+        let columns = names.joined(separator: ", ")
+        let wanted = "\(unnested(arrays.map(\.element), from: 1)) WITH ORDINALITY AS u (\(columns), place)"
+        // Each value is looked up by itself, for the reason that SaveTransaction.locking has.
         return try connection.post(
-            "SELECT u.place, t.\(naming.key) FROM \(unnested(arrays.map(\.element), from: 1)) WITH ORDINALITY AS u (\(names.joined(separator: ", ")), place) JOIN \(table.name) AS t ON \(condition)",
+            """
+            SELECT u.place, t.* FROM \(wanted)
+            CROSS JOIN LATERAL (SELECT t.\(naming.key) FROM \(table.name) AS t WHERE \(condition) LIMIT 1) AS t
+            """,
             arrays.map { .array($0) }
         )
     }

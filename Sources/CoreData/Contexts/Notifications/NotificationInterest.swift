@@ -59,7 +59,7 @@ final class NotificationInterest: Sendable {
 struct NotificationSets {
     private let interest: NotificationInterest
     private let coordinator: NSPersistentStoreCoordinator?
-    private(set) var userInfo: [AnyHashable: Any] = [:]
+    private(set) var userInfo: [AnyHashable: Any]
 
     /// Whether the sets have to be made at once.
     ///
@@ -70,6 +70,8 @@ struct NotificationSets {
         self.interest = interest
         self.coordinator = coordinator
         isEager = isChild || interest.isWatched
+        // Three sets, and two tokens at most.
+        userInfo = Dictionary(minimumCapacity: 5)
     }
 
     /// Adds a set of objects.
