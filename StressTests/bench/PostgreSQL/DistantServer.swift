@@ -113,13 +113,19 @@ final class DistantServer: @unchecked Sendable {
         func countDown() -> Bool { left.subtract(1, ordering: .acquiringAndReleasing).newValue == 0 }
     }
 
+    /// What is no question or short answer any more, in bytes.
+    private static let muchAtOnce = 4096
+
     private static func read(_ source: Int32, into pieces: Pieces) {
-        var buffer = [UInt8](repeating: 0, count: 1 << 16)
+        var buffer = [UInt8](repeating: 0, count: 1 << 20)
         while true {
             let count = Foundation.read(source, &buffer, buffer.count)
             if count < 0, errno == EINTR { continue }
             pieces.add(Array(buffer.prefix(max(0, count))))
             if count <= 0 { return }
+            // The server writes 8 KiB at a time. A network brings them without the help of processors; to move each by itself would
+            // keep one of them busy.
+            if count >= Self.muchAtOnce { usleep(200) }
         }
     }
 
