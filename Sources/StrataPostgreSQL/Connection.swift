@@ -87,6 +87,8 @@ package final class Connection: @unchecked Sendable {
     package func query(_ sql: String, _ parameters: [PostgreSQLValue] = []) throws -> QueryResult {
         if hasPosted { return try answer(try post(sql, parameters)) }
         if needsPrelude { return try queryAfterPrelude(sql, parameters) }
+        // What is new to the session is prepared and run in one round trip.
+        if isNew(sql, parameters) { return try answer(try post(sql, parameters)) }
         do {
             return try run(sql, parameters)
         } catch let error as PostgreSQLError
@@ -255,6 +257,11 @@ package final class Connection: @unchecked Sendable {
         if waits { _ = try results(of: sql) }
         prepared[key] = name
         return (name, key)
+    }
+
+    /// Whether a statement is yet to be prepared.
+    private func isNew(_ sql: String, _ values: [PostgreSQLValue]) -> Bool {
+        prepares && prelude == nil && prepared[PreparedKey(sql: sql, types: values.map(\.type.rawValue))] == nil
     }
 
     /// Notes that a statement could not be prepared.

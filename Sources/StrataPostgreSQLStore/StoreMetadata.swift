@@ -76,21 +76,30 @@ package struct StoreMetadata: @unchecked Sendable {
         _ place: String,
         joining target: ConnectionTarget? = nil
     ) throws -> StoreMetadata? {
-        // A look at the tables of the catalogue, which sees what was committed by the time of this statement. `to_regclass` may answer from
-        // what the session knew before it waited for the lock of whoever made the store.
-        let table = try connection.query(
-            """
-            SELECT 1 FROM pg_catalog.pg_class AS c JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
-            WHERE c.relname = 'strata_store' AND n.nspname = pg_catalog.current_schema()
-            """
-        )
-        guard table.rowCount > 0 else { return nil }
+        // A session joins a store that was there; only who opens one has to look first, since an error ends a transaction.
+        if target == nil {
+            // A look at the tables of the catalogue, which sees what was committed by the time of this statement. `to_regclass` may
+            // answer from what the session knew before it waited for the lock of whoever made the store.
+            let table = try connection.query(
+                """
+                SELECT 1 FROM pg_catalog.pg_class AS c JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
+                WHERE c.relname = 'strata_store' AND n.nspname = pg_catalog.current_schema()
+                """
+            )
+            guard table.rowCount > 0 else { return nil }
+        }
         // In one statement: nobody can migrate the store between the two.
         let joining = target.map { _ in ", \(StoreSessions.join(schema: "$1"))" } ?? ""
-        let result = try connection.query(
-            "SELECT format, uuid, metadata\(joining) FROM strata_store",
-            target.map { [PostgreSQLValue.text($0.schema)] } ?? []
-        )
+        let result: QueryResult
+        do {
+            result = try connection.query(
+                "SELECT format, uuid, metadata\(joining) FROM strata_store",
+                target.map { [PostgreSQLValue.text($0.schema)] } ?? []
+            )
+        } catch let error as PostgreSQLError where target != nil && error.sqlState == "42P01" {
+            // There is no such table any more.
+            return nil
+        }
         guard result.rowCount == 1 else { throw PostgreSQLBoundary.damaged(place, "its metadata is missing.") }
         guard result[0].int64(0) <= format else {
             throw CocoaError(

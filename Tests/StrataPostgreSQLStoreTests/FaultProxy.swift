@@ -84,6 +84,9 @@ final class FaultProxy: @unchecked Sendable {
     /// How many were let in.
     let callers = Mutex(0)
 
+    /// How often a client has sent something: how many round trips there were, if each is one piece.
+    let questions = Mutex(0)
+
     /// Whether those who are let in hear nothing.
     let isSilent = Mutex(false)
 
@@ -127,7 +130,12 @@ final class FaultProxy: @unchecked Sendable {
             }
             state.withLock { $0.sockets.formUnion([client, other]) }
             let swallows = Flag()
-            start { [self] in pass(from: client, to: other) { try strike($0, swallows) } }
+            start { [self] in
+                pass(from: client, to: other) { bytes in
+                    questions.withLock { $0 += 1 }
+                    return try strike(bytes, swallows)
+                }
+            }
             start { [self] in pass(from: other, to: client) { _ in swallows.isSet ? .cut : .pass } }
         }
     }

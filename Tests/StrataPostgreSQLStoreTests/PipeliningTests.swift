@@ -1,5 +1,8 @@
+import CoreData
+import CoreDataPostgreSQL
 import Foundation
 import StrataPostgreSQL
+import TestSupport
 import Testing
 
 @Suite("Statements that are sent together", .enabled(if: Server.isThere))
@@ -14,6 +17,47 @@ struct PipeliningTests {
         #expect(try connection.query("SELECT 8::bigint").firstInt64 == 8)
         try connection.command("SET LOCAL statement_timeout = 0")
         #expect(try connection.answer(next).firstInt64 == 7)
+    }
+
+    @Test func `a statement takes one round trip, also where it is new to the session`() throws {
+        let proxy = try FaultProxy()
+        defer { proxy.close() }
+        let connection = try Connection.open(ConnectionTarget(proxy.url), timeout: 30)
+        for _ in 0..<2 {
+            let before = proxy.questions.withLock { $0 }
+            #expect(try connection.query("SELECT 1::bigint + $1", [.int8(1)]).firstInt64 == 2)
+            #expect(proxy.questions.withLock { $0 } == before + 1)
+        }
+    }
+
+    @Test func `a save takes two round trips, whatever the number of rows`() throws {
+        let proxy = try FaultProxy()
+        defer { proxy.close() }
+        let schema = "trips_" + String(UInt64.random(in: 0 ... .max), radix: 36)
+        let url = try #require(URL(string: "\(proxy.url.absoluteString)&schema=\(schema)"))
+        let coordinator = NSPersistentStoreCoordinator(managedObjectModel: GuideModel.make())
+        let store = try coordinator.addPersistentStore(type: .postgreSQL, configuration: nil, at: url)
+        defer {
+            try? coordinator.remove(store)
+            _ = try? Server.connection().command("DROP SCHEMA \"\(schema)\" CASCADE")
+        }
+        let context = NSManagedObjectContext(.privateQueue)
+        context.persistentStoreCoordinator = coordinator
+        try context.performAndWait {
+            let city = City(context: context)
+            city.name = "Lagos"
+            // The first save draws keys, and tells the session who it is.
+            Venue(context: context).city = city
+            try context.save()
+            // Less than libpq sends before it is told to, so that a round trip is one piece. The city is written in each second save.
+            for count in [1, 1, 20, 20] {
+                for _ in 0..<count { Venue(context: context).city = city }
+                city.name = "Lagos \(count)"
+                let before = proxy.questions.withLock { $0 }
+                try context.save()
+                #expect(proxy.questions.withLock { $0 } == before + 2, "\(count) rows")
+            }
+        }
     }
 
     @Test func `behind a statement that fails none is carried out, and the error is the first`() throws {
