@@ -12,7 +12,7 @@ final class KeyBlocks: Sendable {
     private let pool: ConnectionPool
     /// What is left of the blocks that were drawn, by the number of the root entity in the model.
     private let left = Mutex<[Int: [Range<Int64>]]>([:])
-    /// How many digits the first key of the last block had, by the number of the root entity in the model.
+    /// The most digits that the first key of a block had, by the number of the root entity in the model.
     private let digits = Mutex<[Int: Int]>([:])
 
     /// - Parameters:
@@ -54,8 +54,10 @@ final class KeyBlocks: Sendable {
     private func noteSize(_ key: Int64, _ root: Int) {
         let count = String(key).count
         let hasGrown = digits.withLock { digits in
-            let known = digits.updateValue(count, forKey: root)
-            return known.map { $0 < count } ?? false
+            let known = digits[root] ?? count
+            // Who has drawn an earlier block may come later.
+            digits[root] = max(known, count)
+            return known < count
         }
         if hasGrown { pool.outdatePlans() }
     }
