@@ -262,7 +262,7 @@ struct ContextSave {
 
     private func takeOver(_ object: NSManagedObject, _ plan: SavePlan) {
         let flags = object.flags
-        saved.noteIfNeverSaved(object)
+        saved.neverSaved.note(object)
         if flags.contains(.deleted) {
             if !flags.contains(.inserted) {
                 saved.deleted.append(object)
@@ -290,7 +290,7 @@ struct ContextSave {
         for object in context.changeTracker.objects {
             object.flags.remove(.listed)
             if object.flags.contains(.gone) { lost.append(object) }
-            saved.noteIfNeverSaved(object)
+            saved.neverSaved.note(object)
             if object.flags.contains(.deleted) { context.bury(object) } else { object.commit() }
         }
         context.changeTracker.keepChanges([])

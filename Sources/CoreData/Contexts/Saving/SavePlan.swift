@@ -48,6 +48,7 @@ final class SavePlan {
     private var recording: [(storeIndex: Int, records: Bool)] = []
     private let coordinator: NSPersistentStoreCoordinator
     private let hasSeveralStores: Bool
+    private var neverSaved = NeverSavedObjects()
     /// Objects of `detectConflicts(for:)` whose versions are checked because they are written.
     private var checked: Set<ObjectIdentifier> = []
 
@@ -89,6 +90,8 @@ final class SavePlan {
         self.context = context
         self.coordinator = coordinator
         hasSeveralStores = coordinator.hasSeveralStores
+        // Before all others, which may lead to them.
+        for object in context.changeTracker.objects { neverSaved.note(object) }
         for object in context.changeTracker.objects { try add(object) }
         for object in context.changeTracker.checkedObjects where object.context === context {
             guard object.flags.isDisjoint(with: [.inserted, .deleted, .gone]), let row = object.baseRow,
@@ -118,7 +121,7 @@ final class SavePlan {
         // The store writes keys and versions into the row in place.
         object.unshareRow()
         if flags.contains(.inserted), let row = object.current {
-            resolveReferences(of: row)
+            resolveReferences(of: row, storeIndex)
             try change(storeIndex, object) { $0.inserted.append(row) }
         } else if flags.contains(.updated) {
             let changed = object.changedSlotSet()
@@ -136,7 +139,7 @@ final class SavePlan {
                     object.flags.insert(.ownsRow)
                 }
                 guard let row = object.current, let base = object.extras?.base else { return }
-                resolveReferences(of: row)
+                resolveReferences(of: row, storeIndex)
                 if flags.contains(.conflictDetection) { checked.insert(ObjectIdentifier(object)) }
                 let update = RowUpdate(row: row, baseVersion: base.version, changed: changed)
                 try change(storeIndex, object) { $0.updated.append(update) }
@@ -158,11 +161,11 @@ final class SavePlan {
             let isManyToMany = inverse?.isToMany == true
             let tellsMembership = inverse == nil || (isManyToMany && slot.relationship.isCanonical)
             var order: [ObjectReference]?
-            if slot.isOrdered { order = try object.readMembers(slot).compactMap(resolved) }
+            if slot.isOrdered { order = try object.readMembers(slot).compactMap { resolved($0, storeIndex) } }
             let change = ToManyChange(
                 relationship: slot,
                 owner: object.reference,
-                added: tellsMembership ? state.added.compactMap(resolved) : [],
+                added: tellsMembership ? state.added.compactMap { resolved($0, storeIndex) } : [],
                 removed: tellsMembership ? state.removed.filter { $0.key > 0 } : [],
                 order: order
             )
@@ -189,7 +192,8 @@ final class SavePlan {
     }
 
     /// The reference as the store may know it: `nil` for an object that is not saved with the rest.
-    private func resolved(_ reference: ObjectReference) -> ObjectReference? {
+    private func resolved(_ reference: ObjectReference, _ storeIndex: Int) -> ObjectReference? {
+        if neverSaved.contains(reference, from: Int32(storeIndex), in: context) { return nil }
         guard reference.key < 0 else { return reference }
         if let key = context.identityMap.permanentKeys[reference.key] {
             return ObjectReference(key: key, entity: reference.entity)
@@ -203,10 +207,10 @@ final class SavePlan {
 
     /// Replaces, in a row that the object owns, references to objects that have got their keys meanwhile, and drops
     /// those to objects that will never be saved.
-    private func resolveReferences(of row: Row) {
+    private func resolveReferences(of row: Row, _ storeIndex: Int) {
         for slot in row.layout.referenceSlots {
-            guard let reference = row.reference(slot), reference.key < 0 else { continue }
-            let wanted = resolved(reference)
+            guard let reference = row.reference(slot), reference.key < 0 || !neverSaved.isEmpty else { continue }
+            let wanted = resolved(reference, storeIndex)
             if wanted?.key != reference.key { row.setReference(wanted, slot) }
         }
     }

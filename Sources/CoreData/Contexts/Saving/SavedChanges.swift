@@ -13,29 +13,25 @@ final class SavedChanges {
     /// The last transaction that the save has recorded in each store's history, by the UUIDs of the stores.
     var historyNumbers: [String: Int64] = [:]
 
-    /// What was deleted before it was ever saved, by the store of its key; temporary keys are of none.
-    private(set) var neverSaved: [Int32: Set<ObjectReference>] = [:]
+    /// What was deleted before it was ever saved.
+    var neverSaved = NeverSavedObjects()
 
     var objects: [NSManagedObject] { inserted + updated + deleted }
     var isEmpty: Bool { inserted.isEmpty && updated.isEmpty && deleted.isEmpty }
-
-    /// Notes an object that is about to be forgotten, if it was deleted before it was ever saved.
-    func noteIfNeverSaved(_ object: NSManagedObject) {
-        guard object.flags.isSuperset(of: [.inserted, .deleted]) else { return }
-        neverSaved[object.key < 0 ? -1 : object.storeIndex, default: []].insert(object.reference)
-    }
 }
 
 extension NSManagedObjectContext {
     /// Takes what was deleted before it was ever saved out of relationships without an inverse, whose owners were told of nothing.
     final func forgetNeverSaved(_ saved: SavedChanges) {
-        let gone = saved.neverSaved
-        guard model.hasOneWayToMany, !gone.isEmpty else { return }
+        let neverSaved = saved.neverSaved
+        guard model.hasOneWayToMany, !neverSaved.isEmpty else { return }
         forEachRegistered { object in
+            // What a child has pushed has no key yet, and is of no store.
+            let store = object.storeIndex >= 0 ? object.storeIndex : storeIndexForInsertion(of: object)
             object.forgetMembers {
                 $0.inverse == nil
             } where: { reference in
-                gone[reference.key < 0 ? -1 : object.storeIndex]?.contains(reference) ?? false
+                neverSaved.contains(reference, from: store, in: self)
             }
         }
     }

@@ -19,6 +19,7 @@ struct ChildSave {
     private var inserted: [(object: NSManagedObject, known: NSManagedObject?)] = []
     private var updated: [Pair] = []
     private var deleted: [Pair] = []
+    private var neverSaved = NeverSavedObjects()
     /// The parent's objects of `deleted`.
     private var deletedTargets: Set<ObjectIdentifier> = []
     /// What the child's changes depend on: objects that it has named to `detectConflicts(for:)`.
@@ -44,7 +45,10 @@ struct ChildSave {
         for object in child.changeTracker.objects where object.flags.isDisjoint(with: .gone) {
             let flags = object.flags
             if flags.contains(.deleted) {
-                guard !flags.contains(.inserted) else { continue }
+                guard !flags.contains(.inserted) else {
+                    neverSaved.note(object)
+                    continue
+                }
                 guard let target = try target(of: object, isLoaded: true) else {
                     lost.append(object)
                     continue
@@ -226,6 +230,7 @@ struct ChildSave {
     private func resolved(_ reference: ObjectReference, near owner: NSManagedObject) -> ObjectReference? {
         if reference.key > 0 {
             let storeIndex = owner.storeIndex >= 0 ? owner.storeIndex : parent.storeIndexForInsertion(of: owner)
+            if neverSaved.contains(reference, from: storeIndex, in: parent) { return nil }
             let layout = parent.layout(of: reference)
             let object = parent.registered(key: reference.key, layout: layout, storeIndex: storeIndex)
             return object?.flags.isDisjoint(with: [.deleted, .gone]) ?? true ? reference : nil

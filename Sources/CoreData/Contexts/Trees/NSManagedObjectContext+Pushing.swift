@@ -57,7 +57,7 @@ extension NSManagedObjectContext {
                 bury(object)
             } else if flags.contains(.deleted) {
                 if !flags.contains(.inserted) { saved.deleted.append(object) }
-                saved.noteIfNeverSaved(object)
+                saved.neverSaved.note(object)
                 upward?.foreignIDs[object.key] = nil
                 bury(object)
             } else if lost.contains(ObjectIdentifier(object)) {

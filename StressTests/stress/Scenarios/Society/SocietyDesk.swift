@@ -94,15 +94,15 @@ final class SocietyDesk {
                 person = Person(context: context)
             }
             (person.serial, person.rank) = (serial, rank)
-            objects[serial] = person
+            try keep(person, serial)
         case .newTool(let serial):
             let tool = Tool(context: context)
             tool.serial = serial
-            objects[serial] = tool
+            try keep(tool, serial)
         case .newClub(let serial):
             let club = Club(context: context)
             club.serial = serial
-            objects[serial] = club
+            try keep(club, serial)
         case .rank(let serial, let rank): try person(serial).rank = rank
         case .name(let serial, let name): try person(serial).name = name
         case .style(let serial, let style): try object(serial, Artist.self).style = style
@@ -119,6 +119,12 @@ final class SocietyDesk {
         default: try relate(edit)
         }
         context.processPendingChanges()
+    }
+
+    /// Keeps a new object; every third has a permanent ID before it is saved.
+    private func keep(_ object: NSManagedObject, _ serial: Int64) throws {
+        objects[serial] = object
+        if serial % 3 == 0 { try context.obtainPermanentIDs(for: [object]) }
     }
 
     private func relate(_ edit: SocietyEdit) throws {
